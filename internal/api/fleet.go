@@ -276,6 +276,8 @@ type Fleet struct {
 	historyCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
+	// moves is for ports that move from host to host.
+	moves controllerv1connect.MoveServiceClient
 }
 
 // NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
@@ -295,6 +297,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)
+	f.moves = controllerv1connect.NewMoveServiceClient(rpc)
 	return f
 }
 

@@ -44,6 +44,8 @@ type SettlePort struct {
 	VM      string `json:"vm"`
 	Adapter string `json:"adapter"`
 	Host    string `json:"host"`
+	// Force takes the port from a lost host that holds it by its lease.
+	Force bool `json:"force"`
 }
 
 // StaticPorts are static ports of a cluster, and conflict ports.
@@ -60,14 +62,15 @@ func (f *Fleet) StaticPorts(ctx context.Context, q StaticPortQuery) (*StaticPort
 	return &out, err
 }
 
-// ReleasePort makes a static port nobody's.
-func (f *Fleet) ReleasePort(ctx context.Context, port string) (*StaticPort, error) {
+// ReleasePort makes a static port nobody's; by force also one that a lost host holds by its lease.
+func (f *Fleet) ReleasePort(ctx context.Context, port string, force bool) (*StaticPort, error) {
 	out, err := call[struct {
 		Port StaticPort `json:"port"`
 	}, controllerv1.ReleaseStaticPortRequest, controllerv1.ReleaseStaticPortResponse](ctx, f,
 		f.static.ReleaseStaticPort, struct {
-			Port string `json:"port"`
-		}{port})
+			Port  string `json:"port"`
+			Force bool   `json:"force"`
+		}{port, force})
 	return &out.Port, err
 }
 

@@ -24,11 +24,15 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"agent, but with no kernel and no disk. Then it measures how long all hosts take to have " +
 			"a change, how long the controller takes to start and the hosts to reconnect after it " +
 			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
-			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n.",
+			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n.\n\nWith --migrate VMs " +
+			"move between the hosts instead, and it is measured how long the controller takes to know where they are.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
-			"--check",
+			"--check\n  heddle bench control-plane --migrate",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if opts.Migrate && !c.Flags().Changed("hosts") {
+				opts.Hosts = []int{1000}
+			}
 			if quick {
 				quickenControlPlane(c, &opts)
 			}
@@ -48,6 +52,9 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.IntVar(&opts.Connects, "connects", opts.Connects, "how many ports are connected a second; 0: none")
 	f.DurationVar(&opts.Connecting, "connecting", opts.Connecting, "how long ports are connected: static ones, and "+
 		"then ephemeral ones")
+	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
+	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")
+	f.DurationVar(&opts.Moving, "moving", opts.Moving, "how long VMs move, with --migrate")
 	f.StringVar(&program, "controller-program", "", "`path` of the controller (default: heddle-controller beside this "+
 		"program)")
 	f.BoolVar(&quick, "quick", false, "take a few seconds: 100 hosts and few rounds")
@@ -67,5 +74,8 @@ func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
 	}
 	if !c.Flags().Changed("connecting") {
 		opts.Connecting = 2 * time.Second
+	}
+	if !c.Flags().Changed("moving") {
+		opts.Moving = 2 * time.Second
 	}
 }

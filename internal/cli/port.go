@@ -20,7 +20,8 @@ func newPort(d Deps) *cobra.Command {
 		"--switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
-		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t), newPortStatic(d))
+		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t), newPortStatic(d),
+		newPortWhere(d))
 	return c
 }
 

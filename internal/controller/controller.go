@@ -47,6 +47,8 @@ type Options struct {
 	EtcdQuota int64
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
+	// PortLease is for how long a host that has lost its controllers holds its static ports.
+	PortLease time.Duration
 	// History says how much of the definition's history is kept.
 	History history.Keep
 	// Version is that of the program.
@@ -95,7 +97,7 @@ func run(ctx context.Context, o Options) (ended error) {
 	anew := make(chan error, 1)
 	server, err := rpc.New(rpc.Options{Store: st, Past: store.PastOf(st), KeepHistory: o.History, Members: st,
 		Authority: self.authority, Secret: self.secret,
-		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(), Audit: record,
+		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
 		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -24,6 +25,7 @@ type session struct {
 	next   chan ready
 	claims claims
 	due    chan *controllerv1.RenewCertificate // holds one
+	anew   atomic.Uint64                       // the number of the newest report_anew that is not answered; 0 for none
 	say    chan *controllerv1.FollowSliceRequest
 	// answers to calls come after all else that is to be said.
 	answers chan *controllerv1.HostAnswer
@@ -62,6 +64,10 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 		if err := s.send(&controllerv1.FollowSliceRequest{Pong: n}); err != nil {
 			return err
 		}
+	}
+	if n := m.GetReportAnew(); n != 0 {
+		s.anew.Store(n)
+		s.Changed()
 	}
 	if q := m.GetCall(); q != nil {
 		if err := s.calls.take(q); err != nil {
@@ -156,6 +162,7 @@ func (s *session) report() error {
 		case <-s.ctx.Done():
 			return nil
 		}
+		anew := s.anew.Swap(0) // before the host is looked at
 		now, err := s.Host.Report(s.ctx)
 		if err != nil {
 			return err
@@ -164,10 +171,10 @@ func (s *session) report() error {
 		if err != nil {
 			return err
 		}
-		if change != nil {
-			m := &controllerv1.FollowSliceRequest{Change: change}
+		if change != nil || anew != 0 {
+			m := &controllerv1.FollowSliceRequest{Change: change, Reported: anew}
 			if !s.changes {
-				m = &controllerv1.FollowSliceRequest{Report: now}
+				m.Change, m.Report = nil, now
 			}
 			if err := s.send(m); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -74,6 +75,9 @@ func New(stderr io.Writer) *cobra.Command {
 			if err := complete(&o); err != nil {
 				return err
 			}
+			if o.PortLease < time.Second {
+				return fmt.Errorf("--port-lease %s: give at least 1s", o.PortLease)
+			}
 			o.Ready = func() {
 				if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 					o.Log.Warn("tell the service manager that the controller is ready", "err", err)
@@ -116,6 +120,8 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.Var(quota{&o.EtcdQuota}, "etcd-quota", "how large the database of the etcd inside may grow, such as 512MiB or\n"+
 		"16GiB; the same for every controller (default 8GiB)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
+	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds its\n"+
+		"static ports: another one gets them only by force (at least 1s)")
 	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
 		"how many changes of the definition "+
 			"are kept at least; 0 for none")

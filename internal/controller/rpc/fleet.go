@@ -61,8 +61,9 @@ type fleet struct {
 	meeting *meeting
 	// addresses are those that host ports have from pools.
 	addresses *addressBook
-	moving    map[nic]bool        // whose ports are being bound elsewhere
-	rebind    func(*bound, *host) // binds a port on another host; nil for nobody
+	moving    map[nic]bool // whose ports are being bound elsewhere
+	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
+	rebind func(b *bound, to *host, generation uint64)
 }
 
 // host is one that joined.
@@ -88,17 +89,16 @@ type host struct {
 	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
-	// running are the adapters that it reports as running, conflicts those that others use too, with why; arrivals are
+	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, conflicts those that others use too, with why; arrivals are
 	// when migrations were noticed.
 	running   map[nic]runningPort
+	silent    map[nic]runningPort
 	conflicts map[nic]string
 	arrivals  map[nic]time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
 	// resumed are the conflicts with which it connected.
 	resumed map[nic]resumedMark
-	// idle are the ports of adapters that do not run there: they wait for their guests, or have no device.
-	idle map[nic]idlePort
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
 	offered map[nic]bool

@@ -39,6 +39,7 @@ type conn struct {
 	answers bool
 	calls   calls
 	portsSent
+	asking
 	// moves is what the host was told of moves; nil before the first message.
 	moves       *controllerv1.HostMoves
 	beyondOffer bool // it has offered what is not its to offer
@@ -210,6 +211,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if o := m.GetOffers(); o != nil {
 		offering{f}.offered(h, o)
 	}
+	rivalry{f}.looked(h, c, m.GetReported())
 	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
@@ -266,7 +268,8 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		if m = (offering{s.fleet}).addMoves(h, c, s.fleet.keeper().addPorts(h, c, m)); m != nil {
+		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
+		if m = (offering{s.fleet}).addMoves(h, c, m); m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
 			}

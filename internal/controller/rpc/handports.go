@@ -116,17 +116,16 @@ func (f portKeeper) judge(nics map[nic]bool) {
 // weigh is judge of one adapter by what is known here, which other controllers are not told of. The caller holds the
 // lock.
 func (f portKeeper) weigh(n nic) {
-	on, away := f.statics.on(n), f.sharing.runsAt(n)
-	if len(on) == 1 && len(away) == 0 {
-		f.follow(n, on[0])
+	on, list := f.statics.on(n), rivalry{f.fleet}.instances(n)
+	clash := f.clash(n, list)
+	if h := (rivalry{f.fleet}).place(n, list, clash); h != nil {
+		f.follow(n, h)
 	}
+	rivalry{f.fleet}.inquire(n, list)
 	texts := map[*host]string{}
-	if len(on)+len(away) > 1 && !f.migrates(n, on, away) {
-		names := f.namesOf(away)
-		for _, h := range on {
-			names = append(names, h.doc.Name)
-		}
-		for _, h := range on {
+	names := f.namesOf(slices.Collect(maps.Keys(clash)))
+	for _, h := range on {
+		if clash[h.id] {
 			texts[h] = fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: stop one "+
 				"of the two guests, or give one another UUID", n.adapter, n.vm, namesBut(names, h.doc.Name))
 		}
@@ -150,6 +149,20 @@ func (f portKeeper) weigh(n nic) {
 	if len(texts) > 0 {
 		f.statics.rivals[n] = texts
 	}
+}
+
+// clash are the ids of the hosts on which an adapter's guests run at once. The caller holds the lock.
+func (f portKeeper) clash(n nic, list []instance) map[string]bool {
+	if numbered(list) {
+		return clashing(list)
+	}
+	in := map[string]bool{}
+	if len(list) > 1 && !f.migrates(n, f.statics.on(n), f.sharing.runsAt(n)) {
+		for _, i := range list {
+			in[i.id] = true
+		}
+	}
+	return in
 }
 
 // mark marks the adapter on a host as one that others use too; "" takes the mark away.
@@ -209,14 +222,16 @@ func (f portKeeper) follow(n nic, h *host) {
 	if b == nil || b.host == h.id || f.moving[n] || f.rebind == nil {
 		return
 	}
-	if was := f.hosts[b.host]; was != nil && was.conn == nil {
-		return // the host that is connected claims the port itself
+	p := h.running[n]
+	if was := f.hosts[b.host]; was != nil && was.conn == nil && (!p.arrived || p.gen <= max(b.gen, was.running[n].gen)) {
+		return // the host that is connected claims the port itself, as far as the lease of the other one lets it
 	}
 	f.moving[n] = true
 	go func() {
-		f.rebind(b, h)
+		f.rebind(b, h, p.gen)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.moving, n)
+		f.wake()
 	}()
 }

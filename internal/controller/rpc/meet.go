@@ -45,11 +45,11 @@ func (o offer) key() offerKey { return offerKey{o.of.id, o.GetMove()} }
 
 // source is a host that has the port of an adapter, or had it.
 type source struct {
-	host *host
-	sw   string
-	placed
-	runs bool // the guest runs there
-	away bool // the host has lost its connection
+	host       *host
+	sw, group  string
+	generation uint64
+	runs       bool // the guest runs there
+	away       bool // the host has lost its connection
 }
 
 // meetings is a match under way: what each host is to know, by its id.
@@ -230,7 +230,7 @@ func (f offering) sources(n nic) []source {
 			if h == nil || h.conn != nil {
 				continue // it was removed, or is here by now
 			}
-			s := source{h, p.GetSwitch(), placed{p.GetPortGroup(), p.GetGeneration()}, p.GetRuns(), p.GetAway()}
+			s := source{h, p.GetSwitch(), p.GetPortGroup(), p.GetGeneration(), p.GetRuns(), p.GetAway()}
 			if p.GetAway() && slices.ContainsFunc(list, func(o source) bool { return o.host == h }) {
 				continue
 			}
@@ -245,11 +245,11 @@ func (f offering) sources(n nic) []source {
 func (f offering) sourcesHere(n nic) (list []source) {
 	for _, h := range f.statics.running[n] {
 		p := h.running[n]
-		list = append(list, source{h, p.sw, p.placed, true, h.conn == nil})
+		list = append(list, source{h, p.sw, p.group, p.gen, true, h.conn == nil})
 	}
-	for _, h := range f.meeting.idle[n] {
-		p := h.idle[n]
-		list = append(list, source{h, p.sw, p.placed, false, h.conn == nil})
+	for _, h := range f.statics.silent[n] {
+		p := h.silent[n]
+		list = append(list, source{h, p.sw, p.group, p.gen, false, h.conn == nil})
 	}
 	return list
 }

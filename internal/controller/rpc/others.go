@@ -43,6 +43,7 @@ type link struct {
 	down      time.Time // when it could not be reached
 	why       error
 	clock     *otherClock
+	silent    time.Time // since when it does not answer; zero while it does
 }
 
 // linkTo is the connection to a controller; an error where it was down a moment ago.
@@ -75,6 +76,16 @@ func (l *links) failed(k *link, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.down, k.why = time.Now(), why
+	if k.silent.IsZero() {
+		k.silent = k.down
+	}
+}
+
+// answered notes that a controller has answered.
+func (l *links) answered(k *link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.silent = time.Time{}
 }
 
 // close ends all connections.
@@ -158,6 +169,8 @@ func askOne[T any](ctx context.Context, r *roster, c Controller, do func(context
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		r.links.failed(k, err)
+	default:
+		r.links.answered(k)
 	}
 	return got, err
 }

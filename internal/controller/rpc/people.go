@@ -35,6 +35,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterAccessServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterMoveServiceHandler(rpc, movers{people: people(s)})
 	controllerv1connect.RegisterHistoryServiceHandler(rpc, historian(s))
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))

@@ -110,7 +110,9 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	has, elsewhere := s.keeper().holder(ctx, h, n, q.GetIncoming())
 	if has != nil && elsewhere == "" {
-		elsewhere = s.beyond(ctx, h, has)
+		if held := s.held(ctx, h, has); !held.lease || !q.GetIncoming() { // a guest that arrives takes its port along
+			elsewhere = held.why
+		}
 	}
 	if has != nil && elsewhere != "" && has.group == group {
 		answer.Port = s.keeper().message(has)
@@ -133,6 +135,9 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 	r := store.ClaimRequest{PortGroup: group, Port: q.GetPort(), Move: true, Limit: limit,
 		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac())}}
 	if has != nil {
+		if has.host == h.id {
+			r.Generation = has.gen
+		}
 		if r.Port = has.id; r.MAC == "" {
 			r.MAC = has.mac
 		}
@@ -206,9 +211,10 @@ func (f portKeeper) message(b *bound) *controllerv1.StaticPort {
 }
 
 // moved binds a port on the host that its VM has moved to.
-func (s claimant) moved(b *bound, to *host) {
+func (s claimant) moved(b *bound, to *host, generation uint64) {
 	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.group, Port: b.id, Move: true,
-		Binding: store.Binding{Host: to.id, VM: b.nic.vm, Adapter: b.nic.adapter, MAC: b.mac}})
+		Was: &store.Binding{Host: b.host, Generation: b.gen}, Binding: store.Binding{Host: to.id, VM: b.nic.vm,
+			Adapter: b.nic.adapter, MAC: b.mac, Generation: generation}})
 	if err != nil {
 		s.Log.Warn("a port does not follow its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to),
 			"err",
@@ -216,27 +222,4 @@ func (s claimant) moved(b *bound, to *host) {
 		return
 	}
 	s.Log.Info("a port has followed its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to))
-}
-
-// beyond says that an adapter runs on the host where its port is bound, as far as that host is connected to another
-// controller.
-func (s claimant) beyond(ctx context.Context, h *host, b *bound) string {
-	s.fleet.mu.Lock()
-	was := s.fleet.hosts[b.host]
-	ask := was != nil && was != h && was.conn == nil
-	s.fleet.mu.Unlock()
-	if !ask {
-		return ""
-	}
-	name := s.keeper().nameOf(was)
-	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true}).hosts[b.host]
-	if !there.GetConnected() || there.GetHost().GetStale() {
-		return ""
-	}
-	for _, p := range there.GetReport().GetPorts() {
-		if n, runs := runs(p); runs && n == b.nic {
-			return fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, name)
-		}
-	}
-	return ""
 }

@@ -83,6 +83,9 @@ type Options struct {
 	SpreadTime time.Duration
 	// ShareTime is how often controllers tell one another of adapters in conflict; 5 s if it is zero.
 	ShareTime time.Duration
+	// PortLease is for how long a host that has lost its controllers holds its static ports, so that no other host gets
+	// them without force; a minute if it is zero.
+	PortLease time.Duration
 }
 
 // Server answers agents, people and tools.
@@ -114,6 +117,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.ShareTime == 0 {
 		o.ShareTime = shareTime
+	}
+	if o.PortLease == 0 {
+		o.PortLease = portLease
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},

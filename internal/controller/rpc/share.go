@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,9 +31,11 @@ const (
 type runsAway struct {
 	controller string
 	arrived    bool
-	since      time.Time // when this controller heard of it first
-	confirmed  time.Time // and last
-	left       time.Time // since when the host has no controller; zero while it has
+	gen        uint64
+	sure       map[string]uint64 // as of runningPort
+	since      time.Time         // when this controller heard of it first
+	confirmed  time.Time         // and last
+	left       time.Time         // since when the host has no controller; zero while it has
 }
 
 // sharing is what is told to other controllers.
@@ -181,7 +184,12 @@ func (f portKeeper) shared(n nic) *controllerv1.SharedAdapter {
 			a.Lingers = a.GetLingers() || f.lingering(h)
 			continue
 		}
-		a.Hosts = append(a.Hosts, &controllerv1.SharedHost{Host: h.id, Arrived: h.running[n].arrived})
+		p := h.running[n]
+		one := &controllerv1.SharedHost{Host: h.id, Arrived: p.arrived, Generation: p.gen}
+		for _, id := range slices.Sorted(maps.Keys(p.sure)) {
+			one.Sure = append(one.Sure, &controllerv1.SharedRival{Host: id, Generation: p.sure[id]})
+		}
+		a.Hosts = append(a.Hosts, one)
 	}
 	return a
 }
@@ -226,7 +234,13 @@ func (f portKeeper) learn(controller string, items []*controllerv1.SharedAdapter
 			if old := was[h.GetHost()]; old != nil && old.left.IsZero() {
 				a.since = old.since
 			}
-			a.controller, a.arrived, a.confirmed = controller, h.GetArrived(), now
+			a.controller, a.arrived, a.confirmed, a.gen = controller, h.GetArrived(), now, h.GetGeneration()
+			for _, rival := range h.GetSure() {
+				if a.sure == nil {
+					a.sure = map[string]uint64{}
+				}
+				a.sure[rival.GetHost()] = rival.GetGeneration()
+			}
 			next[h.GetHost()] = a
 		}
 		if f.sharing.away[n] = next; len(next) == 0 {

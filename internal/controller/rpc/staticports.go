@@ -130,12 +130,17 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	f.mu.Lock()
 	b, used := f.statics.port(q.GetPort()), ""
 	if b != nil {
-		for _, h := range f.statics.running[b.nic] {
+		for _, h := range f.statics.on(b.nic) {
 			used = fmt.Sprintf("static port %s is in use on host %s, by port %s: disconnect that first", b.id,
 				h.doc.Name, h.running[b.nic].name)
 		}
 	}
 	f.mu.Unlock()
+	if b != nil && used == "" {
+		if held := (claimant{p.Server}).held(ctx, nil, b); !held.lease || !q.GetForce() {
+			used = held.why
+		}
+	}
 	switch {
 	case b == nil:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no static port %q is bound: see heddle port "+
@@ -148,7 +153,7 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	if err != nil {
 		return nil, portError(f, err)
 	}
-	p.Log.Info("a static port was released", "port", b.id, "group", b.group, "vm", b.nic.vm, "adapter", b.nic.adapter)
+	p.Log.Info("a static port was released", "force", q.GetForce(), "port", b.id, "group", b.group, "vm", b.nic.vm, "adapter", b.nic.adapter)
 	sw, group, _ := strings.Cut(b.group, "/")
 	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.id, Switch: sw,
 		PortGroup: group}}, nil
@@ -164,6 +169,9 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	if err != nil {
 		return nil, err
 	}
+	if err := p.mayTake(ctx, n, r.Host, q.GetForce()); err != nil {
+		return nil, err
+	}
 	port, err := p.Store.Claim(ctx, r)
 	var taken *store.Taken
 	if errors.As(err, &taken) && taken.What == "port" { // another adapter has the port that it was to have
@@ -173,12 +181,26 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	if err != nil {
 		return nil, portError(p.fleet.keeper(), err)
 	}
-	p.Log.Info("a conflict was settled", "port", port.ID, "group", port.Group, "vm", n.vm, "adapter", n.adapter, "host",
+	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.vm, "adapter", n.adapter, "host",
 		q.GetHost())
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
 	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
 		p.fleet.keeper().known(there), nil)}, nil
+}
+
+// mayTake refuses to take the port of an adapter from a lost host that holds it, but by force.
+func (p people) mayTake(ctx context.Context, n nic, to string, force bool) error {
+	p.fleet.mu.Lock()
+	b := p.fleet.statics.byNIC[n]
+	p.fleet.mu.Unlock()
+	if b == nil || b.host == to || force {
+		return nil
+	}
+	if held := (claimant{p.Server}).held(ctx, nil, b); held.lease {
+		return connect.NewError(connect.CodeFailedPrecondition, held.why)
+	}
+	return nil
 }
 
 // settling is the claim by which an adapter gets its port on a host.

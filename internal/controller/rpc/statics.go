@@ -16,6 +16,7 @@ type bound struct {
 	id, group string
 	nic       nic
 	host, mac string
+	gen       uint64 // with which it came there; 0 where the host claimed it
 	chunk     string // the object of the store that it is in
 }
 
@@ -25,8 +26,9 @@ type statics struct {
 	byNIC  map[nic]*bound
 	byHost map[string]map[string]*bound // by the host's id, then the port's
 	chunks map[string]chunkOf           // by the object's name
-	// running are the hosts that report that an adapter runs there.
-	running map[nic][]*host
+	// running are the hosts that report that an adapter runs there, silent those that have a port for it whose guest
+	// does not run there.
+	running, silent hostsOf
 	// rivals are the hosts that are in conflict about an adapter.
 	rivals map[nic]map[*host]string
 }
@@ -39,7 +41,8 @@ type chunkOf struct {
 }
 
 func newStatics() *statics {
-	s := &statics{running: map[nic][]*host{}, rivals: map[nic]map[*host]string{}}
+	s := &statics{running: hostsOf{}, silent: hostsOf{},
+		rivals: map[nic]map[*host]string{}}
 	s.reset()
 	return s
 }
@@ -63,7 +66,8 @@ func (s *statics) take(name string, o *store.Object) (hosts map[string]bool, nic
 	}
 	now := chunkOf{group: ports.Group, ports: ports.Ports}
 	for id, p := range ports.Bound {
-		b := &bound{id: id, group: ports.Group, nic: nic{p.VM, p.Adapter}, host: p.Host, mac: p.MAC, chunk: name}
+		b := &bound{id: id, group: ports.Group, nic: nic{p.VM, p.Adapter}, host: p.Host, mac: p.MAC,
+			gen: p.Generation, chunk: name}
 		if old := was[b.id]; old != nil && *old == *b {
 			b = old
 			delete(was, b.id)
@@ -131,85 +135,100 @@ func (s *statics) port(id string) *bound {
 	return nil
 }
 
-// runningPort is the port of an adapter that runs on a host.
+// runningPort is the port of an adapter on a host.
 type runningPort struct {
 	sw, name string
-	arrived  bool // a moment ago, by a migration
-	placed
+	arrived  bool   // a moment ago, by a migration
+	group    string // the port group's name
+	gen      uint64
+	// sure are the generations of the hosts on which the adapter runs too, by the hosts' ids, of which the controller
+	// had heard when it asked this host anew: the guest runs here still.
+	sure map[string]uint64
+}
+
+// hostsOf are the hosts of adapters. A list does not change: a change makes another one.
+type hostsOf map[nic][]*host
+
+func (m hostsOf) add(n nic, h *host) { m[n] = append(slices.Clip(m[n]), h) }
+
+func (m hostsOf) remove(n nic, h *host) {
+	left := slices.DeleteFunc(slices.Clone(m[n]), func(o *host) bool { return o == h })
+	if m[n] = left; len(left) == 0 {
+		delete(m, n)
+	}
 }
 
 // reported takes in the ports that a host reports, and returns the adapters that run there now and did not, or the
-// other way round.
+// other way round, or with another generation.
 func (s *statics) reported(h *host, ports []*controllerv1.HostPort) map[nic]bool {
-	changed, now := map[nic]bool{}, map[nic]bool{}
-	for _, p := range ports {
-		if n, ok := runs(p); ok {
-			now[n] = true
-		}
-	}
-	for n := range h.running {
-		if !now[n] {
-			changed[n] = true
-			s.stops(h, n)
-		}
-	}
-	s.begin(h, ports, changed)
-	return changed
+	return s.exchange(h, ports, func(runningPort) bool { return true })
 }
 
 // amended takes in what is another since a host's report before: ports that it has and has no more, by switch and name.
 func (s *statics) amended(h *host, put []*controllerv1.HostPort, gone []*controllerv1.HostPortKey) map[nic]bool {
-	changed := map[nic]bool{}
-	names := map[[2]string]bool{}
+	names := map[portKey]bool{}
 	for _, k := range gone {
-		names[[2]string{k.GetSwitch(), k.GetName()}] = true
+		names[portKey{k.GetSwitch(), k.GetName()}] = true
 	}
 	for _, p := range put {
-		names[[2]string{p.GetSwitch(), p.GetName()}] = true
+		names[portKey{p.GetSwitch(), p.GetName()}] = true
 	}
-	was := map[nic]bool{}
+	return s.exchange(h, put, func(p runningPort) bool { return names[portKey{p.sw, p.name}] })
+}
+
+// exchange puts ports in the place of those of a host for which old is true, and returns the adapters of which
+// something is another.
+func (s *statics) exchange(h *host, ports []*controllerv1.HostPort, old func(runningPort) bool) map[nic]bool {
+	was := map[nic]runningPort{}
 	for n, p := range h.running {
-		if names[[2]string{p.sw, p.name}] {
-			was[n] = true
-			s.stops(h, n)
+		if old(p) {
+			was[n] = p
+			delete(h.running, n)
+			s.running.remove(n, h)
 		}
 	}
-	s.begin(h, put, changed)
-	for n := range was {
-		if _, still := h.running[n]; still {
-			delete(changed, n)
-		} else {
-			changed[n] = true
+	for n, p := range h.silent {
+		if old(p) {
+			delete(h.silent, n)
+			s.silent.remove(n, h)
 		}
+	}
+	changed := s.begin(h, ports)
+	for n, before := range was {
+		now, still := h.running[n]
+		if !still || now.gen != before.gen {
+			changed[n] = true
+			continue
+		}
+		now.sure = before.sure
+		h.running[n] = now
+		delete(changed, n)
 	}
 	return changed
 }
 
-// begin takes in ports; changed gets the adapters that run there and did not.
-func (s *statics) begin(h *host, ports []*controllerv1.HostPort, changed map[nic]bool) {
+// begin takes in ports and returns the adapters that run there by them.
+func (s *statics) begin(h *host, ports []*controllerv1.HostPort) map[nic]bool {
+	changed := map[nic]bool{}
 	for _, p := range ports {
-		n, ok := runs(p)
-		if !ok {
+		n, run := runs(p)
+		if n.vm == "" {
 			continue
 		}
-		if h.running == nil {
-			h.running = map[nic]runningPort{}
+		to, index := &h.silent, s.silent
+		if run {
+			to, index, changed[n] = &h.running, s.running, true
 		}
-		if _, did := h.running[n]; !did {
-			changed[n] = true
-			s.running[n] = append(slices.Clip(s.running[n]), h)
+		if *to == nil {
+			*to = map[nic]runningPort{}
 		}
-		h.running[n] = runningPort{p.GetSwitch(), p.GetName(), p.GetArrived(), placedBy(p)}
+		if _, did := (*to)[n]; !did {
+			index.add(n, h)
+		}
+		(*to)[n] = runningPort{sw: p.GetSwitch(), name: p.GetName(), arrived: p.GetArrived(),
+			gen: p.GetGeneration(), group: p.GetPortGroup()}
 	}
-}
-
-// stops takes in that an adapter does not run on a host any more.
-func (s *statics) stops(h *host, n nic) {
-	delete(h.running, n)
-	left := slices.DeleteFunc(slices.Clone(s.running[n]), func(o *host) bool { return o == h })
-	if s.running[n] = left; len(left) == 0 {
-		delete(s.running, n)
-	}
+	return changed
 }
 
 // runs is the adapter whose port that is, if it runs there: not while its guest waits elsewhere, nor without a device.

@@ -20,6 +20,8 @@ type Binding struct {
 	Adapter string `json:"adapter"`
 	MAC     string `json:"mac,omitempty"`
 	VNI     uint32 `json:"vni,omitempty"`
+	// Generation is the one with which the port came to the host behind its VM; 0 where the host claimed it.
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 // sameNIC tells whether two bindings are of one adapter of one virtual machine.

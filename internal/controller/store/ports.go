@@ -17,6 +17,9 @@ type ClaimRequest struct {
 	Binding
 	// Move lets the port come along when it is bound to the same adapter on another host.
 	Move bool
+	// Was, if not nil, is the binding that the claim rests on: a port whose host or generation is another by now is
+	// refused.
+	Was *Binding
 	// Spare leaves the ports from before a restore to those who have had them since the snapshot, and come for them
 	// yet; it takes one of those only where the group has no other.
 	Spare bool
@@ -124,6 +127,9 @@ func (t *tx) choose(r *ClaimRequest, has *holder) (*chunk, *Port, error) {
 		return nil, nil, &NotFound{"port " + id + " in port group " + r.PortGroup}
 	}
 	if b := p.Binding; b != nil && (!b.sameNIC(&r.Binding) || b.Host != r.Host && !r.Move) {
+		return nil, nil, &Taken{What: "port", Name: id, Group: r.PortGroup, Port: id, Binding: b}
+	}
+	if b := p.Binding; r.Was != nil && (b == nil || b.Host != r.Was.Host || b.Generation != r.Was.Generation) {
 		return nil, nil, &Taken{What: "port", Name: id, Group: r.PortGroup, Port: id, Binding: b}
 	}
 	return c, p, nil

@@ -245,7 +245,7 @@ func (r *rig) release(ctx context.Context, q release) {
 			}
 		}
 		one, cancel := context.WithTimeout(context.Background(), callTime)
-		_, err := r.controllers[r.number(len(r.controllers))].ReleasePort(one, q.port)
+		_, err := r.controllers[r.number(len(r.controllers))].ReleasePort(one, q.port, true)
 		cancel()
 		if err == nil {
 			call.Outcome = Done

@@ -379,7 +379,11 @@ type SharedHost struct {
 	// host is the host's id.
 	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// arrived: the guest came by a migration a moment ago.
-	Arrived       bool `protobuf:"varint,2,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	Arrived bool `protobuf:"varint,2,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	// generation as the host reports it; 0 from a host of an earlier version.
+	Generation uint64 `protobuf:"varint,70,opt,name=generation,proto3" json:"generation,omitempty"`
+	// sure are the rivals of which the controller had heard when it asked the host anew: the guest runs there still.
+	Sure          []*SharedRival `protobuf:"bytes,71,rep,name=sure,proto3" json:"sure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +432,252 @@ func (x *SharedHost) GetArrived() bool {
 	return false
 }
 
+func (x *SharedHost) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *SharedHost) GetSure() []*SharedRival {
+	if x != nil {
+		return x.Sure
+	}
+	return nil
+}
+
+// SharedRival is a host on which an adapter runs too.
+type SharedRival struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is the host's id.
+	Host          string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Generation    uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedRival) Reset() {
+	*x = SharedRival{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedRival) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedRival) ProtoMessage() {}
+
+func (x *SharedRival) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedRival.ProtoReflect.Descriptor instead.
+func (*SharedRival) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SharedRival) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SharedRival) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+// LocatePortsHereRequest asks for the ports of adapters on hosts that are or were connected to the controller.
+type LocatePortsHereRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Query         *LocatePortsRequest    `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocatePortsHereRequest) Reset() {
+	*x = LocatePortsHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatePortsHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatePortsHereRequest) ProtoMessage() {}
+
+func (x *LocatePortsHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatePortsHereRequest.ProtoReflect.Descriptor instead.
+func (*LocatePortsHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LocatePortsHereRequest) GetQuery() *LocatePortsRequest {
+	if x != nil {
+		return x.Query
+	}
+	return nil
+}
+
+// LocatePortsHereResponse is the answer.
+type LocatePortsHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ports         []*LocatedHere         `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocatePortsHereResponse) Reset() {
+	*x = LocatePortsHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatePortsHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatePortsHereResponse) ProtoMessage() {}
+
+func (x *LocatePortsHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatePortsHereResponse.ProtoReflect.Descriptor instead.
+func (*LocatePortsHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LocatePortsHereResponse) GetPorts() []*LocatedHere {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+// LocatedHere is a port of an adapter on a host.
+type LocatedHere struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Vm      string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// host is the host's id.
+	Host     string        `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	Instance *PortInstance `protobuf:"bytes,4,opt,name=instance,proto3" json:"instance,omitempty"`
+	// conflict says what is wrong; "" for nothing.
+	Conflict string `protobuf:"bytes,5,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	// connected_since is when the host connected to the controller, or left it.
+	ConnectedSince *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=connected_since,json=connectedSince,proto3" json:"connected_since,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *LocatedHere) Reset() {
+	*x = LocatedHere{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatedHere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatedHere) ProtoMessage() {}
+
+func (x *LocatedHere) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatedHere.ProtoReflect.Descriptor instead.
+func (*LocatedHere) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LocatedHere) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *LocatedHere) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *LocatedHere) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *LocatedHere) GetInstance() *PortInstance {
+	if x != nil {
+		return x.Instance
+	}
+	return nil
+}
+
+func (x *LocatedHere) GetConflict() string {
+	if x != nil {
+		return x.Conflict
+	}
+	return ""
+}
+
+func (x *LocatedHere) GetConnectedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConnectedSince
+	}
+	return nil
+}
+
 // ShareMovesRequest is what the caller has.
 type ShareMovesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -438,7 +688,7 @@ type ShareMovesRequest struct {
 
 func (x *ShareMovesRequest) Reset() {
 	*x = ShareMovesRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +700,7 @@ func (x *ShareMovesRequest) String() string {
 func (*ShareMovesRequest) ProtoMessage() {}
 
 func (x *ShareMovesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +713,7 @@ func (x *ShareMovesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareMovesRequest.ProtoReflect.Descriptor instead.
 func (*ShareMovesRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ShareMovesRequest) GetMoves() *SharedMoves {
@@ -483,7 +733,7 @@ type ShareMovesResponse struct {
 
 func (x *ShareMovesResponse) Reset() {
 	*x = ShareMovesResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +745,7 @@ func (x *ShareMovesResponse) String() string {
 func (*ShareMovesResponse) ProtoMessage() {}
 
 func (x *ShareMovesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +758,7 @@ func (x *ShareMovesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareMovesResponse.ProtoReflect.Descriptor instead.
 func (*ShareMovesResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ShareMovesResponse) GetMoves() *SharedMoves {
@@ -530,7 +780,7 @@ type SharedMoves struct {
 
 func (x *SharedMoves) Reset() {
 	*x = SharedMoves{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +792,7 @@ func (x *SharedMoves) String() string {
 func (*SharedMoves) ProtoMessage() {}
 
 func (x *SharedMoves) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +805,7 @@ func (x *SharedMoves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedMoves.ProtoReflect.Descriptor instead.
 func (*SharedMoves) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SharedMoves) GetOffers() []*SharedOffer {
@@ -588,7 +838,7 @@ type SharedOffer struct {
 
 func (x *SharedOffer) Reset() {
 	*x = SharedOffer{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +850,7 @@ func (x *SharedOffer) String() string {
 func (*SharedOffer) ProtoMessage() {}
 
 func (x *SharedOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +863,7 @@ func (x *SharedOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedOffer.ProtoReflect.Descriptor instead.
 func (*SharedOffer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SharedOffer) GetOffer() *MoveOffer {
@@ -664,7 +914,7 @@ type SharedPort struct {
 
 func (x *SharedPort) Reset() {
 	*x = SharedPort{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +926,7 @@ func (x *SharedPort) String() string {
 func (*SharedPort) ProtoMessage() {}
 
 func (x *SharedPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +939,7 @@ func (x *SharedPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedPort.ProtoReflect.Descriptor instead.
 func (*SharedPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SharedPort) GetVm() string {
@@ -765,7 +1015,7 @@ type JoinControllerRequest struct {
 
 func (x *JoinControllerRequest) Reset() {
 	*x = JoinControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1027,7 @@ func (x *JoinControllerRequest) String() string {
 func (*JoinControllerRequest) ProtoMessage() {}
 
 func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1040,7 @@ func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerRequest.ProtoReflect.Descriptor instead.
 func (*JoinControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JoinControllerRequest) GetToken() string {
@@ -840,7 +1090,7 @@ type JoinControllerResponse struct {
 
 func (x *JoinControllerResponse) Reset() {
 	*x = JoinControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1102,7 @@ func (x *JoinControllerResponse) String() string {
 func (*JoinControllerResponse) ProtoMessage() {}
 
 func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1115,7 @@ func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerResponse.ProtoReflect.Descriptor instead.
 func (*JoinControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JoinControllerResponse) GetController() string {
@@ -913,7 +1163,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1175,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1188,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AddMemberRequest) GetUrls() []string {
@@ -958,7 +1208,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1220,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1233,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AddMemberResponse) GetMembers() []string {
@@ -1002,7 +1252,7 @@ type GetControllerRequest struct {
 
 func (x *GetControllerRequest) Reset() {
 	*x = GetControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1264,7 @@ func (x *GetControllerRequest) String() string {
 func (*GetControllerRequest) ProtoMessage() {}
 
 func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1277,7 @@ func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerRequest.ProtoReflect.Descriptor instead.
 func (*GetControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 // GetControllerResponse is the answer.
@@ -1055,7 +1305,7 @@ type GetControllerResponse struct {
 
 func (x *GetControllerResponse) Reset() {
 	*x = GetControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1317,7 @@ func (x *GetControllerResponse) String() string {
 func (*GetControllerResponse) ProtoMessage() {}
 
 func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1330,7 @@ func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerResponse.ProtoReflect.Descriptor instead.
 func (*GetControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetControllerResponse) GetVersion() string {
@@ -1152,7 +1402,7 @@ type ControllerCarrier struct {
 
 func (x *ControllerCarrier) Reset() {
 	*x = ControllerCarrier{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1414,7 @@ func (x *ControllerCarrier) String() string {
 func (*ControllerCarrier) ProtoMessage() {}
 
 func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1427,7 @@ func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
 func (*ControllerCarrier) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ControllerCarrier) GetController() string {
@@ -1211,7 +1461,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1473,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1486,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -1279,7 +1529,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1541,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,7 +1554,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -1339,7 +1589,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1601,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1614,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -1416,7 +1666,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1678,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1691,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1476,7 +1726,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1738,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1751,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1520,7 +1770,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1782,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1795,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 // ListControllersResponse is the answer.
@@ -1562,7 +1812,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1824,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1837,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -1643,7 +1893,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1905,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1918,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Controller) GetName() string {
@@ -1759,7 +2009,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +2021,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +2034,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -1805,7 +2055,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +2067,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2080,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -1857,7 +2107,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +2119,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +2132,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -1902,7 +2152,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2164,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2177,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -1951,7 +2201,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2213,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2226,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2012,7 +2262,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2274,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2287,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2070,7 +2320,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2332,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2345,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2108,7 +2358,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2370,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2383,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -2153,7 +2403,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2415,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2428,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2198,7 +2448,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2460,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2473,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -2255,11 +2505,31 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x126\n" +
 	"\x05hosts\x18\x03 \x03(\v2 .heddle.controller.v1.SharedHostR\x05hosts\x12\x14\n" +
 	"\x05known\x18\x04 \x01(\bR\x05known\x12\x18\n" +
-	"\alingers\x18\x05 \x01(\bR\alingers\":\n" +
+	"\alingers\x18\x05 \x01(\bR\alingers\"\x91\x01\n" +
 	"\n" +
 	"SharedHost\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
-	"\aarrived\x18\x02 \x01(\bR\aarrived\"L\n" +
+	"\aarrived\x18\x02 \x01(\bR\aarrived\x12\x1e\n" +
+	"\n" +
+	"generation\x18F \x01(\x04R\n" +
+	"generation\x125\n" +
+	"\x04sure\x18G \x03(\v2!.heddle.controller.v1.SharedRivalR\x04sure\"A\n" +
+	"\vSharedRival\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\"X\n" +
+	"\x16LocatePortsHereRequest\x12>\n" +
+	"\x05query\x18\x01 \x01(\v2(.heddle.controller.v1.LocatePortsRequestR\x05query\"R\n" +
+	"\x17LocatePortsHereResponse\x127\n" +
+	"\x05ports\x18\x01 \x03(\v2!.heddle.controller.v1.LocatedHereR\x05ports\"\xec\x01\n" +
+	"\vLocatedHere\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\x12>\n" +
+	"\binstance\x18\x04 \x01(\v2\".heddle.controller.v1.PortInstanceR\binstance\x12\x1a\n" +
+	"\bconflict\x18\x05 \x01(\tR\bconflict\x12C\n" +
+	"\x0fconnected_since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0econnectedSince\"L\n" +
 	"\x11ShareMovesRequest\x127\n" +
 	"\x05moves\x18\x01 \x01(\v2!.heddle.controller.v1.SharedMovesR\x05moves\"M\n" +
 	"\x12ShareMovesResponse\x127\n" +
@@ -2383,7 +2653,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\x9c\b\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\x8c\t\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -2395,7 +2665,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x0fVerifyAuditHere\x12,.heddle.controller.v1.VerifyAuditHereRequest\x1a-.heddle.controller.v1.VerifyAuditHereResponse\x12h\n" +
 	"\rShareAdapters\x12*.heddle.controller.v1.ShareAdaptersRequest\x1a+.heddle.controller.v1.ShareAdaptersResponse\x12_\n" +
 	"\n" +
-	"ShareMoves\x12'.heddle.controller.v1.ShareMovesRequest\x1a(.heddle.controller.v1.ShareMovesResponse2\xc2\x04\n" +
+	"ShareMoves\x12'.heddle.controller.v1.ShareMovesRequest\x1a(.heddle.controller.v1.ShareMovesResponse\x12n\n" +
+	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
 	"\x15CreateControllerToken\x122.heddle.controller.v1.CreateControllerTokenRequest\x1a3.heddle.controller.v1.CreateControllerTokenResponse\x12q\n" +
@@ -2415,7 +2686,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -2425,106 +2696,119 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ShareAdaptersResponse)(nil),         // 5: heddle.controller.v1.ShareAdaptersResponse
 	(*SharedAdapter)(nil),                 // 6: heddle.controller.v1.SharedAdapter
 	(*SharedHost)(nil),                    // 7: heddle.controller.v1.SharedHost
-	(*ShareMovesRequest)(nil),             // 8: heddle.controller.v1.ShareMovesRequest
-	(*ShareMovesResponse)(nil),            // 9: heddle.controller.v1.ShareMovesResponse
-	(*SharedMoves)(nil),                   // 10: heddle.controller.v1.SharedMoves
-	(*SharedOffer)(nil),                   // 11: heddle.controller.v1.SharedOffer
-	(*SharedPort)(nil),                    // 12: heddle.controller.v1.SharedPort
-	(*JoinControllerRequest)(nil),         // 13: heddle.controller.v1.JoinControllerRequest
-	(*JoinControllerResponse)(nil),        // 14: heddle.controller.v1.JoinControllerResponse
-	(*AddMemberRequest)(nil),              // 15: heddle.controller.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),             // 16: heddle.controller.v1.AddMemberResponse
-	(*GetControllerRequest)(nil),          // 17: heddle.controller.v1.GetControllerRequest
-	(*GetControllerResponse)(nil),         // 18: heddle.controller.v1.GetControllerResponse
-	(*ControllerCarrier)(nil),             // 19: heddle.controller.v1.ControllerCarrier
-	(*GetHostsHereRequest)(nil),           // 20: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 21: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 22: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 23: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 24: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 25: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 26: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 27: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 28: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 29: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 30: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 31: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 32: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 33: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 34: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 35: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 36: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 37: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 38: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 39: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 40: heddle.controller.v1.AuditChain
-	(*MoveOffer)(nil),                     // 41: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 42: google.protobuf.Duration
-	(*Host)(nil),                          // 43: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 44: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 45: heddle.controller.v1.RevertedSlice
-	(*timestamppb.Timestamp)(nil),         // 46: google.protobuf.Timestamp
-	(*SyncHostsRequest)(nil),              // 47: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 48: heddle.controller.v1.SyncedHost
+	(*SharedRival)(nil),                   // 8: heddle.controller.v1.SharedRival
+	(*LocatePortsHereRequest)(nil),        // 9: heddle.controller.v1.LocatePortsHereRequest
+	(*LocatePortsHereResponse)(nil),       // 10: heddle.controller.v1.LocatePortsHereResponse
+	(*LocatedHere)(nil),                   // 11: heddle.controller.v1.LocatedHere
+	(*ShareMovesRequest)(nil),             // 12: heddle.controller.v1.ShareMovesRequest
+	(*ShareMovesResponse)(nil),            // 13: heddle.controller.v1.ShareMovesResponse
+	(*SharedMoves)(nil),                   // 14: heddle.controller.v1.SharedMoves
+	(*SharedOffer)(nil),                   // 15: heddle.controller.v1.SharedOffer
+	(*SharedPort)(nil),                    // 16: heddle.controller.v1.SharedPort
+	(*JoinControllerRequest)(nil),         // 17: heddle.controller.v1.JoinControllerRequest
+	(*JoinControllerResponse)(nil),        // 18: heddle.controller.v1.JoinControllerResponse
+	(*AddMemberRequest)(nil),              // 19: heddle.controller.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),             // 20: heddle.controller.v1.AddMemberResponse
+	(*GetControllerRequest)(nil),          // 21: heddle.controller.v1.GetControllerRequest
+	(*GetControllerResponse)(nil),         // 22: heddle.controller.v1.GetControllerResponse
+	(*ControllerCarrier)(nil),             // 23: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 24: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 25: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 26: heddle.controller.v1.HostHere
+	(*ClaimHostRequest)(nil),              // 27: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 28: heddle.controller.v1.ClaimHostResponse
+	(*ListControllersRequest)(nil),        // 29: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 30: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 31: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 32: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 33: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 34: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 35: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 36: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 37: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 38: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 39: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 40: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 41: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 42: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 43: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 44: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 45: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 46: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 47: google.protobuf.Timestamp
+	(*MoveOffer)(nil),                     // 48: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 49: google.protobuf.Duration
+	(*Host)(nil),                          // 50: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 51: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 52: heddle.controller.v1.RevertedSlice
+	(*SyncHostsRequest)(nil),              // 53: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 54: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	38, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	39, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	40, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	42, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	43, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	44, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
-	10, // 6: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
-	10, // 7: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
-	11, // 8: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
-	12, // 9: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	41, // 10: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
-	19, // 11: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	42, // 12: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	22, // 13: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	43, // 14: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	44, // 15: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	45, // 16: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	27, // 17: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	42, // 18: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	46, // 19: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	47, // 20: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	48, // 21: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	13, // 22: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	15, // 23: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	17, // 24: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	20, // 25: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	36, // 26: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	23, // 27: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 28: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 29: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 30: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	8,  // 31: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	25, // 32: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	28, // 33: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	30, // 34: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	32, // 35: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	34, // 36: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	14, // 37: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	16, // 38: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	18, // 39: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	21, // 40: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	37, // 41: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	24, // 42: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 43: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 44: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 45: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	9,  // 46: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	26, // 47: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	29, // 48: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	31, // 49: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	33, // 50: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	35, // 51: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	37, // [37:52] is the sub-list for method output_type
-	22, // [22:37] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
+	45, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
+	46, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	47, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
+	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
+	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
+	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
+	48, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	49, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	50, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	51, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	52, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	31, // 22: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	49, // 23: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	47, // 24: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	53, // 25: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	54, // 26: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	17, // 27: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	19, // 28: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	21, // 29: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	24, // 30: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	40, // 31: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	27, // 32: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 33: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 34: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 35: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 36: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 37: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	29, // 38: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	32, // 39: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	34, // 40: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	36, // 41: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	38, // 42: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	18, // 43: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	20, // 44: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	22, // 45: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	25, // 46: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	41, // 47: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	28, // 48: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 49: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 50: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 51: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 52: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 53: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	30, // 54: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	33, // 55: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	35, // 56: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	37, // 57: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	39, // 58: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	43, // [43:59] is the sub-list for method output_type
+	27, // [27:43] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -2542,7 +2826,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

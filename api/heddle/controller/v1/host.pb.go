@@ -411,7 +411,10 @@ type FollowSliceRequest struct {
 	// claims are for static ports.
 	Claims []*PortClaim `protobuf:"bytes,50,rep,name=claims,proto3" json:"claims,omitempty"`
 	// offers is unset where they are as before.
-	Offers        *HostOffers `protobuf:"bytes,70,opt,name=offers,proto3" json:"offers,omitempty"`
+	Offers *HostOffers `protobuf:"bytes,70,opt,name=offers,proto3" json:"offers,omitempty"`
+	// reported is the number of the newest report_anew that the report or change of this message, and those before,
+	// answer; 0 for none.
+	Reported      uint64 `protobuf:"varint,71,opt,name=reported,proto3" json:"reported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -500,6 +503,13 @@ func (x *FollowSliceRequest) GetOffers() *HostOffers {
 		return x.Offers
 	}
 	return nil
+}
+
+func (x *FollowSliceRequest) GetReported() uint64 {
+	if x != nil {
+		return x.Reported
+	}
+	return 0
 }
 
 // PortClaim asks for a static port for an adapter of a VM on this host, or gives it up.
@@ -1761,7 +1771,11 @@ type FollowSliceResponse struct {
 	// conflicts is unset where they are as before.
 	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// moves is unset where they are as before.
-	Moves         *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	Moves *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	// report_anew asks the host to look at its ports now and to answer by reported, with what is another: a report may be
+	// older than what another host says. A number that rises; 0 for nothing. A host that reports no generations does not
+	// answer.
+	ReportAnew    uint64 `protobuf:"varint,71,opt,name=report_anew,json=reportAnew,proto3" json:"report_anew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1885,6 +1899,13 @@ func (x *FollowSliceResponse) GetMoves() *HostMoves {
 		return x.Moves
 	}
 	return nil
+}
+
+func (x *FollowSliceResponse) GetReportAnew() uint64 {
+	if x != nil {
+		return x.ReportAnew
+	}
+	return 0
 }
 
 // RenewCertificate asks a host to renew its certificate.
@@ -2229,7 +2250,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xdc\x03\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xf8\x03\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
@@ -2238,7 +2259,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06change\x18( \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
 	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\x127\n" +
 	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\x128\n" +
-	"\x06offers\x18F \x01(\v2 .heddle.controller.v1.HostOffersR\x06offers\"\xe0\x01\n" +
+	"\x06offers\x18F \x01(\v2 .heddle.controller.v1.HostOffersR\x06offers\x12\x1a\n" +
+	"\breported\x18G \x01(\x04R\breported\"\xe0\x01\n" +
 	"\tPortClaim\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -2343,7 +2365,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05rival\x18> \x01(\bR\x05rival\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\xfb\x04\n" +
+	"generation\"\x9c\x05\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2357,7 +2379,9 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
 	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
-	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\"-\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12\x1f\n" +
+	"\vreport_anew\x18G \x01(\x04R\n" +
+	"reportAnew\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +

@@ -304,8 +304,10 @@ func (x *FleetStaticPort) GetSettings() string {
 
 // ReleaseStaticPortRequest names the port.
 type ReleaseStaticPortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// force releases a port that a lost host holds by its lease.
+	Force         bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -345,6 +347,13 @@ func (x *ReleaseStaticPortRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *ReleaseStaticPortRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // ReleaseStaticPortResponse is the answer.
@@ -394,10 +403,12 @@ func (x *ReleaseStaticPortResponse) GetPort() *FleetStaticPort {
 
 // SettleStaticPortRequest names an adapter, and the host on which it has its port.
 type SettleStaticPortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
-	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Vm      string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Host    string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	// force binds a port that a lost host holds by its lease.
+	Force         bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +462,13 @@ func (x *SettleStaticPortRequest) GetHost() string {
 		return x.Host
 	}
 	return ""
+}
+
+func (x *SettleStaticPortRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // SettleStaticPortResponse is the answer.
@@ -528,15 +546,17 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x05stale\x18\f \x01(\bR\x05stale\x12\x14\n" +
 	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
 	"\vdescription\x18= \x01(\tR\vdescription\x12\x1a\n" +
-	"\bsettings\x18> \x01(\tR\bsettings\".\n" +
+	"\bsettings\x18> \x01(\tR\bsettings\"D\n" +
 	"\x18ReleaseStaticPortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"V\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x14\n" +
+	"\x05force\x18F \x01(\bR\x05force\"V\n" +
 	"\x19ReleaseStaticPortResponse\x129\n" +
-	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"W\n" +
+	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"m\n" +
 	"\x17SettleStaticPortRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\"U\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n" +
+	"\x05force\x18F \x01(\bR\x05force\"U\n" +
 	"\x18SettleStaticPortResponse\x129\n" +
 	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port2\xec\x02\n" +
 	"\x11StaticPortService\x12n\n" +

@@ -33,6 +33,8 @@ type host struct {
 	// boundTo are the VMs that the controller has bound ports to here, by the port; conflicts is their number.
 	boundTo   map[string]string
 	conflicts int
+	// guests are VMs that move, by their UUIDs.
+	guests map[string]*guest
 }
 
 // Given implements cluster.Host.
@@ -55,8 +57,10 @@ func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
 
 // Report implements cluster.Host. It makes the report anew each time, as an agent does.
 func (h *host) Report(context.Context) (*controllerv1.HostReport, error) {
+	moving := &controllerv1.HostReport{}
 	h.mu.Lock()
 	ports := h.ports
+	h.reportGuests(moving)
 	h.mu.Unlock()
 	list := make([]controllerv1.HostPort, len(ports))
 	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, len(ports))}
@@ -68,6 +72,7 @@ func (h *host) Report(context.Context) (*controllerv1.HostReport, error) {
 		p.Since = timestamppb.New(time.Unix(1_700_000_000+int64(i), 0))
 		r.Ports[i] = p
 	}
+	r.Ports = append(r.Ports, moving.GetPorts()...)
 	return r, nil
 }
 

@@ -24,6 +24,10 @@ type Options struct {
 	// ones. 0 measures neither.
 	Connects   int
 	Connecting time.Duration
+	// Migrate measures moves of VMs from host to host and nothing else: Moves a second, for as long as Moving.
+	Migrate bool
+	Moves   int
+	Moving  time.Duration
 	// Progress is called before every step; nil for silence.
 	Progress func(done, total int, what string)
 	Now      func() time.Time
@@ -33,6 +37,7 @@ type Options struct {
 func (o *Options) Default() {
 	o.Hosts, o.Ports, o.Rounds, o.Idle = []int{100, 1000, 2500}, 100, 9, 10*time.Second
 	o.Connects, o.Connecting = 500, 10*time.Second
+	o.Moves, o.Moving = 100, 10*time.Second
 }
 
 // mostHosts bounds a run: each host takes a descriptor here and one in the controller.
@@ -40,6 +45,9 @@ const mostHosts = 15_000
 
 // mostConnects is how many static ports the port groups have room for, roughly.
 const mostConnects = 500_000.0
+
+// mostMoves is how many moves a second make sense.
+const mostMoves = 10_000
 
 // Check says what is wrong with the options.
 func (o Options) Check() error {
@@ -50,7 +58,13 @@ func (o Options) Check() error {
 		return fmt.Errorf("%d connects a second for %s: give a rate and a time by which at most %.0f ports are "+
 			"connected", o.Connects, o.Connecting, most)
 	}
+	if o.Migrate && (o.Moves < 1 || o.Moves > mostMoves || o.Moving <= 0) {
+		return fmt.Errorf("%d moves a second for %s: give 1 to %d, and a time", o.Moves, o.Moving, mostMoves)
+	}
 	for _, n := range o.Hosts {
+		if o.Migrate && n < 2 {
+			return errors.New("a VM moves between two hosts at least")
+		}
 		if n < 1 || n > mostHosts {
 			return fmt.Errorf("%d hosts: give 1 to %d", n, mostHosts)
 		}

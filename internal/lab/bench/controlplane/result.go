@@ -16,6 +16,7 @@ const (
 
 	connectStatic    = "static ports connected"
 	connectEphemeral = "ephemeral ports connected"
+	portsMoved       = "VMs moved to other hosts"
 )
 
 // series is one thing, measured again and again.
@@ -37,6 +38,7 @@ type result struct {
 	memory, mostMemory                      float64
 	checked                                 int       // contents of hosts that were compared with the definition
 	statics, ephemerals                     *portLoad // nil for not measured
+	moves                                   *moveLoad // nil for not measured
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -51,6 +53,8 @@ const (
 	// connectBudget is how long a port may take until it is active, quotaBudget which part of the quota ten minutes of
 	// connects may fill.
 	connectBudget, quotaBudget = 0.05, 50.0
+	// moveBudget is how long after the target's report the controller may take to say where the port is.
+	moveBudget = 0.1
 )
 
 func reportOf(env report.Environment, o Options, all []*result) *report.Report {
@@ -69,6 +73,15 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 		"host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is "+
 		"that after kill -9, until the controller answers with the newest definition; reconnecting is counted from "+
 		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds)}
+	if o.Migrate {
+		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk; simulated "+
+			"hosts, all in one other process, with the client that real agents have, no kernel and no disk. VMs move from "+
+			"host to host, %d a second for %s, each at its time whether or not those before are done: the target reports "+
+			"that the port waits, the source that it is silent, the target that the guest runs with the next generation. "+
+			"p50, p99 and max are from that last report, before it is sent, until the controller has answered that the "+
+			"port is there; it is asked every %s. CPU times are per move.", o.Moves, o.Moving, poll)}
+		return rep
+	}
 	if o.Connects > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("Ports are connected at %d a second for %s, on all hosts in turn, "+
 			"each at its time whether or not those before are done; their times include how late this program was. A "+
@@ -93,7 +106,12 @@ func (r *result) rows() (rows []report.Row) {
 		{"join", &r.joining}, {"start", &r.starting}, {"first connection", &r.connecting}, {changeVLAN, &r.vlans},
 		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
 	} {
-		rows = append(rows, part.row(r.hosts, part.what))
+		if len(part.seconds) > 0 {
+			rows = append(rows, part.row(r.hosts, part.what))
+		}
+	}
+	if r.moves != nil {
+		rows = append(rows, r.moves.row(r.hosts))
 	}
 	for _, part := range []struct {
 		what string
@@ -172,6 +190,11 @@ func percentile(values []float64, part float64) float64 {
 func (r *result) budgets() (list []report.Budget) {
 	hold := func(what string, value float64, unit report.Unit, budget float64) {
 		list = append(list, report.Hold(fmt.Sprintf("%s, %d hosts", what, r.hosts), value, unit, report.AtMost, budget))
+	}
+	if r.moves != nil {
+		hold("location known after the target's report: p99", percentile(r.moves.delays, 0.99), report.Seconds,
+			moveBudget)
+		return list
 	}
 	vlan, change, memory := vlanBudget, changeBudget, memoryBudget
 	switch r.hosts {

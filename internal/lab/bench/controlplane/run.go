@@ -35,7 +35,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	for _, n := range o.Hosts {
 		m := &measurement{Options: o, result: &result{hosts: n}, step: func(what string) {
 			if o.Progress != nil {
-				o.Progress(done, len(o.Hosts)*steps, fmt.Sprintf("%d hosts: %s", n, what))
+				o.Progress(done, len(o.Hosts)*o.steps(), fmt.Sprintf("%d hosts: %s", n, what))
 			}
 			done++
 		}}
@@ -61,8 +61,25 @@ type measurement struct {
 	connected int
 }
 
+// part is a part of a measurement.
+type part struct {
+	what string
+	do   func(context.Context) error
+}
+
 // steps is how often a measurement says what it does.
-const steps = 10
+func (o Options) steps() int { return len((&measurement{Options: o}).parts()) }
+
+// parts are those of the measurement, in order.
+func (m *measurement) parts() []part {
+	begin := []part{{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect}}
+	if m.Migrate {
+		return append(begin, part{portsMoved, m.moving})
+	}
+	return append(begin, part{"nothing happens", m.idle}, part{changeVLAN, m.vlan}, part{changeUplinks, m.uplinks},
+		part{changeGroup, m.group}, part{"the controller is killed", m.reconnect}, part{connectStatic, m.static},
+		part{connectEphemeral, m.ephemeral})
+}
 
 func (m *measurement) run(ctx context.Context) (err error) {
 	if m.process, err = newProcess(m.Controller); err != nil {
@@ -71,14 +88,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, m.process.close()) }()
 	m.crowd = newCrowd(m.hosts, m.Ports)
 	defer m.crowd.end()
-	for _, part := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect},
-		{"nothing happens", m.idle}, {changeVLAN, m.vlan}, {changeUplinks, m.uplinks}, {changeGroup, m.group},
-		{"the controller is killed", m.reconnect}, {connectStatic, m.static}, {connectEphemeral, m.ephemeral},
-	} {
+	for _, part := range m.parts() {
 		m.step(part.what)
 		if err := part.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", part.what, err)

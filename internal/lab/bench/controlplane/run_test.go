@@ -81,6 +81,35 @@ func TestRun_EveryHostHasEveryChange(t *testing.T) {
 	}
 }
 
+// The run itself fails when the controller does not say where a VM is, or marks one that moves as a conflict.
+func TestRun_EveryMoveIsKnown(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(asController, "1")
+	rep, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{self}, Hosts: []int{6}, Ports: 5,
+		Rounds: 1, Now: time.Now, Migrate: true, Moves: 20, Moving: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Budgets) != 1 {
+		t.Errorf("budgets %+v", rep.Budgets)
+	}
+	for _, row := range rep.Rows {
+		if row.Get("work") != "VMs moved to other hosts" {
+			continue
+		}
+		if p50, p99 := row.Get("p50").(float64), row.Get("p99").(float64); row.Get("moves").(int) != 20 || p50 <= 0 ||
+			p99 < p50 || row.Get("cpu_controller_move").(float64) <= 0 {
+			t.Errorf("%+v", row)
+		}
+		return
+	}
+	t.Errorf("no row of moves: %+v", rep.Rows)
+}
+
 func TestRun_SaysThatTheControllerDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{"/bin/sh", "-c",
@@ -101,6 +130,8 @@ func TestOptions_Check(t *testing.T) {
 		"no host":        func(o *controlplane.Options) { o.Hosts = []int{100, 0} },
 		"too many hosts": func(o *controlplane.Options) { o.Hosts = []int{20_000} },
 		"too many ports": func(o *controlplane.Options) { o.Connects = 10_000 * 60 },
+		"no moves":       func(o *controlplane.Options) { o.Migrate, o.Moves = true, 0 },
+		"one host":       func(o *controlplane.Options) { o.Migrate, o.Hosts = true, []int{1} },
 		"no rounds":      func(o *controlplane.Options) { o.Rounds = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {

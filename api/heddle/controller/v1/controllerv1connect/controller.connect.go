@@ -56,6 +56,9 @@ const (
 	// ControllerServiceShareMovesProcedure is the procedure name of the ControllerService's ShareMoves
 	// RPC.
 	ControllerServiceShareMovesProcedure = "/heddle.controller.v1.ControllerService/ShareMoves"
+	// ControllerServiceLocatePortsHereProcedure is the procedure name of the ControllerService's
+	// LocatePortsHere RPC.
+	ControllerServiceLocatePortsHereProcedure = "/heddle.controller.v1.ControllerService/LocatePortsHere"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -142,6 +145,13 @@ var (
 			Procedure:  ControllerServiceShareMovesProcedure,
 		}
 	})
+	controllerServiceLocatePortsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("LocatePortsHere"),
+			Procedure:  ControllerServiceLocatePortsHereProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -167,6 +177,8 @@ type ControllerServiceClient interface {
 	// ShareMoves brings together hosts of two controllers between which ports move. Both say all that they have, each
 	// time.
 	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
+	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
+	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -199,6 +211,8 @@ type ControllerServiceHandler interface {
 	// ShareMoves brings together hosts of two controllers between which ports move. Both say all that they have, each
 	// time.
 	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
+	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
+	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -216,6 +230,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceVerifyAuditHereSpec(), Handler: adapter.verifyAuditHere},
 		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
 		connect.Method{Spec: controllerServiceShareMovesSpec(), Handler: adapter.shareMoves},
+		connect.Method{Spec: controllerServiceLocatePortsHereSpec(), Handler: adapter.locatePortsHere},
 	)
 }
 
@@ -260,6 +275,10 @@ func (UnimplementedControllerServiceHandler) ShareAdapters(context.Context, *v1.
 
 func (UnimplementedControllerServiceHandler) ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ShareMoves is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.LocatePortsHere is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -341,6 +360,14 @@ func (c *controllerServiceClient) ShareAdapters(ctx context.Context, req *v1.Sha
 func (c *controllerServiceClient) ShareMoves(ctx context.Context, req *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error) {
 	var res v1.ShareMovesResponse
 	if err := c.client.CallUnary(ctx, controllerServiceShareMovesSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) LocatePortsHere(ctx context.Context, req *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
+	var res v1.LocatePortsHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceLocatePortsHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -462,6 +489,18 @@ func (h controllerServiceHandler) shareMoves(ctx context.Context, _ connect.Spec
 		return err
 	}
 	res, err := h.svc.ShareMoves(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) locatePortsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.LocatePortsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.LocatePortsHere(ctx, &req)
 	if err != nil {
 		return err
 	}

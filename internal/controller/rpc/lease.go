@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// portLease is for how long a host that has lost its controllers holds its static ports, unless the operator says
+// another time.
+const portLease = time.Minute
+
+// holding says what stands in the way of a claim.
+type holding struct {
+	why string // "" for nothing
+	// lease: the host is lost and holds the port for a while. That ends by itself, and an operator may override it; it
+	// silences nobody, and keeps no guest from starting.
+	lease bool
+}
+
+// held says what keeps a port where it is bound, of which this controller knows nothing at first hand: the adapter runs
+// on that host, which is connected to another controller, or the host is lost and its lease is not over.
+func (s claimant) held(ctx context.Context, h *host, b *bound) holding {
+	s.fleet.mu.Lock()
+	was := s.fleet.hosts[b.host]
+	ask := was != nil && was != h && was.conn == nil
+	s.fleet.mu.Unlock()
+	if !ask {
+		return holding{}
+	}
+	name := s.keeper().nameOf(was)
+	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true})
+	runs, known := s.lastSaid(there, was, b.nic)
+	if at := there.hosts[b.host]; at.GetConnected() && !at.GetHost().GetStale() {
+		if !runs {
+			return holding{}
+		}
+		return holding{why: fmt.Sprintf("adapter %s of VM %s runs on host %s", b.nic.adapter, b.nic.vm, name)}
+	}
+	if known && !runs {
+		return holding{} // it said so before it was lost
+	}
+	lost := s.lostFor(there, was)
+	if lost >= s.PortLease {
+		return holding{}
+	}
+	return holding{lease: true, why: fmt.Sprintf("static port %s is held by host %s, which has no controller for %s: "+
+		"another host gets it in %s, or at once by heddle port static settle --force", b.id, name,
+		lost.Round(time.Second), (s.PortLease - lost).Round(time.Second))}
+}
+
+// lastSaid is whether a host said last that an adapter runs there; known is false where nobody remembers a word of it.
+func (s claimant) lastSaid(there *elsewhere, was *host, n nic) (is, known bool) {
+	s.fleet.mu.Lock()
+	list, _ := there.reportOf(was)
+	s.fleet.mu.Unlock()
+	if list == nil {
+		return false, false
+	}
+	return slices.ContainsFunc(list.GetPorts(), func(p *controllerv1.HostPort) bool {
+		of, here := runs(p)
+		return here && of == n
+	}), true
+}
+
+// lostFor is for how long a host has been without a controller for certain: since the last one that had it saw it go.
+// This controller counts from when it knows the host, and while others do not answer from when they began not to.
+func (s claimant) lostFor(there *elsewhere, was *host) time.Duration {
+	s.fleet.mu.Lock()
+	since := was.since
+	s.fleet.mu.Unlock()
+	if at := there.hosts[was.id]; at != nil && !at.GetConnected() {
+		since = later(since, at.GetHost().GetSince().AsTime())
+	}
+	if len(there.away) > 0 {
+		since = later(since, s.roster.silentSince(there.away))
+	}
+	return max(0, time.Since(since))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// silentSince is when the last of the controllers with these names began not to answer.
+func (r *roster) silentSince(names []string) (last time.Time) {
+	others := r.others()
+	r.links.mu.Lock()
+	defer r.links.mu.Unlock()
+	for _, c := range others {
+		if k := r.links.to[c.ID]; k != nil && slices.Contains(names, nameOf(c)) {
+			last = later(last, k.silent)
+		}
+	}
+	return last
+}

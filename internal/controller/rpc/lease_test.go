@@ -1,0 +1,170 @@
+package rpc
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// leaseText has a port group with static ports.
+var leaseText = strings.Replace(clusterText, "{name: web, vlan: {access: 10}}",
+	"{name: web, vlan: {access: 10}, binding: elastic}", 1)
+
+// claims asks for the adapter's port in port group web, as a host does whose VM starts.
+func (m *machine) claims() *controllerv1.PortAnswer {
+	m.c.t.Helper()
+	return must(m.client.Claim(m.c.t.Context(), &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: vmOf,
+		Adapter: "net0"}))(m.c.t)
+}
+
+// lost is as if the host had been without a controller for so long.
+func (c *controller) lost(name string, d time.Duration) {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	c.fleet.names[name].since = time.Now().Add(-d)
+}
+
+// boundTo is the name of the host where the adapter's port is bound.
+func (c *controller) boundTo() string {
+	c.t.Helper()
+	for _, p := range must(people{c.Server}.ListStaticPorts(c.t.Context(), nil))(c.t).GetPorts() {
+		if p.GetBound() && p.GetVm() == vmOf {
+			return p.GetHost()
+		}
+	}
+	return ""
+}
+
+// runsStatic lets a host report that it serves the guest by that static port.
+func (m *machine) runsStatic(port string, p *controllerv1.HostPort) {
+	p.Port = port
+	m.mu.Lock()
+	m.report = &controllerv1.HostReport{Ports: []*controllerv1.HostPort{p}}
+	m.mu.Unlock()
+	m.client.Changed()
+}
+
+// lease is a cluster where esx1 serves the guest by a static port, and has lost its controllers.
+func lease(t *testing.T) (c *controller, first, second *machine, port string) {
+	c = newController(t)
+	c.define(leaseText)
+	first, second = c.up("esx1"), c.up("esx2")
+	a := first.claims()
+	if port = a.GetPort().GetPort(); port == "" {
+		t.Fatal(a)
+	}
+	first.runsStatic(port, serves(1))
+	c.await("the guest runs on esx1", func() bool { return len(c.ports()) == 1 })
+	first.stop()
+	c.await("esx1 is lost", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	return c, first, second, port
+}
+
+// The host that is lost holds its port while its lease lasts: the VM that starts elsewhere gets a conflict port. After
+// it the port is the other host's. When the lost host comes back with the guest, that is a conflict of both.
+func TestS100_ALostHostKeepsItsPortsForItsLease(t *testing.T) {
+	c, first, second, port := lease(t)
+	c.PortLease = time.Hour // no test takes as long
+	a := second.claims()
+	if !a.GetConflict() || !strings.Contains(a.GetRefused(), "is held by host esx1, which has no controller for") ||
+		a.GetPort().GetPort() != port {
+		t.Errorf("while the lease lasts: %v", a)
+	}
+	if got := c.boundTo(); got != "esx1" {
+		t.Errorf("the port is bound to %q", got)
+	}
+	c.lost("esx1", 2*time.Hour)
+	if a := second.claims(); a.GetConflict() || a.GetRefused() != "" || a.GetPort().GetPort() != port {
+		t.Errorf("after the lease: %v", a)
+	}
+	c.await("the port is bound to esx2", func() bool { return c.boundTo() == "esx2" })
+	second.runsStatic(port, serves(1))
+	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
+	first.start()
+	conflict := func(name string) bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		return len(c.fleet.names[name].conflicts) == 1
+	}
+	c.await("both are in conflict", func() bool { return conflict("esx1") && conflict("esx2") })
+	if got := c.boundTo(); got != "esx2" {
+		t.Errorf("the port is bound to %q", got)
+	}
+}
+
+// An operator may take the port from a lost host by force. From one that answers nothing is taken.
+func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
+	settle := func(c *controller, force bool) error {
+		_, err := people{c.Server}.SettleStaticPort(c.t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
+			Adapter: "net0", Host: "esx2", Force: force})
+		return err
+	}
+	release := func(port string) func(c *controller, force bool) error {
+		return func(c *controller, force bool) error {
+			_, err := people{c.Server}.ReleaseStaticPort(c.t.Context(), &controllerv1.ReleaseStaticPortRequest{
+				Port: port, Force: force})
+			return err
+		}
+	}
+	c, first, second, port := lease(t)
+	c.PortLease = time.Hour
+	held := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "is held by host esx1") {
+			t.Errorf("%s without force: %v", what, err)
+		}
+	}
+	held("release", release(port)(c, false))
+	second.runsStatic("", serves(2))
+	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
+	held("settle", settle(c, false))
+	if err := settle(c, true); err != nil {
+		t.Error(err)
+	}
+	c.await("the port is bound to esx2", func() bool { return c.boundTo() == "esx2" })
+	if err := release(port)(c, true); err == nil || !strings.Contains(err.Error(), "is in use on host esx2") {
+		t.Errorf("the port of a guest that runs is released: %v", err)
+	}
+	second.runsStatic(port, waits(2))
+	first.start()
+	c.await("the port is bound to esx1", func() bool { return c.boundTo() == "esx1" })
+	first.stop()
+	c.await("esx1 is lost", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	if err := release(port)(c, true); err != nil {
+		t.Error(err)
+	}
+	c.await("it is free", func() bool { return c.boundTo() == "" })
+}
+
+// A lost host that said last that its guest does not run there holds nothing. One of which a controller that has just
+// started has not heard yet does, from the controller's start on.
+func TestS100_ALeaseIsOfAPortThatMayBeInUse(t *testing.T) {
+	c, first, second, port := lease(t)
+	c.PortLease = time.Hour
+	first.runsStatic(port, waits(1))
+	first.start()
+	c.await("the guest runs there no more", func() bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		h := c.fleet.names["esx1"]
+		return h.conn != nil && len(h.running) == 0
+	})
+	first.stop()
+	c.await("esx1 is lost", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	c.fleet.mu.Lock()
+	h := c.fleet.names["esx1"]
+	said := h.report
+	h.report = nil // as after a start of the controller
+	c.fleet.mu.Unlock()
+	if a := second.claims(); !a.GetConflict() {
+		t.Errorf("nothing is known of what runs on the lost host: %v", a)
+	}
+	c.fleet.mu.Lock()
+	h.report = said
+	c.fleet.mu.Unlock()
+	if a := second.claims(); a.GetConflict() || a.GetRefused() != "" {
+		t.Errorf("the guest does not run there: %v", a)
+	}
+}
