@@ -150,6 +150,11 @@ func TestAddresses_AHostThatLacksThemGetsThemWhenItConnects(t *testing.T) {
 		[]store.Change{{Key: o.Key, Delete: true, IfVersion: o.Version}}); err != nil {
 		t.Fatal(err)
 	}
+	c.await("the controller knows that it has none", func() bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		return len(c.fleet.addresses.of("esx1")) == 0
+	})
 	m.start()
 	c.await("the host has its host ports", func() bool {
 		h := c.shown("esx1")

@@ -16,7 +16,7 @@ func (f *fleet) reported(h *host, c *conn, r *controllerv1.HostReport) {
 	})
 	if ok {
 		f.keeper().judge(f.statics.reported(h, kept))
-		offering{f}.reported(h, kept)
+		offering{f}.reported()
 	}
 }
 
@@ -27,7 +27,7 @@ func (f *fleet) amended(h *host, c *conn, change *controllerv1.HostReportChange)
 	})
 	if ok {
 		f.keeper().judge(f.statics.amended(h, kept, change.GetRemoved()))
-		offering{f}.amended(h, kept, change.GetRemoved())
+		offering{f}.reported()
 	}
 }
 

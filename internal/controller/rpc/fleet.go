@@ -99,8 +99,6 @@ type host struct {
 	switches []*controllerv1.HostSwitch
 	// resumed are the conflicts with which it connected.
 	resumed map[nic]resumedMark
-	// idle are the ports of adapters that do not run there: they wait for their guests, or have no device.
-	idle map[nic]idlePort
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
 	offered map[nic]bool

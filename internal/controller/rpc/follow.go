@@ -39,10 +39,10 @@ type conn struct {
 	answers bool
 	calls   calls
 	portsSent
+	asking
 	// moves is what the host was told of moves; nil before the first message.
 	moves       *controllerv1.HostMoves
 	beyondOffer bool // it has offered what is not its to offer
-	asking
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -268,8 +268,8 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		m = (offering{s.fleet}).addMoves(h, c, s.fleet.keeper().addPorts(h, c, m))
-		if m = (rivalry{s.fleet}).addAnew(c, m); m != nil {
+		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
+		if m = (offering{s.fleet}).addMoves(h, c, m); m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
 			}

@@ -45,11 +45,11 @@ func (o offer) key() offerKey { return offerKey{o.of.id, o.GetMove()} }
 
 // source is a host that has the port of an adapter, or had it.
 type source struct {
-	host *host
-	sw   string
-	placed
-	runs bool // the guest runs there
-	away bool // the host has lost its connection
+	host       *host
+	sw, group  string
+	generation uint64
+	runs       bool // the guest runs there
+	away       bool // the host has lost its connection
 }
 
 // meetings is a match under way: what each host is to know, by its id.
@@ -172,20 +172,16 @@ func (f offering) serves(h *host, sw, group string) bool {
 // connected more than one that is not, and the one that a static port is bound on more than another. The port may be in
 // another port group there: what the target may not serve, it does not get. The caller holds the lock.
 func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
-	all := f.sources(o.nic())
+	known := f.sources(o.nic())
 	highest = o.GetGeneration()
-	for _, s := range all {
+	for _, s := range known {
 		highest = max(highest, s.generation)
 	}
-	all = slices.DeleteFunc(all, func(s source) bool {
+	all := slices.DeleteFunc(slices.Clone(known), func(s source) bool {
 		return s.host == o.of || !s.runs && (s.generation == 0 || s.host.offered[o.nic()]) ||
 			!f.serves(o.of, s.sw, s.group)
 	})
-	// A source stays the source when it has no port any more, until another host has something newer.
-	was := f.meeting.sources[o.key()]
-	if was.host != nil && f.hosts[was.host.id] != was.host {
-		was = chosen{}
-	}
+	was := f.stillFrom(o, known, all)
 	if len(all) == 0 {
 		return was, highest
 	}
@@ -199,6 +195,18 @@ func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
 		return was, highest
 	}
 	return chosen{best.host, best.generation}, highest
+}
+
+// stillFrom is the source that was found before, while it may be the source without having a port any more; known are
+// the hosts that have one, all those of them that may be the source. The caller holds the lock.
+func (f offering) stillFrom(o offer, known, all []source) chosen {
+	was := f.meeting.sources[o.key()]
+	is := func(s source) bool { return s.host == was.host }
+	if was.host == nil || f.hosts[was.host.id] != was.host || was.host.offered[o.nic()] ||
+		slices.ContainsFunc(known, is) && !slices.ContainsFunc(all, is) {
+		return chosen{}
+	}
+	return was
 }
 
 // first orders what is true before what is not.
@@ -222,7 +230,7 @@ func (f offering) sources(n nic) []source {
 			if h == nil || h.conn != nil {
 				continue // it was removed, or is here by now
 			}
-			s := source{h, p.GetSwitch(), placed{p.GetPortGroup(), p.GetGeneration()}, p.GetRuns(), p.GetAway()}
+			s := source{h, p.GetSwitch(), p.GetPortGroup(), p.GetGeneration(), p.GetRuns(), p.GetAway()}
 			if p.GetAway() && slices.ContainsFunc(list, func(o source) bool { return o.host == h }) {
 				continue
 			}
@@ -237,11 +245,11 @@ func (f offering) sources(n nic) []source {
 func (f offering) sourcesHere(n nic) (list []source) {
 	for _, h := range f.statics.running[n] {
 		p := h.running[n]
-		list = append(list, source{h, p.sw, p.placed, true, h.conn == nil})
+		list = append(list, source{h, p.sw, p.group, p.gen, true, h.conn == nil})
 	}
-	for _, h := range f.meeting.idle[n] {
-		p := h.idle[n]
-		list = append(list, source{h, p.sw, p.placed, false, h.conn == nil})
+	for _, h := range f.statics.silent[n] {
+		p := h.silent[n]
+		list = append(list, source{h, p.sw, p.group, p.gen, false, h.conn == nil})
 	}
 	return list
 }

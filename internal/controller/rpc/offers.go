@@ -28,20 +28,6 @@ const (
 // offering is the part of a fleet that brings hosts together between which ports move.
 type offering struct{ *fleet }
 
-// placed is where a host has the port of an adapter.
-type placed struct {
-	group      string // the port group's name
-	generation uint64
-}
-
-func placedBy(p *controllerv1.HostPort) placed { return placed{p.GetPortGroup(), p.GetGeneration()} }
-
-// idlePort is a port whose guest does not run by it: it waits for it, or has no device.
-type idlePort struct {
-	sw, name string
-	placed
-}
-
 // meeting is what is known of moves. The fleet's lock guards it.
 type meeting struct {
 	// wake holds one token when hosts have to be brought together anew, news when other controllers have to hear of it.
@@ -50,8 +36,6 @@ type meeting struct {
 	sources map[offerKey]chosen
 	// wanted are the adapters of all offers, here and at other controllers.
 	wanted map[nic]bool
-	// idle are the hosts with ports of adapters that do not run there.
-	idle map[nic][]*host
 	// moves are what hosts are to know, by their ids.
 	moves map[string]*controllerv1.HostMoves
 	// away is what other controllers have said last, by their ids, told what they were told.
@@ -79,7 +63,7 @@ type offerKey struct{ host, move string }
 func newMeeting() *meeting {
 	return &meeting{wake: make(chan struct{}, 1), news: make(chan struct{}, 1), sources: map[offerKey]chosen{},
 		moves: map[string]*controllerv1.HostMoves{}, away: map[string]awayMoves{},
-		told: map[string]*controllerv1.SharedMoves{}, idle: map[nic][]*host{}}
+		told: map[string]*controllerv1.SharedMoves{}}
 }
 
 // look says that hosts may have to be brought together anew. It does not block.
@@ -147,55 +131,9 @@ func validMove(id string) bool {
 	})
 }
 
-// reported takes in the ports of a host. The caller holds the lock.
-func (f offering) reported(h *host, ports []*controllerv1.HostPort) {
-	for n := range h.idle {
-		f.wakes(h, n)
-	}
-	f.rests(h, ports)
-}
-
-// amended takes in what is another since a host's report before. The caller holds the lock.
-func (f offering) amended(h *host, put []*controllerv1.HostPort, gone []*controllerv1.HostPortKey) {
-	names := map[portKey]bool{}
-	for _, k := range gone {
-		names[portKey{k.GetSwitch(), k.GetName()}] = true
-	}
-	for _, p := range put {
-		names[portKey{p.GetSwitch(), p.GetName()}] = true
-	}
-	for n, p := range h.idle {
-		if names[portKey{p.sw, p.name}] {
-			f.wakes(h, n)
-		}
-	}
-	f.rests(h, put)
-}
-
-// wakes takes in that a host has no idle port of an adapter any more.
-func (f offering) wakes(h *host, n nic) {
-	delete(h.idle, n)
-	left := slices.DeleteFunc(slices.Clone(f.meeting.idle[n]), func(o *host) bool { return o == h })
-	if f.meeting.idle[n] = left; len(left) == 0 {
-		delete(f.meeting.idle, n)
-	}
-}
-
-// rests takes in those of a host's ports whose guests do not run by them.
-func (f offering) rests(h *host, ports []*controllerv1.HostPort) {
-	for _, p := range ports {
-		n, here := runs(p)
-		if here || n.vm == "" {
-			continue
-		}
-		if h.idle == nil {
-			h.idle = map[nic]idlePort{}
-		}
-		if _, was := h.idle[n]; !was {
-			f.meeting.idle[n] = append(slices.Clip(f.meeting.idle[n]), h)
-		}
-		h.idle[n] = idlePort{p.GetSwitch(), p.GetName(), placedBy(p)}
-	}
+// reported takes in that hosts may have to be brought together anew by what a host has reported. The caller holds the
+// lock.
+func (f offering) reported() {
 	if len(f.meeting.wanted) > 0 {
 		f.meeting.look()
 	}
@@ -204,7 +142,6 @@ func (f offering) rests(h *host, ports []*controllerv1.HostPort) {
 // removed forgets a host. The caller holds the lock.
 func (f offering) removed(h *host) {
 	h.offers, h.offered = nil, nil
-	f.reported(h, nil)
 	f.meeting.look()
 }
 

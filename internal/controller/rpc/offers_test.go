@@ -77,7 +77,7 @@ func movedPort(generation uint64, edit func(*controllerv1.HostPort)) *controller
 	return p
 }
 
-func waits(p *controllerv1.HostPort)  { p.Waits = true }
+func atRest(p *controllerv1.HostPort) { p.Waits = true }
 func absent(p *controllerv1.HostPort) { p.Absent = true }
 
 // takesOver is an offer for that port, by a host that has two addresses.
@@ -138,7 +138,7 @@ func TestS79_TheHostsOfAMoveAreNamedToOneAnother(t *testing.T) {
 	c.told(source, ordered)
 	c.told(target, "told; expect 0011 from source after 3")
 	// The guest stops, which changes nothing; a copy does not either.
-	source.reports(movedPort(3, waits))
+	source.reports(movedPort(3, atRest))
 	target.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Confirmed = 2 }))
 	for _, m := range []*machine{source, target} {
 		if err := m.Moves(t.Context(), nil); err != nil {
@@ -205,10 +205,10 @@ func TestS100_ThePortComesFromTheHostThatHadItLast(t *testing.T) {
 	c.define(clusterText)
 	a, b, target := c.up("a"), c.up("b"), c.up("target")
 	a.reports(movedPort(4, absent))
-	b.reports(movedPort(5, waits))
+	b.reports(movedPort(5, atRest))
 	target.client.Offer(takesOver(nil))
 	c.told(target, "told; expect 0011 from b after 5")
-	a.reports(movedPort(6, waits))
+	a.reports(movedPort(6, atRest))
 	c.told(target, "told; expect 0011 from a after 6")
 	c.told(b, nothing)
 	// Who runs the guest has the port, whatever the numbers say: a host of the version before says none.
@@ -217,10 +217,10 @@ func TestS100_ThePortComesFromTheHostThatHadItLast(t *testing.T) {
 	c.told(a, nothing)
 	// A host that waits for the guest as well has nothing to give, even if it had the port once.
 	b.reports()
-	a.reports(movedPort(7, waits))
+	a.reports(movedPort(7, atRest))
 	c.told(target, "told; expect 0011 from a after 7")
 	b.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Move = "ffff" + firstMove[4:] }))
-	b.reports(movedPort(9, waits))
+	b.reports(movedPort(9, atRest))
 	c.told(target, "told; expect 0011 from a after 9")
 	c.told(b, "told; expect ffff from a after 9")
 }
@@ -248,6 +248,11 @@ func TestS104_NoPortGoesToAHostThatMayNotServeIt(t *testing.T) {
 	c.define(strings.ReplaceAll(apartText, ", labels: {zone: a}", ""))
 	c.told(target, "told; expect 0011 from source after 1")
 	c.told(source, ordered)
+	// And no longer.
+	target.client.Offer(takesOver(nil))
+	c.define(apartText)
+	c.told(target, "told; expect 0011 from  after 1")
+	c.told(source, nothing)
 }
 
 func TestS104_OffersAreBounded(t *testing.T) {
@@ -315,7 +320,7 @@ func TestS79_HostsOfTwoControllersMeet(t *testing.T) {
 	source.stop()
 	source.at = c1.address
 	source.start()
-	source.reports(movedPort(4, waits))
+	source.reports(movedPort(4, atRest))
 	target.stop()
 	target.at = c2.address
 	target.start().client.Offer(takesOver(nil))

@@ -138,12 +138,12 @@ func (s *statics) port(id string) *bound {
 // runningPort is the port of an adapter on a host.
 type runningPort struct {
 	sw, name string
-	arrived  bool // a moment ago, by a migration
+	arrived  bool   // a moment ago, by a migration
+	group    string // the port group's name
 	gen      uint64
 	// sure are the generations of the hosts on which the adapter runs too, by the hosts' ids, of which the controller
 	// had heard when it asked this host anew: the guest runs here still.
 	sure map[string]uint64
-	placed
 }
 
 // hostsOf are the hosts of adapters. A list does not change: a change makes another one.
@@ -225,8 +225,8 @@ func (s *statics) begin(h *host, ports []*controllerv1.HostPort) map[nic]bool {
 		if _, did := (*to)[n]; !did {
 			index.add(n, h)
 		}
-		(*to)[n] = runningPort{sw: p.GetSwitch(), name: p.GetName(), arrived: p.GetArrived(), gen: p.GetGeneration(),
-			placed: placedBy(p)}
+		(*to)[n] = runningPort{sw: p.GetSwitch(), name: p.GetName(), arrived: p.GetArrived(),
+			gen: p.GetGeneration(), group: p.GetPortGroup()}
 	}
 	return changed
 }

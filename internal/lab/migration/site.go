@@ -69,7 +69,7 @@ func (h heddleSite) start(ctx context.Context, host int, device string) error {
 }
 
 func (h heddleSite) prepare(ctx context.Context, host int, device string) (bool, error) {
-	if _, err := h.agent(host).ConnectIncoming(ctx, h.wish(device)); err != nil {
+	if _, err := h.agent(host).ConnectIncoming(ctx, api.Incoming{Connect: h.wish(device)}); err != nil {
 		return false, err
 	}
 	err := h.await(ctx, host, "its port waits for the guest", func(p *api.Port) bool { return p.Wait != nil })

@@ -968,7 +968,12 @@ type PortSpec struct {
 	// owner names the guest that a vnic belongs to (S111).
 	Owner string `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
 	// domain is the libvirt domain that a vnic belongs to, by its UUID.
-	Domain        string `protobuf:"bytes,13,opt,name=domain,proto3" json:"domain,omitempty"`
+	Domain string `protobuf:"bytes,13,opt,name=domain,proto3" json:"domain,omitempty"`
+	// gateway is the router of the default route of a host port's interface; "" for none. metric is the route's, 0 the
+	// kernel's own; table its routing table, 0 the main one.
+	Gateway       string `protobuf:"bytes,14,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	Metric        int32  `protobuf:"varint,15,opt,name=metric,proto3" json:"metric,omitempty"`
+	Table         int32  `protobuf:"varint,16,opt,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1094,6 +1099,27 @@ func (x *PortSpec) GetDomain() string {
 	return ""
 }
 
+func (x *PortSpec) GetGateway() string {
+	if x != nil {
+		return x.Gateway
+	}
+	return ""
+}
+
+func (x *PortSpec) GetMetric() int32 {
+	if x != nil {
+		return x.Metric
+	}
+	return 0
+}
+
+func (x *PortSpec) GetTable() int32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
 // GuestMonitor is a QEMU monitor that uses QMP and serves nobody else, and the adapter behind the port.
 type GuestMonitor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1209,7 +1235,7 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x16\n" +
 	"\x06switch\x18F \x01(\tR\x06switch\"F\n" +
 	"\x10MovePortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x96\x03\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xde\x03\n" +
 	"\bPortSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -1225,7 +1251,10 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	" \x01(\v2\x1d.heddle.agent.v1.GuestMonitorR\amonitor\x126\n" +
 	"\x06policy\x18\v \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x14\n" +
 	"\x05owner\x18\f \x01(\tR\x05owner\x12\x16\n" +
-	"\x06domain\x18\r \x01(\tR\x06domain\"8\n" +
+	"\x06domain\x18\r \x01(\tR\x06domain\x12\x18\n" +
+	"\agateway\x18\x0e \x01(\tR\agateway\x12\x16\n" +
+	"\x06metric\x18\x0f \x01(\x05R\x06metric\x12\x14\n" +
+	"\x05table\x18\x10 \x01(\x05R\x05table\"8\n" +
 	"\fGuestMonitor\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x10\n" +
 	"\x03nic\x18\x02 \x01(\tR\x03nic2\xf8\x05\n" +

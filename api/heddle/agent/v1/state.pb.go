@@ -1496,8 +1496,13 @@ type Port struct {
 	PortId   string `protobuf:"bytes,29,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
 	Conflict string `protobuf:"bytes,30,opt,name=conflict,proto3" json:"conflict,omitempty"`
 	// label and description are those of the static port in the controllers' definition.
-	Label         string `protobuf:"bytes,60,opt,name=label,proto3" json:"label,omitempty"`
-	Description   string `protobuf:"bytes,61,opt,name=description,proto3" json:"description,omitempty"`
+	Label       string `protobuf:"bytes,60,opt,name=label,proto3" json:"label,omitempty"`
+	Description string `protobuf:"bytes,61,opt,name=description,proto3" json:"description,omitempty"`
+	// counters_lack_since is set for a port that came from another host which could not send its last counts: what that host
+	// counted after this time, by this host's clock, is missing.
+	CountersLackSince *timestamppb.Timestamp `protobuf:"bytes,78,opt,name=counters_lack_since,json=countersLackSince,proto3" json:"counters_lack_since,omitempty"`
+	// left_out are settings that the port had where it comes from and can't have here, and why.
+	LeftOut       []string `protobuf:"bytes,79,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1754,6 +1759,20 @@ func (x *Port) GetDescription() string {
 		return x.Description
 	}
 	return ""
+}
+
+func (x *Port) GetCountersLackSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CountersLackSince
+	}
+	return nil
+}
+
+func (x *Port) GetLeftOut() []string {
+	if x != nil {
+		return x.LeftOut
+	}
+	return nil
 }
 
 // Refusal is a frame of a guest that its port's policy refused, or that arrived when the port could learn no more MACs.
@@ -2103,7 +2122,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
-	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\x93\t\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xfa\t\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2140,7 +2159,9 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\aport_id\x18\x1d \x01(\tR\x06portId\x12\x1a\n" +
 	"\bconflict\x18\x1e \x01(\tR\bconflict\x12\x14\n" +
 	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
-	"\vdescription\x18= \x01(\tR\vdescription\"\xa9\x01\n" +
+	"\vdescription\x18= \x01(\tR\vdescription\x12J\n" +
+	"\x13counters_lack_since\x18N \x01(\v2\x1a.google.protobuf.TimestampR\x11countersLackSince\x12\x19\n" +
+	"\bleft_out\x18O \x03(\tR\aleftOut\"\xa9\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
@@ -2282,23 +2303,24 @@ var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	34, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	39, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
 	20, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	23, // 36: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	23, // 37: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	0,  // 38: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
-	40, // 39: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	3,  // 40: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	5,  // 41: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	7,  // 42: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	9,  // 43: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	4,  // 44: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	6,  // 45: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	8,  // 46: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	10, // 47: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	44, // [44:48] is the sub-list for method output_type
-	40, // [40:44] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	23, // 36: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
+	23, // 37: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	23, // 38: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	0,  // 39: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
+	40, // 40: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	3,  // 41: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	5,  // 42: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	7,  // 43: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	9,  // 44: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	4,  // 45: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	6,  // 46: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	8,  // 47: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	10, // 48: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	45, // [45:49] is the sub-list for method output_type
+	41, // [41:45] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
