@@ -24,8 +24,9 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"agent, but with no kernel and no disk. Then it measures how long all hosts take to have " +
 			"a change, how long the controller takes to start and the hosts to reconnect after it " +
 			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
-			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n.\n\nWith --migrate VMs " +
-			"move between the hosts instead, and it is measured how long the controller takes to know where they are.",
+			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n." +
+			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
+			"takes to know where they are.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
 			"--check\n  heddle bench control-plane --migrate",
 		Args: exactly(),

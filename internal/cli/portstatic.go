@@ -106,8 +106,8 @@ func newPortStaticRelease(d Deps, t *fleetTarget) *cobra.Command {
 		Use: "release PORT", Short: "Make a static port nobody's, as when its VM was deleted",
 		Long: "Make a static port nobody's, as when its VM was deleted. PORT is its number, as \"heddle port static " +
 			"list\" " +
-			"shows it. A port that a running guest uses is not released. One of a host that has lost its controllers is " +
-			"not for a minute (--port-lease of heddle-controller), but by --force.",
+			"shows it. A port that a running guest uses is not released. One of a host that has lost its controllers " +
+			"is not for a minute (--port-lease of heddle-controller), but by --force.",
 		Example: "  heddle port static release 33\n  heddle port static release 33 --force", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -137,8 +137,8 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 		Long: "Bind the static port of a VM's adapter on the host that is named, where the VM runs. Where another " +
 			"adapter has " +
 			"the port that it was to have, it gets a free one. No guest is cut off: a VM that runs on another host " +
-			"too goes on there, and both stay marked until one of them is stopped. A host that has lost its controllers " +
-			"holds its ports for a minute (--port-lease of heddle-controller): --force takes them at once.",
+			"too goes on there, and both stay marked until one of them is stopped. A host that has lost its " +
+			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at once.",
 		Example: "  heddle port static settle --adapter net0 --host esx2 \\\n" +
 			"    --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401",
 		Args: exactly(),

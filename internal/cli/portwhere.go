@@ -18,10 +18,11 @@ func newPortWhere(d Deps) *cobra.Command {
 	t, o, adapter := &fleetTarget{}, &output{}, ""
 	c := &cobra.Command{
 		Use: "where VM|PORT", Short: "Show on which host of a cluster a VM's ports are",
-		Long: "Show on which host of a cluster a VM's ports are, at a controller. VM is the VM's UUID, PORT the name of " +
-			"a port. The port is where a connected host reports the guest with the highest generation, which rises on " +
-			"whatever host the guest begins to run. Other hosts that have a port for the same adapter are listed below " +
-			"it: the source of a move, or its target. What a host that is away reported last has a ? behind it.",
+		Long: "Show on which host of a cluster a VM's ports are, at a controller. VM is the VM's UUID, PORT the " +
+			"name of a port. The port is where a connected host reports the guest with the highest " +
+			"generation, which rises on whatever host the guest begins to run. Other hosts that have a port " +
+			"for the same adapter are listed below it: the source of a move, or its target. What a host that " +
+			"is away reported last has a ? behind it.",
 		Example: "  heddle port where 6f9619ff-8b86-d011-b42d-00c04fc96401\n  heddle port where vm7/eth0 -o json",
 		Args:    exactly("VM or PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,8 +69,8 @@ func printLocated(w io.Writer, wanted string, list *api.LocatedPorts) error {
 			if i.Stale {
 				active += "?"
 			}
-			tab.add(p.Adapter, i.Host, active, strconv.FormatUint(i.Generation, 10), i.State, i.Switch, i.PortGroup, i.Name,
-				p.VM)
+			tab.add(p.Adapter, i.Host, active, strconv.FormatUint(i.Generation, 10), i.State, i.Switch, i.PortGroup,
+				i.Name, p.VM)
 		}
 	}
 	if err := tab.write(w); err != nil {

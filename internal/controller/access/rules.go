@@ -27,7 +27,8 @@ func RuleOf(procedure string) Rule {
 	}
 	switch call {
 	// What only reads. Each is listed here, since a call may be added elsewhere by who does not know this list.
-	case "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts", "ListControllers", "ListStaticPorts", "GetControllerStatus",
+	case "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts", "ListControllers", "ListStaticPorts",
+		"GetControllerStatus",
 		"GetTrust",
 		"GetRoot", "WhoAmI", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
 		"metrics":

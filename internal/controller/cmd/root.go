@@ -120,8 +120,8 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.Var(quota{&o.EtcdQuota}, "etcd-quota", "how large the database of the etcd inside may grow, such as 512MiB or\n"+
 		"16GiB; the same for every controller (default 8GiB)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
-	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds its\n"+
-		"static ports: another one gets them only by force (at least 1s)")
+	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds\n"+
+		"its static ports: another one gets them only by force (at least 1s)")
 	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
 		"how many changes of the definition "+
 			"are kept at least; 0 for none")

@@ -89,7 +89,8 @@ type host struct {
 	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
-	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, conflicts those that others use too, with why; arrivals are
+	// running are the adapters that it reports as running, silent those of ports whose guests do not run there,
+	// conflicts those that others use too, with why; arrivals are
 	// when migrations were noticed.
 	running   map[nic]runningPort
 	silent    map[nic]runningPort

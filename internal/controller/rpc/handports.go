@@ -116,12 +116,12 @@ func (f portKeeper) judge(nics map[nic]bool) {
 // weigh is judge of one adapter by what is known here, which other controllers are not told of. The caller holds the
 // lock.
 func (f portKeeper) weigh(n nic) {
-	on, list := f.statics.on(n), rivalry{f.fleet}.instances(n)
+	on, list := f.statics.on(n), rivalry(f).instances(n)
 	clash := f.clash(n, list)
-	if h := (rivalry{f.fleet}).place(n, list, clash); h != nil {
+	if h := rivalry(f).place(n, list, clash); h != nil {
 		f.follow(n, h)
 	}
-	rivalry{f.fleet}.inquire(n, list)
+	rivalry(f).inquire(n, list)
 	texts := map[*host]string{}
 	names := f.namesOf(slices.Collect(maps.Keys(clash)))
 	for _, h := range on {
@@ -222,8 +222,8 @@ func (f portKeeper) follow(n nic, h *host) {
 	if b == nil || b.host == h.id || f.moving[n] || f.rebind == nil {
 		return
 	}
-	p := h.running[n]
-	if was := f.hosts[b.host]; was != nil && was.conn == nil && (!p.arrived || p.gen <= max(b.gen, was.running[n].gen)) {
+	p, was := h.running[n], f.hosts[b.host]
+	if was != nil && was.conn == nil && (!p.arrived || p.gen <= max(b.gen, was.running[n].gen)) {
 		return // the host that is connected claims the port itself, as far as the lease of the other one lets it
 	}
 	f.moving[n] = true

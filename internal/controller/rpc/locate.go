@@ -82,7 +82,8 @@ func (l locating) here(q *controllerv1.LocatePortsRequest) (list []*controllerv1
 				continue
 			}
 			n, active := runs(p)
-			if n.vm == "" || q.GetVm() != "" && n.vm != q.GetVm() || q.GetAdapter() != "" && n.adapter != q.GetAdapter() {
+			if n.vm == "" || q.GetVm() != "" && n.vm != q.GetVm() ||
+				q.GetAdapter() != "" && n.adapter != q.GetAdapter() {
 				continue
 			}
 			list = append(list, &controllerv1.LocatedHere{Vm: n.vm, Adapter: n.adapter, Host: f.host.id,

@@ -7,10 +7,10 @@ import (
 )
 
 // Where an adapter is follows from generations and from nothing else (S100): whoever begins to serve a guest raises the
-// generation of its port above all that it knows. Reports are older than what is, so that two hosts may report one guest
-// for a moment. Neither is called a conflict before both have looked at their ports anew, after the controller had heard
-// of the other. Time decides nothing here. Hosts of an earlier version report no generation: for their adapters
-// portKeeper.migrates decides as it did.
+// generation of its port above all that it knows. Reports are older than what is, so that two hosts may report one
+// guest for a moment. Neither is called a conflict before both have looked at their ports anew, after the controller
+// had heard of the other. Time decides nothing here. Hosts of an earlier version report no generation: for their
+// adapters portKeeper.migrates decides as it did.
 
 // rivalry is the part of a fleet that decides by generations where an adapter is.
 type rivalry struct{ *fleet }

@@ -136,8 +136,8 @@ func sites(t *testing.T, do func(t *testing.T, s *site, at func(host int) int)) 
 	}
 }
 
-// The port is where the highest generation is, at every step of moves that follow one another over three hosts and back,
-// whichever report comes first. A report that is older than the source's silence is no conflict.
+// The port is where the highest generation is, at every step of moves that follow one another over three hosts and
+// back, whichever report comes first. A report that is older than the source's silence is no conflict.
 func TestS100_TheHighestGenerationIsWhereThePortIs(t *testing.T) {
 	sites(t, func(t *testing.T, s *site, at func(int) int) {
 		s.at("h1", at(1), serves(1))
@@ -237,7 +237,8 @@ func TestS100_AControllerThatStartsIsRightFromTheFirstReports(t *testing.T) {
 	}
 }
 
-// Hosts that say no generations are judged as before: at once, unless one of them says that its guest came by a migration.
+// Hosts that say no generations are judged as before: at once, unless one of them says that its guest came
+// by a migration.
 func TestS100_HostsWithoutGenerationsAreJudgedAsBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second uint64
@@ -262,8 +263,8 @@ func TestS100_HostsWithoutGenerationsAreJudgedAsBefore(t *testing.T) {
 // boundAt makes the adapter's static port bound to a host, with a generation.
 func (s *site) boundAt(f *fleet, host string, generation uint64) {
 	k := store.Key{Kind: store.KindPorts, Name: "dvs/web/3"}
-	doc := fmt.Sprintf(`{"next":1,"bound":{"96":{"binding":{"host":"id-%s","vm":%q,"adapter":"net0","generation":%d}}}}`,
-		host, vmOf, generation)
+	doc := fmt.Sprintf(`{"next":1,"bound":{"96":{"binding":{"host":"id-%s","vm":%q,"adapter":"net0",`+
+		`"generation":%d}}}}`, host, vmOf, generation)
 	f.take(store.Batch{Events: []store.Event{{Key: k, Object: &store.Object{Key: k, Doc: []byte(doc)}}}})
 }
 

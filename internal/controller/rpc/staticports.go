@@ -137,7 +137,7 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	}
 	f.mu.Unlock()
 	if b != nil && used == "" {
-		if held := (claimant{p.Server}).held(ctx, nil, b); !held.lease || !q.GetForce() {
+		if held := claimant(p).held(ctx, nil, b); !held.lease || !q.GetForce() {
 			used = held.why
 		}
 	}
@@ -153,7 +153,8 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	if err != nil {
 		return nil, portError(f, err)
 	}
-	p.Log.Info("a static port was released", "force", q.GetForce(), "port", b.id, "group", b.group, "vm", b.nic.vm, "adapter", b.nic.adapter)
+	p.Log.Info("a static port was released", "force", q.GetForce(), "port", b.id, "group", b.group, "vm", b.nic.vm,
+		"adapter", b.nic.adapter)
 	sw, group, _ := strings.Cut(b.group, "/")
 	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.id, Switch: sw,
 		PortGroup: group}}, nil
@@ -181,8 +182,8 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	if err != nil {
 		return nil, portError(p.fleet.keeper(), err)
 	}
-	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.vm, "adapter", n.adapter, "host",
-		q.GetHost())
+	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.vm,
+		"adapter", n.adapter, "host", q.GetHost())
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
 	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
@@ -197,7 +198,7 @@ func (p people) mayTake(ctx context.Context, n nic, to string, force bool) error
 	if b == nil || b.host == to || force {
 		return nil
 	}
-	if held := (claimant{p.Server}).held(ctx, nil, b); held.lease {
+	if held := claimant(p).held(ctx, nil, b); held.lease {
 		return connect.NewError(connect.CodeFailedPrecondition, held.why)
 	}
 	return nil

@@ -74,12 +74,13 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 		"that after kill -9, until the controller answers with the newest definition; reconnecting is counted from "+
 		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds)}
 	if o.Migrate {
-		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk; simulated "+
-			"hosts, all in one other process, with the client that real agents have, no kernel and no disk. VMs move from "+
-			"host to host, %d a second for %s, each at its time whether or not those before are done: the target reports "+
-			"that the port waits, the source that it is silent, the target that the guest runs with the next generation. "+
-			"p50, p99 and max are from that last report, before it is sent, until the controller has answered that the "+
-			"port is there; it is asked every %s. CPU times are per move.", o.Moves, o.Moving, poll)}
+		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk; "+
+			"simulated hosts, all in one other process, with the client that real agents have, no kernel and no disk. "+
+			"VMs move from host to host, %d a second for %s, each at its time whether or not those before are done: "+
+			"the target reports that the port waits, the source that it is silent, the target that the guest runs "+
+			"with the next generation. p50, p99 and max are from that last report, before it is sent, until the "+
+			"controller has answered that the port is there; it is asked every %s. CPU times are per move.",
+			o.Moves, o.Moving, poll)}
 		return rep
 	}
 	if o.Connects > 0 {

@@ -89,8 +89,8 @@ func TestRun_EveryMoveIsKnown(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv(asController, "1")
-	rep, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{self}, Hosts: []int{6}, Ports: 5,
-		Rounds: 1, Now: time.Now, Migrate: true, Moves: 20, Moving: time.Second})
+	rep, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{self}, Hosts: []int{6},
+		Ports: 5, Rounds: 1, Now: time.Now, Migrate: true, Moves: 20, Moving: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
