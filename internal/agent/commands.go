@@ -136,8 +136,8 @@ func (ps *ports) blockedUnder(port string, o state.Override) (bool, error) {
 	return found != nil && found.Policy.Blocked.V, nil
 }
 
-// Move puts a port into another port group of its switch, or of another one. A declared port stays there until it is moved back or its
-// owner disconnects (S10).
+// Move puts a port into another port group of its switch, or of another one. A declared port stays there until it is
+// moved back or its owner disconnects (S10).
 func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 	if across, err := c.switchOf(ctx, &q); err != nil || across {
 		if err != nil {

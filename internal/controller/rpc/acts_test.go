@@ -22,7 +22,7 @@ import (
 
 const (
 	actsVM = "6f9619ff-8b86-d011-b42d-00c04fc96401"
-	moveID  = "0123456789abcdef0123456789abcdef"
+	moveID = "0123456789abcdef0123456789abcdef"
 )
 
 // mover is a host that stands in for an agent with moves.

@@ -120,8 +120,8 @@ func sourceOf(all []reportedPort, port, host string) (reportedPort, error) {
 	}
 	switch {
 	case len(found) == 1 && !found[0].connected:
-		return reportedPort{}, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s, which had port %s last, is "+
-			"not connected to a controller", found[0].host, port))
+		return reportedPort{}, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s, which had port %s "+
+			"last, is not connected to a controller", found[0].host, port))
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
@@ -132,8 +132,8 @@ func sourceOf(all []reportedPort, port, host string) (reportedPort, error) {
 		return reportedPort{}, refusedMove("several hosts have a port %s: say which one moves, by its host (%s)", port,
 			strings.Join(hosts, ", "))
 	case waits != "":
-		return reportedPort{}, refusedMove("no guest runs by port %s on host %s: its port has no device, or waits for its "+
-			"guest", port, waits)
+		return reportedPort{}, refusedMove("no guest runs by port %s on host %s: its port has no device, or waits for "+
+			"its guest", port, waits)
 	}
 	return reportedPort{}, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host has a port %s: see heddle port "+
 		"list --controller", port))

@@ -167,7 +167,7 @@ func (p *apiWriter) contents() {
 			for j := range s.Methods().Len() {
 				calls = append(calls, "`"+string(s.Methods().Get(j).Name())+"`")
 			}
-			fmt.Fprintf(&p.b, "| %s | %s |\n", linkTo(s), strings.Join(calls, ", "))
+			fmt.Fprintf(&p.b, "| %s | %s |\n", linkTo(s, s), strings.Join(calls, ", "))
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (p *apiWriter) service(s protoreflect.ServiceDescriptor) {
 		p.comment(name))
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
-		takes, answer := linkTo(m.Input()), linkTo(m.Output())
+		takes, answer := linkTo(m, m.Input()), linkTo(m, m.Output())
 		if m.IsStreamingClient() {
 			takes = "stream of " + takes
 		}
@@ -284,18 +284,24 @@ func fieldType(f protoreflect.FieldDescriptor) string {
 func valueType(f protoreflect.FieldDescriptor) string {
 	switch {
 	case f.Enum() != nil:
-		return linkTo(f.Enum())
+		return linkTo(f, f.Enum())
 	case f.Message() != nil:
-		return linkTo(f.Message())
+		return linkTo(f, f.Message())
 	}
 	return f.Kind().String()
 }
 
-// linkTo is a link to the section of a declaration, or the plain name of one of protobuf's own messages.
-func linkTo(d protoreflect.Descriptor) string {
-	ours := func(s schema) bool { return s.pkg == d.ParentFile().Package() }
-	if !slices.ContainsFunc(schemas(), ours) {
+// linkTo is a link to the section of a declaration, from the page of another one, or the plain name of one of
+// protobuf's own messages.
+func linkTo(from, d protoreflect.Descriptor) string {
+	pkg := d.ParentFile().Package()
+	i := slices.IndexFunc(schemas(), func(s schema) bool { return s.pkg == pkg })
+	if i < 0 {
 		return string(d.FullName())
 	}
-	return fmt.Sprintf("[%s](#%s)", d.Name(), strings.ToLower(string(d.Name())))
+	page := ""
+	if from.ParentFile().Package() != pkg {
+		page = filepath.Base(schemas()[i].path)
+	}
+	return fmt.Sprintf("[%s](%s#%s)", d.Name(), page, strings.ToLower(string(d.Name())))
 }
