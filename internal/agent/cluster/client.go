@@ -20,6 +20,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
@@ -234,7 +235,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1)}, Offers: c.offers.Load()}
+		Conversation: c.conversations.Add(1), Now: timestamppb.Now()}, Offers: c.offers.Load()}
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))

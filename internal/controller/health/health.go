@@ -22,6 +22,10 @@ const (
 	leastDisk           = 20 << 30
 	// mostSkew is how far two clocks may differ.
 	mostSkew = 30 * time.Second
+	// mostSkewToHosts is how far the clocks of most hosts may differ from the controller's, and leastHosts how many
+	// have to be connected. A host says its time once, when it connects.
+	mostSkewToHosts = 5 * time.Minute
+	leastHosts      = 3
 )
 
 // HostProblem is a host that does not have the definition active.
@@ -241,6 +245,26 @@ func Skew(whose, than string, theirs, mine time.Time, took time.Duration) (api.H
 	}
 	return finding("clock", api.HealthWrong, fmt.Sprintf("%s's clock is %s %s %s's", whose, off.Abs().Round(unit), word,
 		than), "correct the one that is wrong: certificates and tokens begin and end by it"), true
+}
+
+// SkewToHosts holds a controller's clock against those of the hosts that are connected to it: by how much each is
+// ahead. Where most hosts agree that the controller's is wrong, it probably is: with a clock that is ahead, it issues
+// certificates that nobody takes yet.
+func SkewToHosts(ahead []time.Duration) (api.HealthFinding, bool) {
+	if len(ahead) < leastHosts {
+		return api.HealthFinding{}, false
+	}
+	slices.Sort(ahead)
+	low, middle, high := ahead[len(ahead)/4], ahead[len(ahead)/2], ahead[len(ahead)*3/4]
+	if min(low.Abs(), high.Abs()) <= mostSkewToHosts || (low < 0) != (high < 0) {
+		return api.HealthFinding{}, false
+	}
+	word := "ahead of"
+	if middle > 0 {
+		word = "behind"
+	}
+	return finding("clock", api.HealthWrong, fmt.Sprintf("this controller's clock is %s %s those of most hosts",
+		middle.Abs().Round(time.Minute), word), "correct it: the certificates that it issues begin and end by it"), true
 }
 
 // size is an amount of bytes for people.

@@ -101,3 +101,25 @@ func TestSkew(t *testing.T) {
 		t.Errorf("an hour behind: %+v", f)
 	}
 }
+
+func TestSkewToHosts(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		ahead []time.Duration
+		want  string
+	}{
+		{[]time.Duration{-26 * time.Hour, -26*time.Hour - 3*time.Second, -25 * time.Hour},
+			"this controller's clock is 26h0m0s ahead of those of most hosts"},
+		{[]time.Duration{day, day, day, 0}, "this controller's clock is 24h0m0s behind those of most hosts"},
+		{[]time.Duration{day, day}, ""},                       // too few to say whose is wrong
+		{[]time.Duration{-56 * 365 * day, 0, 0, 0}, ""},       // one host has lost its time
+		{[]time.Duration{-day, -day, day, day}, ""},           // they don't agree
+		{[]time.Duration{time.Minute, time.Minute, -day}, ""}, // most are right
+		{nil, ""},
+	} {
+		f, off := SkewToHosts(c.ahead)
+		if f.Text != c.want || off != (c.want != "") {
+			t.Errorf("%v: %q, want %q", c.ahead, f.Text, c.want)
+		}
+	}
+}

@@ -43,6 +43,8 @@ type conn struct {
 	// moves is what the host was told of moves; nil before the first message.
 	moves       *controllerv1.HostMoves
 	beyondOffer bool // it has offered what is not its to offer
+	// clock is what the host's clock showed when it came, nil where it didn't say.
+	clock *reading
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -87,7 +89,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
 		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}}
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(first.GetHello(), s.TLS.Now())}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err

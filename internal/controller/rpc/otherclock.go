@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
 )
@@ -33,6 +34,37 @@ func (c *otherClock) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.last.Store(&reading{at, c.now(), time.Since(began)})
 	}
 	return answer, nil
+}
+
+// clockIn is what a host's clock shows in its first words; nil where it doesn't say.
+func clockIn(hello *controllerv1.HostHello, mine time.Time) *reading {
+	if hello.GetNow() == nil {
+		return nil
+	}
+	return &reading{theirs: hello.GetNow().AsTime(), mine: mine}
+}
+
+// timing is the half of a fleet that knows the clocks of the hosts.
+type timing struct{ *fleet }
+
+// skews holds this controller's clock against those of the hosts that are connected to it.
+func (f timing) skews() []api.HealthFinding {
+	if found, off := health.SkewToHosts(f.clocks()); off {
+		return []api.HealthFinding{found}
+	}
+	return nil
+}
+
+// clocks is by how much the clocks of the connected hosts were ahead when they came.
+func (f timing) clocks() (ahead []time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if h.conn != nil && h.conn.clock != nil {
+			ahead = append(ahead, h.conn.clock.theirs.Sub(h.conn.clock.mine))
+		}
+	}
+	return ahead
 }
 
 // skews are the other controllers whose clocks are another than this one's, as far as they answer.

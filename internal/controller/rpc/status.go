@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,7 +60,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 		out.Expiring = append(out.Expiring, api.ExpiryWarning{Subject: w.Subject, ID: w.ID, Name: w.Name, Ends: w.Ends,
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
-	out.Findings = append(health.Examine(out, problems), s.skews()...)
+	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews())
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

@@ -989,7 +989,9 @@ type HostHello struct {
 	Conversation uint64 `protobuf:"varint,5,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	// fields that the host knows, one in each line ("policy.security.promiscuous"); it is handed nothing else. Empty for
 	// those of the version before the one that says it.
-	Fields        string `protobuf:"bytes,30,opt,name=fields,proto3" json:"fields,omitempty"`
+	Fields string `protobuf:"bytes,30,opt,name=fields,proto3" json:"fields,omitempty"`
+	// now is the host's clock; unset from an earlier version.
+	Now           *timestamppb.Timestamp `protobuf:"bytes,73,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1071,6 +1073,13 @@ func (x *HostHello) GetFields() string {
 		return x.Fields
 	}
 	return ""
+}
+
+func (x *HostHello) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -2298,7 +2307,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\fPortConflict\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\xff\x01\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xad\x02\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2306,7 +2315,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x18\n" +
 	"\aanswers\x18\x14 \x01(\bR\aanswers\x12\"\n" +
 	"\fconversation\x18\x05 \x01(\x04R\fconversation\x12\x16\n" +
-	"\x06fields\x18\x1e \x01(\tR\x06fields\"\xa4\x01\n" +
+	"\x06fields\x18\x1e \x01(\tR\x06fields\x12,\n" +
+	"\x03now\x18I \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa4\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
@@ -2481,41 +2491,42 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	13, // 11: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
 	32, // 12: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
 	16, // 13: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	32, // 14: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 15: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	19, // 16: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	17, // 17: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	18, // 18: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	32, // 19: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 20: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	21, // 21: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	17, // 22: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	33, // 23: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	34, // 24: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	32, // 25: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	24, // 26: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	25, // 27: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	9,  // 28: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	11, // 29: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	12, // 30: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	35, // 31: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	26, // 32: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	29, // 33: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	28, // 34: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	30, // 35: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 36: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 37: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 38: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 39: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 40: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 41: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	23, // 42: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 43: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	40, // [40:44] is the sub-list for method output_type
-	36, // [36:40] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	33, // 14: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
+	32, // 15: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 16: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	19, // 17: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	17, // 18: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	18, // 19: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	32, // 20: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 21: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	21, // 22: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	17, // 23: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	33, // 24: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	34, // 25: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	32, // 26: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	24, // 27: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	25, // 28: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	9,  // 29: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	11, // 30: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	12, // 31: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	35, // 32: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	26, // 33: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	29, // 34: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	28, // 35: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	30, // 36: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 37: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 38: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 39: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 40: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 41: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 42: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	23, // 43: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 44: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	41, // [41:45] is the sub-list for method output_type
+	37, // [37:41] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
