@@ -27,10 +27,10 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 // storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else
 // then, and guests have no bridge module, as the tests with a physical switch between two hosts need one too, those
 // with a controller among them. They run on this machine's own kernel.
-const storms = "TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|TestS103_|TestS10_AStatic|TestS77_|" +
-	"TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
+const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
+	"TestS103_|TestS10_AStatic|TestS77_|TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
-	"TestTheRootIsRotated|TestControllersShareAnEtcd|" +
+	"TestTheRootIsRotated|TestControllersShareAnEtcd|TestS104_IdleConnections|TestS100_APortMoves|" +
 	"TestS110_AGuestThatBridges|" +
 	"TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
 	"TestS110_ProbesThatGuestsSend|" +
