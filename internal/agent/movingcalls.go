@@ -133,7 +133,8 @@ func (m movers) leavingBy(port string) (*state.Travel, error) {
 	return t, nil
 }
 
-// SilencePort makes a port silent whose guest has stopped to go on elsewhere.
+// SilencePort makes a port silent whose guest has stopped to go on elsewhere. The guest may run there as soon as it
+// returns, so that it doesn't wait for the disk.
 func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
 	out = &api.PortMove{Steps: []api.MoveStep{}}
 	return out, m.do(ctx, func() error {
@@ -142,9 +143,6 @@ func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.Por
 			return m.ports.noPort(q.Port)
 		}
 		if err := m.waiting.silence(p); err != nil {
-			return err
-		}
-		if err := m.ports.save(); err != nil {
 			return err
 		}
 		if t := m.travelOf(q.Port); t != nil && t.Away != nil {
@@ -171,10 +169,7 @@ func (wt *waiting) silence(p *plan.Port) error {
 		return api.NewError(api.Invalid, fmt.Sprintf("port %s is not silenced: %s says that its guest runs here",
 			p.ID.Name, by))
 	}
-	if wt.take(p.ID, w, step) {
-		wt.followWaits()
-	}
-	return nil
+	return wt.silenced(p.ID, wt.take(p.ID, w, step))
 }
 
 // CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is.
