@@ -172,6 +172,34 @@ func (wt *waiting) silence(p *plan.Port) error {
 	return wt.silenced(p.ID, wt.take(p.ID, w, step))
 }
 
+// silenced makes a port silent whose record says so, for a caller that waits for it: the disk, and all that takes
+// longer, follow the answer. An agent that dies in between leaves the wait in the kernel, where the next one finds it.
+// It fails where the port may speak even so.
+func (wt *waiting) silenced(id plan.PortID, changed bool) error {
+	if changed {
+		wt.activateWaits()
+		wt.followed()
+		wt.settler.settleNext()
+	}
+	if wt.isSilent(id) {
+		return nil
+	}
+	if wt.settler.settle(); wt.isSilent(id) {
+		return nil
+	}
+	return fmt.Errorf("port %s is not silent yet, the host tries it again: %s", id.Name, wt.settler.lastErr)
+}
+
+// isSilent reports whether nothing passes a port by what is active in the kernel.
+func (wt *waiting) isSilent(id plan.PortID) bool {
+	d := wt.effect.applied
+	if d == nil || wt.effect.redo {
+		return false
+	}
+	f := d.Facts[id]
+	return !f.Up || f.Waits()
+}
+
 // CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is.
 func (m movers) CancelMove(ctx context.Context, q api.PortMoveOf) error {
 	err := m.do(ctx, func() error {
