@@ -104,6 +104,8 @@ func (h *movingHost) begin() {
 			select {
 			case f := <-h.calls:
 				f()
+			case <-h.settler.itsTurn():
+				h.settler.settle()
 			case <-h.end:
 				return
 			}

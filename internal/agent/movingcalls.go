@@ -133,7 +133,8 @@ func (m movers) leavingBy(port string) (*state.Travel, error) {
 	return t, nil
 }
 
-// SilencePort makes a port silent whose guest has stopped to go on elsewhere.
+// SilencePort makes a port silent whose guest has stopped to go on elsewhere. The guest may run there as soon as it
+// returns, so that it doesn't wait for the disk.
 func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
 	out = &api.PortMove{Steps: []api.MoveStep{}}
 	return out, m.do(ctx, func() error {
@@ -142,9 +143,6 @@ func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.Por
 			return m.ports.noPort(q.Port)
 		}
 		if err := m.waiting.silence(p); err != nil {
-			return err
-		}
-		if err := m.ports.save(); err != nil {
 			return err
 		}
 		if t := m.travelOf(q.Port); t != nil && t.Away != nil {
@@ -171,10 +169,35 @@ func (wt *waiting) silence(p *plan.Port) error {
 		return api.NewError(api.Invalid, fmt.Sprintf("port %s is not silenced: %s says that its guest runs here",
 			p.ID.Name, by))
 	}
-	if wt.take(p.ID, w, step) {
-		wt.followWaits()
+	return wt.silenced(p.ID, wt.take(p.ID, w, step))
+}
+
+// silenced makes a port silent whose record says so, for a caller that waits for it: the disk, and all that takes
+// longer, follow the answer. An agent that dies in between leaves the wait in the kernel, where the next one finds it.
+// It fails where the port may speak even so.
+func (wt *waiting) silenced(id plan.PortID, changed bool) error {
+	if changed {
+		wt.activateWaits()
+		wt.followed()
+		wt.settler.settleNext()
 	}
-	return nil
+	if wt.isSilent(id) {
+		return nil
+	}
+	if wt.settler.settle(); wt.isSilent(id) {
+		return nil
+	}
+	return fmt.Errorf("port %s is not silent yet, the host tries it again: %s", id.Name, wt.settler.lastErr)
+}
+
+// isSilent reports whether nothing passes a port by what is active in the kernel.
+func (wt *waiting) isSilent(id plan.PortID) bool {
+	d := wt.effect.applied
+	if d == nil || wt.effect.redo {
+		return false
+	}
+	f := d.Facts[id]
+	return !f.Up || f.Waits()
 }
 
 // CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is.

@@ -52,6 +52,13 @@ func (st *settler) settleSoon() {
 	st.settle()
 }
 
+// settleNext settles after the call that is being answered, or when the share of CPU time allows it.
+func (st *settler) settleNext() {
+	if st.later == nil {
+		st.later = time.NewTimer(max(0, time.Until(st.paid)))
+	}
+}
+
 // itsTurn is ready when a delayed settle is due.
 func (st *settler) itsTurn() <-chan time.Time {
 	if st.later == nil {

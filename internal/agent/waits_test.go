@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,6 +189,34 @@ func TestS100_ASilenceThatWasNotWrittenDownOutlivesTheAgent(t *testing.T) {
 	if r.fact("vm").Waits() || !r.speaks("vm") {
 		t.Errorf("its guest runs: %+v", r.fact("vm"))
 	}
+}
+
+// Who says that a guest has stopped waits for the kernel alone: the disk follows. Where the kernel refuses, the answer
+// is an error until the port is silent.
+func TestS100_ACallerThatSilencesAPortDoesNotWaitForTheDisk(t *testing.T) {
+	r := domainRig(t)
+	silence := func() error { return r.waiting.silence(planned(r.ports.plan, "vm")) }
+	r.kernel.fail = errors.New("no memory")
+	for range 2 { // asked again, it is the same
+		if err := silence(); err == nil || r.fact("vm").Waits() || !strings.Contains(err.Error(),
+			"port vm is not silent yet, the host tries it again: activate the plan: no memory") {
+			t.Fatalf("%v: %+v", err, r.fact("vm"))
+		}
+	}
+	r.kernel.fail = nil
+	r.settler.settle()
+	if err := silence(); err != nil || !r.fact("vm").Waits() {
+		t.Errorf("%v: %+v", err, r.fact("vm"))
+	}
+
+	r = domainRig(t)
+	if err := r.waiting.silence(planned(r.ports.plan, "vm")); err != nil || !r.fact("vm").Waits() || r.speaks("vm") {
+		t.Fatalf("%v: %+v", err, r.fact("vm"))
+	}
+	if w := r.saved().WaitOf(id("vm")); w != nil {
+		t.Errorf("written down before the answer: %+v", w)
+	}
+	r.until("written down", func() bool { return r.saved().WaitOf(id("vm")) != nil })
 }
 
 // What somebody says counts less than what the port's own QEMU says.

@@ -17,5 +17,7 @@ func (k *Kernel) Reteam(d binding.Desired) (Instant, error) {
 	if err != nil {
 		return Instant{}, err
 	}
-	return k.tables.flip(next)
+	at, err := k.tables.flip(next)
+	k.tables.beginGrace() // a port whose guest stops soon after another change must not wait for it
+	return at, err
 }

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -17,6 +18,9 @@ type planTables struct {
 	grace *grace
 	// reading: runs of the program may still read the idle half.
 	reading bool
+	// over gives the result of a wait beside the caller that began after the last flip; nil where there is none.
+	over  chan error
+	waits sync.WaitGroup // of such waits
 }
 
 func newPlanTables(m *vswitchMaps) *planTables {
@@ -27,6 +31,7 @@ func (t *planTables) close() error {
 	if t == nil {
 		return nil
 	}
+	t.waits.Wait()
 	return t.grace.close()
 }
 
@@ -41,7 +46,7 @@ func (t *planTables) inForce() (abi.Control, error) {
 // write fills the idle half with the image and returns the control record that activates it.
 func (t *planTables) write(img *compile.Image) (abi.Control, error) {
 	if t.reading {
-		if err := t.awaitGrace(); err != nil {
+		if err := t.awaitIdle(); err != nil {
 			return abi.Control{}, err
 		}
 	}
@@ -74,7 +79,7 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	if at.Before, err = Monotonic(); err != nil {
 		return Instant{}, err
 	}
-	t.reading = true
+	t.reading, t.over = true, nil
 	if err := t.maps.Control.Put(uint32(0), &next); err != nil {
 		return Instant{}, fmt.Errorf("activate generation %d: %w", next.Generation, err)
 	}
@@ -89,6 +94,26 @@ func (t *planTables) awaitGrace() error {
 	}
 	t.reading = false
 	return nil
+}
+
+// beginGrace has the grace period after a flip begin now, beside the caller: the next write mostly finds it over.
+func (t *planTables) beginGrace() {
+	over := make(chan error, 1)
+	t.over = over
+	t.waits.Go(func() { over <- t.grace.await() })
+}
+
+// awaitIdle returns when no run of the program reads the idle half.
+func (t *planTables) awaitIdle() error {
+	if t.over != nil {
+		err := <-t.over
+		t.over = nil
+		if err == nil {
+			t.reading = false
+			return nil
+		}
+	}
+	return t.awaitGrace()
 }
 
 // put writes records at an index of a table.
