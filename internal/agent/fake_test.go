@@ -333,14 +333,20 @@ func (k *fakeKernel) Travel() dataplane.Travel { return fakeTravel{k} }
 
 type fakeTravel struct{ *fakeKernel }
 
-func (k fakeTravel) MACs(id plan.PortID) ([]observe.MACEntry, error) { return k.learned[id], nil }
+func (k fakeTravel) MACs(id plan.PortID) (func() ([]observe.MACEntry, error), error) {
+	list := k.learned[id]
+	if list == nil {
+		return nil, nil
+	}
+	return func() ([]observe.MACEntry, error) { return list, nil }, nil
+}
 
-func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) (int, error) {
+func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) ([]observe.MACEntry, error) {
 	if k.learned == nil {
 		k.learned = map[plan.PortID][]observe.MACEntry{}
 	}
 	k.learned[id] = append(k.learned[id], list...)
-	return len(list), nil
+	return list, nil
 }
 
 func (k fakeTravel) Spent(id plan.PortID) ([]observe.Spent, error) { return k.spent[id], nil }
