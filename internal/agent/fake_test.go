@@ -265,6 +265,7 @@ type fakeKernel struct {
 	chains          map[uint32]dataplane.Chain // on devices that have other programs too
 	counters        map[plan.PortID]observe.Counters
 	learned         map[plan.PortID][]observe.MACEntry // given by Travel
+	knows           []observe.MACEntry                 // MACs that Learn does not take
 	spent           map[plan.PortID][]observe.Spent
 }
 
@@ -345,8 +346,11 @@ func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) ([]observe.MA
 	if k.learned == nil {
 		k.learned = map[plan.PortID][]observe.MACEntry{}
 	}
-	k.learned[id] = append(k.learned[id], list...)
-	return list, nil
+	taken := slices.DeleteFunc(slices.Clone(list), func(e observe.MACEntry) bool {
+		return slices.ContainsFunc(k.knows, func(o observe.MACEntry) bool { return o.MAC == e.MAC && o.VLAN == e.VLAN })
+	})
+	k.learned[id] = append(k.learned[id], taken...)
+	return taken, nil
 }
 
 func (k fakeTravel) Spent(id plan.PortID) ([]observe.Spent, error) { return k.spent[id], nil }
