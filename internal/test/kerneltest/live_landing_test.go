@@ -39,7 +39,7 @@ func TestS50_S91_S92_AnAnnouncementThatComesBackIsNoMove(t *testing.T) {
 	}
 	list, err := h.k.MACs()
 	if err != nil || len(list) != 1 || list[0].Port.Name != "vm1" || list[0].Idle < came.Idle {
-		t.Errorf("learned %+v, %v; want the MAC that came, not heard for %v s", list, err, came.Idle)
+		t.Fatalf("learned %+v, %v; want the MAC that came, not heard for %v s", list, err, came.Idle)
 	}
 	h.emit("vm2", "nest1 vm2 0800", to("vm1"))
 	h.await("its announcement is long ago", func() bool {
