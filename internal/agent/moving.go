@@ -23,8 +23,8 @@ import (
 
 // baggage is what belongs to a port and travels with it. All is called in the loop.
 type baggage interface {
-	// reads returns what reads the MACs that were learned at the port; nil where there are none. It takes long with many
-	// of them, and may be called beside the loop.
+	// reads returns what reads the MACs that were learned at the port; nil where there are none. It takes long with
+	// many of them, and may be called beside the loop.
 	reads(id plan.PortID) (func() ([]observe.MACEntry, error), error)
 	// pack reads the rest of what the port has now, and puts these MACs to it.
 	pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error)

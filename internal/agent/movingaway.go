@@ -129,8 +129,8 @@ type ferrying struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	// The rest belongs to the loop. hurry ends the call that is under way where it is not urgent; nil without such a
-	// call. heard are the port's learned MACs as they were read last, nil for never. gone: the port has been about to be
-	// removed since the reading began that is under way, so that its table may be another port's.
+	// call. heard are the port's learned MACs as they were read last, nil for never. gone: the port has been about to
+	// be removed since the reading began that is under way, so that its table may be another port's.
 	hurry context.CancelFunc
 	heard *heard
 	gone  bool

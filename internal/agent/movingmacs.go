@@ -8,8 +8,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// A port may have learned a hundred thousand MACs, which are read out of the table of the whole host. That takes too long
-// for the loop: the goroutine that gives the copies reads them, before each copy. When the guest stops, the port's
+// A port may have learned a hundred thousand MACs, which are read out of the table of the whole host. That takes too
+// long for the loop: the goroutine that gives the copies reads them, before each copy. When the guest stops, the port's
 // counters are put together at once, with the MACs as they were read last; the last copy has those that it reads then.
 
 // heard are the MACs of a port as they were read.

@@ -18,8 +18,8 @@ import (
 // Its counters are read by a CounterReader.
 type Travel interface {
 	// MACs returns what reads the MACs that were learned at the port, in no order; nil where the port holds none. It
-	// goes through the table, and may be called in parallel with the use of the Kernel, until that is closed. If another
-	// port has got the port's slot meanwhile, it reads that port's MACs.
+	// goes through the table, and may be called in parallel with the use of the Kernel, until that is closed. If
+	// another port has got the port's slot meanwhile, it reads that port's MACs.
 	MACs(id plan.PortID) (read func() ([]observe.MACEntry, error), err error)
 	// Learn gives the port MACs, with the times since they were heard. It takes none that is known already, that
 	// exceeds the port's limit or the table's room, or that is older than the port keeps MACs; none at all where the

@@ -78,8 +78,8 @@ func TestFlowsOfAPortThatIsMeteredNoLongerAreEnded(t *testing.T) {
 	g.await("the other", func() bool { return g.sent.sum()[flow.ForcedEnd] == 61 })
 }
 
-// When a guest leaves a host its flows end there, completely counted, although the port stays metered; what it sends and
-// receives where it goes on is in records there, and the sums of both are those of the flow.
+// When a guest leaves a host its flows end there, completely counted, although the port stays metered; what it sends
+// and receives where it goes on is in records there, and the sums of both are those of the flow.
 func TestS79_FlowsOfAGuestEndWhereItLeaves(t *testing.T) {
 	from, to := newRig(t), newRig(t)
 	from.settle(idle, "vm1", "vm2")

@@ -90,8 +90,8 @@ func (k *switchMeter) meter(now, left map[plan.PortID]bool, at meter.Instant) {
 	k.metered, k.left = now, left
 }
 
-// endPorts ends the flows of ports and uplinks that are no longer metered, and of those whose guests have left, once all
-// their counts have been drained from the kernel.
+// endPorts ends the flows of ports and uplinks that are no longer metered, and of those whose guests have left, once
+// all their counts have been drained from the kernel.
 func (r *Runner) endPorts(m *meter.Meter, now meter.Instant) {
 	for _, k := range r.kept {
 		gone := map[plan.PortID]bool{}
