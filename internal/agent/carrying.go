@@ -26,24 +26,28 @@ type carrying struct {
 	// change makes one change of the desired state.
 	change func(edit func()) error
 	files  macFiles
+	// announce announces MACs that came with a port whose guest runs here.
+	announce func(id plan.PortID, macs []observe.MACEntry)
 }
 
-// pack reads what the port has now: everything that came with it and that was added here. Where its guest has left, the
-// bundle is complete, and what was counted here so far belongs to the next host from then on.
-func (cr *carrying) pack(id plan.PortID) (*hostv1.PortBundle, error) {
+// reads returns what reads, beside the loop, the MACs that were learned at the port.
+func (cr *carrying) reads(id plan.PortID) (func() ([]observe.MACEntry, error), error) {
+	return cr.kernel.Travel().MACs(id)
+}
+
+// pack puts together what the port has now: these MACs, and everything else that came with it and that was added here.
+// Where its guest has left, the bundle is complete, and what was counted here so far belongs to the next host from then
+// on.
+func (cr *carrying) pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error) {
 	now, err := cr.counts(id)
 	if err != nil {
 		return nil, err
 	}
 	known, base := cr.state.GoodsOf(id), cr.state.BaseOf(id)
 	w := cr.state.WaitOf(id)
-	g := bundle.Goods{Complete: w != nil && w.Silent() && w.Left,
+	g := bundle.Goods{Complete: w != nil && w.Silent() && w.Left, MACs: macs,
 		Base: observe.Base{Counters: base.With(now), Others: base.Others}}
-	travel := cr.kernel.Travel()
-	if g.MACs, err = travel.MACs(id); err != nil {
-		return nil, err
-	}
-	if g.Storm, err = travel.Spent(id); err != nil {
+	if g.Storm, err = cr.kernel.Travel().Spent(id); err != nil {
 		return nil, err
 	}
 	own := cr.own(id)
@@ -234,8 +238,17 @@ func (cr *carrying) install(id plan.PortID) error {
 	}
 	list = cr.foreign(id, list, time.Since(g.At))
 	rest := list[min(learnAtOnce, len(list)):]
-	if _, err = cr.kernel.Travel().Learn(id, list[:len(list)-len(rest)]); err == nil && len(rest) > 0 {
+	if err = cr.learn(id, list[:len(list)-len(rest)]); err == nil && len(rest) > 0 {
 		go cr.learnRest(id, rest)
+	}
+	return err
+}
+
+// learn gives the port MACs, and announces those that were not known here yet.
+func (cr *carrying) learn(id plan.PortID, list []observe.MACEntry) error {
+	taken, err := cr.kernel.Travel().Learn(id, list)
+	if len(taken) > 0 {
+		cr.announce(id, taken)
 	}
 	return err
 }
@@ -247,7 +260,7 @@ func (cr *carrying) learnRest(id plan.PortID, list []observe.MACEntry) {
 			if g := cr.state.GoodsOf(id); g == nil || !g.Installed {
 				return nil // it is gone again
 			}
-			if _, err := cr.kernel.Travel().Learn(id, portion); err != nil {
+			if err := cr.learn(id, portion); err != nil {
 				cr.complain("give a port the MACs that it had learned", err)
 			}
 			return nil

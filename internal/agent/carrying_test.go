@@ -62,7 +62,15 @@ func (r *rig) leaves() {
 
 func (r *rig) packs() *hostv1.PortBundle {
 	r.t.Helper()
-	b, err := r.carrying.pack(id("vm"))
+	read, err := r.carrying.reads(id("vm"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	h, err := hear(read)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b, err := r.carrying.pack(id("vm"), h.now())
 	if err != nil {
 		r.t.Fatal(err)
 	}

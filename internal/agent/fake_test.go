@@ -265,6 +265,7 @@ type fakeKernel struct {
 	chains          map[uint32]dataplane.Chain // on devices that have other programs too
 	counters        map[plan.PortID]observe.Counters
 	learned         map[plan.PortID][]observe.MACEntry // given by Travel
+	knows           []observe.MACEntry                 // MACs that Learn does not take
 	spent           map[plan.PortID][]observe.Spent
 }
 
@@ -333,14 +334,23 @@ func (k *fakeKernel) Travel() dataplane.Travel { return fakeTravel{k} }
 
 type fakeTravel struct{ *fakeKernel }
 
-func (k fakeTravel) MACs(id plan.PortID) ([]observe.MACEntry, error) { return k.learned[id], nil }
+func (k fakeTravel) MACs(id plan.PortID) (func() ([]observe.MACEntry, error), error) {
+	list := k.learned[id]
+	if list == nil {
+		return nil, nil
+	}
+	return func() ([]observe.MACEntry, error) { return list, nil }, nil
+}
 
-func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) (int, error) {
+func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) ([]observe.MACEntry, error) {
 	if k.learned == nil {
 		k.learned = map[plan.PortID][]observe.MACEntry{}
 	}
-	k.learned[id] = append(k.learned[id], list...)
-	return len(list), nil
+	taken := slices.DeleteFunc(slices.Clone(list), func(e observe.MACEntry) bool {
+		return slices.ContainsFunc(k.knows, func(o observe.MACEntry) bool { return o.MAC == e.MAC && o.VLAN == e.VLAN })
+	})
+	k.learned[id] = append(k.learned[id], taken...)
+	return taken, nil
 }
 
 func (k fakeTravel) Spent(id plan.PortID) ([]observe.Spent, error) { return k.spent[id], nil }

@@ -37,8 +37,19 @@ func (rc *reconciler) tellFollowers(bounds []bound) {
 		f.Settled(now)
 	}
 	if rc.flowing.flows != nil {
-		rc.flowing.flows.Settled(rc.ports.plan, portGroupNames(rc.ports.cfg))
+		rc.flowing.flows.Settled(rc.ports.plan, portGroupNames(rc.ports.cfg), leftPorts(now.Facts))
 	}
+}
+
+// leftPorts are the silent ports whose guests have left this host.
+func leftPorts(facts plan.Facts) map[plan.PortID]bool {
+	left := map[plan.PortID]bool{}
+	for id, f := range facts {
+		if f.Left && f.Waits() {
+			left[id] = true
+		}
+	}
+	return left
 }
 
 // portGroupNames returns the names of each switch's port groups.

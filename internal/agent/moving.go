@@ -11,6 +11,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -22,8 +23,11 @@ import (
 
 // baggage is what belongs to a port and travels with it. All is called in the loop.
 type baggage interface {
-	// pack reads what the port has now.
-	pack(id plan.PortID) (*hostv1.PortBundle, error)
+	// reads returns what reads the MACs that were learned at the port; nil where there are none. It takes long with
+	// many of them, and may be called beside the loop.
+	reads(id plan.PortID) (func() ([]observe.MACEntry, error), error)
+	// pack reads the rest of what the port has now, and puts these MACs to it.
+	pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error)
 	// keep gives a waiting port what it had where it comes from, in place of an earlier copy. It is on disk when keep
 	// returns.
 	keep(id plan.PortID, number uint64, b *hostv1.PortBundle) error

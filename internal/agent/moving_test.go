@@ -14,6 +14,7 @@ import (
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -29,7 +30,9 @@ type fakeGoods struct {
 	dropped   int
 }
 
-func (g *fakeGoods) pack(plan.PortID) (*hostv1.PortBundle, error) {
+func (g *fakeGoods) reads(plan.PortID) (func() ([]observe.MACEntry, error), error) { return nil, nil }
+
+func (g *fakeGoods) pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, error) {
 	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
 }
 

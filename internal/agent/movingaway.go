@@ -12,6 +12,7 @@ import (
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -71,10 +72,22 @@ func (mv *moving) ordered(o *controllerv1.MoveOrder) {
 
 // leaving is called while a port is about to be removed, for its last copy.
 func (mv *moving) leaving(id plan.PortID) {
-	if t := mv.travelOf(id.Name); t != nil && t.Port == id && t.Away != nil && !t.Away.Over() && !t.Away.Silent {
-		if goods := mv.packs(t); goods != nil {
-			mv.packed[id] = goods
-		}
+	t := mv.travelOf(id.Name)
+	if t == nil || t.Port != id || t.Away == nil || t.Away.Over() {
+		return
+	}
+	f := mv.ferries[keyOf(t.VM, t.Adapter)]
+	if f != nil {
+		f.gone = true
+	}
+	if t.Away.Silent {
+		return
+	}
+	if f != nil {
+		f.hearsNow(id)
+	}
+	if goods := mv.packs(t); goods != nil {
+		mv.packed[id] = goods
 	}
 }
 
@@ -100,7 +113,11 @@ func (mv *moving) bundle(t *state.Travel) (*hostv1.PortBundle, error) {
 	if mv.goods == nil {
 		return &hostv1.PortBundle{Version: 1}, nil
 	}
-	return mv.goods.pack(t.Port)
+	var macs []observe.MACEntry
+	if f := mv.ferries[keyOf(t.VM, t.Adapter)]; f != nil {
+		macs = f.heard.now()
+	}
+	return mv.goods.pack(t.Port, macs)
 }
 
 // ferrying gives the copies of one port to its target, beside the loop.
@@ -111,8 +128,12 @@ type ferrying struct {
 	kick chan struct{} // holds one token when there may be something to say at once
 	ctx  context.Context
 	stop context.CancelFunc
-	// hurry ends the call that is under way where it is not urgent; nil without such a call. Of the loop.
+	// The rest belongs to the loop. hurry ends the call that is under way where it is not urgent; nil without such a
+	// call. heard are the port's learned MACs as they were read last, nil for never. gone: the port has been about to
+	// be removed since the reading began that is under way, so that its table may be another port's.
 	hurry context.CancelFunc
+	heard *heard
+	gone  bool
 }
 
 // sends has copies given for all moves from this host.
@@ -161,7 +182,7 @@ func (f *ferrying) run() {
 	retry := firstRetry
 	for f.ctx.Err() == nil {
 		pause := copyEvery
-		m, err := f.next()
+		m, err := f.next(f.hears())
 		switch {
 		case err != nil:
 			return // the agent ends
@@ -189,17 +210,16 @@ type parcel struct {
 	end  context.CancelFunc
 }
 
-// next makes the next message; nil where nothing is to be said now.
-func (f *ferrying) next() (m *parcel, err error) {
+// next makes the next message; nil where nothing is to be said now. fresh are the port's MACs as they were just read,
+// nil where they were not.
+func (f *ferrying) next(fresh *heard) (m *parcel, err error) {
 	return m, f.do(f.ctx, func() error {
 		t := f.known[f.key]
 		if t == nil || t.Away == nil || f.ferries[f.key] != f {
 			return nil
 		}
 		a := t.Away
-		if a.Silent && !a.Last && a.Goods == nil {
-			a.Goods = f.packs(t)
-		}
+		f.renews(t, fresh)
 		send, reserved, ok := a.Next(t.Generation)
 		if !ok {
 			return nil

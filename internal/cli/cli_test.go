@@ -25,10 +25,12 @@ import (
 // standIn is a substitute for an agent. It gives the answers that the test has set, and records the requests.
 type standIn struct {
 	moves []api.PortMove
-	trial *api.Trial
-	state api.State
-	stats []api.Stats
-	macs  []api.MAC
+	// silenced is the move that the silence of a port is part of.
+	silenced api.PortMove
+	trial    *api.Trial
+	state    api.State
+	stats    []api.Stats
+	macs     []api.MAC
 	// forgotten are the requests to forget MACs.
 	forgotten []api.ForgetMACs
 	// readings are the answers about counters, one after the other; then stats is the answer.
@@ -137,7 +139,7 @@ func (s *standIn) CopyMovingPort(_ context.Context, q api.PortMoveOf) (*api.Port
 	return &api.PortMove{}, s.note(q)
 }
 func (s *standIn) SilencePort(_ context.Context, q api.PortMoveOf) (*api.PortMove, error) {
-	return &api.PortMove{}, s.note(q)
+	return &s.silenced, s.note(q)
 }
 func (s *standIn) CancelMove(_ context.Context, q api.PortMoveOf) error       { return s.note(q) }
 func (s *standIn) ReleaseMovedPort(_ context.Context, q api.PortMoveOf) error { return s.note(q) }

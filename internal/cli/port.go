@@ -21,7 +21,8 @@ func newPort(d Deps) *cobra.Command {
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
 		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t),
-		newPortMoves(d, t), newPortStatic(d), newPortWhere(d), newPortMigrate(d))
+		newPortSilence(d, t), newPortRelease(d, t), newPortMoves(d, t), newPortStatic(d), newPortWhere(d),
+		newPortMigrate(d))
 	return c
 }
 

@@ -17,12 +17,15 @@ import (
 // Travel reads and writes what belongs to one port and travels with it when its guest moves to another host (S79).
 // Its counters are read by a CounterReader.
 type Travel interface {
-	// MACs are the MACs that were learned at the port, in no order. Where the port holds none, the table is not read.
-	MACs(id plan.PortID) ([]observe.MACEntry, error)
+	// MACs returns what reads the MACs that were learned at the port, in no order; nil where the port holds none. It
+	// goes through the table, and may be called in parallel with the use of the Kernel, until that is closed. If
+	// another port has got the port's slot meanwhile, it reads that port's MACs.
+	MACs(id plan.PortID) (read func() ([]observe.MACEntry, error), err error)
 	// Learn gives the port MACs, with the times since they were heard. It takes none that is known already, that
 	// exceeds the port's limit or the table's room, or that is older than the port keeps MACs; none at all where the
-	// port may learn none. It returns how many it took.
-	Learn(id plan.PortID, list []observe.MACEntry) (taken int, err error)
+	// port may learn none. It returns those that it took. They count as sent from here now: an announcement of one that
+	// comes back by another uplink within a second is no sign that it lives elsewhere (S91, S92).
+	Learn(id plan.PortID, list []observe.MACEntry) (taken []observe.MACEntry, err error)
 	// Spent is what the port has used up of its storm control's allowance; nil for nothing.
 	Spent(id plan.PortID) ([]observe.Spent, error)
 	// Spend replaces what the port has used up. It is for a silent port: one that sends counts at the same time. known
@@ -43,7 +46,7 @@ func (k travel) heldBy(slot uint32) (held uint64, err error) {
 	return held, nil
 }
 
-func (k travel) MACs(id plan.PortID) (list []observe.MACEntry, err error) {
+func (k travel) MACs(id plan.PortID) (read func() ([]observe.MACEntry, error), err error) {
 	slot, ok := k.slots.Ports[id]
 	if !ok {
 		return nil, nil
@@ -52,6 +55,11 @@ func (k travel) MACs(id plan.PortID) (list []observe.MACEntry, err error) {
 	if err != nil || held == 0 {
 		return nil, err
 	}
+	return func() ([]observe.MACEntry, error) { return k.learnedAt(id, slot, held) }, nil
+}
+
+// learnedAt reads the MACs of a slot, which holds so many.
+func (k travel) learnedAt(id plan.PortID, slot uint32, held uint64) (list []observe.MACEntry, err error) {
 	now, err := k.ticks()
 	if err != nil {
 		return nil, err
@@ -98,18 +106,18 @@ func (k travel) recordOf(slot uint32) (p abi.Port, err error) {
 	return list[0], nil
 }
 
-func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken int, err error) {
+func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken []observe.MACEntry, err error) {
 	slot, ok := k.slots.Ports[id]
 	if !ok || len(list) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	p, err := k.recordOf(slot)
 	if err != nil || p.Flags&abi.PortLearns == 0 || p.Flags&abi.PortForgedOk == 0 {
-		return 0, err
+		return nil, err
 	}
 	now, err := k.ticks()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for i := range list {
 		e := list[i]
@@ -119,19 +127,20 @@ func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken int, err e
 		if !known || age >= now || p.Ageing != 0 && age >= p.Ageing {
 			continue
 		}
-		took, full, err := k.learn(key, slot, now-age, uint64(p.LearnLimit))
+		took, full, err := k.learn(key, abi.Learned{Seen: now - age, Sent: now + 1, Slot: slot}, uint64(p.LearnLimit))
 		if err != nil || full {
 			return taken, err
 		}
 		if took {
-			taken++
+			taken = append(taken, e)
 		}
 	}
 	return taken, nil
 }
 
-// learn gives the slot one MAC. The program may be learning at the same time: whatever it makes is newer, and stays.
-func (k travel) learn(key abi.MACKey, slot uint32, seen, limit uint64) (took, full bool, err error) {
+// learn makes one entry. The program may be learning at the same time: whatever it makes is newer, and stays.
+func (k travel) learn(key abi.MACKey, e abi.Learned, limit uint64) (took, full bool, err error) {
+	slot := e.Slot
 	var have abi.Learned
 	switch err := k.objects.Macs.Lookup(key, &have); {
 	case err == nil:
@@ -143,7 +152,7 @@ func (k travel) learn(key abi.MACKey, slot uint32, seen, limit uint64) (took, fu
 	if err != nil || before >= limit {
 		return false, true, err
 	}
-	in := abi.CarriedMAC{Key: key, Entry: abi.Learned{Seen: seen, Slot: slot}}
+	in := abi.CarriedMAC{Key: key, Entry: e}
 	if _, err := k.objects.HeddleCarry.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})}); err != nil {
 		return false, false, fmt.Errorf("give a port a MAC: %w", err)
 	}

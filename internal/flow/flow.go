@@ -151,7 +151,7 @@ const (
 	IdleTimeout   EndReason = 1
 	ActiveTimeout EndReason = 2
 	EndOfFlow     EndReason = 3 // TCP FIN or RST was seen, and no packet since
-	ForcedEnd     EndReason = 4 // the agent stops, the port is removed, or metering is switched off
+	ForcedEnd     EndReason = 4 // the agent stops, the port is removed, its guest has left, or metering is switched off
 	NoResources   EndReason = 5 // the agent's table was full
 )
 

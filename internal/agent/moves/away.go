@@ -186,6 +186,17 @@ func (a *Away) Next(generation uint64) (_ Send, reserved, ok bool) {
 	return s, reserved, true
 }
 
+// Carries reports whether the next message to the target carries what the port has, which is still there to be read.
+func (a *Away) Carries() bool {
+	switch {
+	case a.Over() || a.Left:
+		return false
+	case a.Silent:
+		return !a.Last
+	}
+	return !a.Tells && !a.Elsewhere
+}
+
 // Answered takes in the target's answer to a message.
 func (a *Away) Answered(s Send, by Answer, at time.Time) (changed bool) {
 	if a.Over() {

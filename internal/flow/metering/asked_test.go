@@ -84,7 +84,7 @@ func TestS66_WhoLooksIsToldThatPacketsAreSampled(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")
 	g.plan.Switches[0].IPFIX.SamplingRate = 9
-	g.Settled(g.plan, nil)
+	g.Settled(g.plan, nil, nil)
 	g.await("the flows' table", func() bool {
 		s, _ := g.Status()
 		return len(s.Switches) == 1 &&
@@ -144,7 +144,7 @@ func TestStatusShowsTheCollectorsOfThePlanAlone(t *testing.T) {
 	g.await("the collector", func() bool { return shown() == 1 })
 	g.settle(idle)
 	g.plan.Switches[0].IPFIX.Collectors = nil
-	g.Settled(g.plan, nil)
+	g.Settled(g.plan, nil, nil)
 	if n := shown(); n != 0 {
 		t.Errorf("%d collectors", n)
 	}

@@ -87,17 +87,18 @@ func Start(o Options) *Runner {
 }
 
 // Settled applies the settings of the active plan. portGroups are the names of each switch's port groups, including
-// those without a port. It does not block.
-func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
+// those without a port. left are the ports whose guests have left this host: their flows end, and what the guests send
+// and receive from then on is counted where they run (S79). It does not block.
+func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string, left map[plan.PortID]bool) {
 	wanted := map[string]demand{}
 	for _, sw := range p.Switches {
 		wanted[sw.Name] = demand{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }),
-			metered(sw, plan.Monitoring.Ingress),
+			metered(sw, plan.Monitoring.Ingress), leftOf(sw, left),
 			membersOf(sw), portGroups[sw.Name]}
 	}
 	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b demand) bool {
-		return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings)
+		return maps.Equal(a.metered, b.metered) && maps.Equal(a.left, b.left) && a.settings.Equal(b.settings)
 	})
 	r.wanted = wanted
 	r.wishes.Unlock()
@@ -124,6 +125,17 @@ func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]b
 		}
 	}
 	return all
+}
+
+// leftOf are those of the ports that belong to the switch.
+func leftOf(sw *plan.Switch, left map[plan.PortID]bool) map[plan.PortID]bool {
+	own := map[plan.PortID]bool{}
+	for id := range left {
+		if id.Switch == sw.Name {
+			own[id] = true
+		}
+	}
+	return own
 }
 
 // Close drains the counts from the kernel, reports every flow, sends the records, and ends.
@@ -236,7 +248,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 			k.settings = w.settings
 			k.export.Configure(now, w.settings)
 		}
-		k.meter(w.metered, now)
+		k.meter(w.metered, w.left, now)
 	}
 	for name, k := range r.kept {
 		switch {

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/flow"
+	"heddle/internal/plan"
 )
 
 // idle is a timeout that no test waits for, short is one that tests wait for.
@@ -75,6 +76,42 @@ func TestFlowsOfAPortThatIsMeteredNoLongerAreEnded(t *testing.T) {
 	}
 	g.settle(idle)
 	g.await("the other", func() bool { return g.sent.sum()[flow.ForcedEnd] == 61 })
+}
+
+// When a guest leaves a host its flows end there, completely counted, although the port stays metered; what it sends
+// and receives where it goes on is in records there, and the sums of both are those of the flow.
+func TestS79_FlowsOfAGuestEndWhereItLeaves(t *testing.T) {
+	from, to := newRig(t), newRig(t)
+	from.settle(idle, "vm1", "vm2")
+	to.settle(idle, "vm1")
+	from.src.pass(key(1, 1), 5)
+	from.src.pass(key(2, 2), 6)
+	from.await("two flows", func() bool { l, _ := from.Flows(query()); return l.Total == 2 })
+	from.src.pass(key(1, 1), 50) // counted before the guest stopped
+	vm1 := plan.PortID{Switch: "lab", Name: "vm1"}
+	from.left = map[plan.PortID]bool{vm1: true, {Switch: "other", Name: "vm1"}: true}
+	from.settle(idle, "vm1", "vm2")
+	to.src.pass(key(1, 1), 700)
+	from.await("the record of the source", func() bool { return from.sent.sum()[flow.ForcedEnd] == 55 })
+	if l, err := from.Flows(query()); err != nil || l.Total != 1 || l.Flows[0].Port != "vm2" {
+		t.Errorf("%+v %v", l, err)
+	}
+	to.ends()
+	if n := from.sent.sum()[flow.ForcedEnd] + to.sent.sum()[flow.ForcedEnd]; n != 755 {
+		t.Errorf("the records of both hosts have %d packets of 755", n)
+	}
+	// It comes back, and leaves again.
+	from.left = nil
+	from.settle(idle, "vm1", "vm2")
+	from.src.pass(key(1, 1), 8000)
+	from.await("its flow", func() bool { l, _ := from.Flows(query()); return l.Total == 2 })
+	from.left = map[plan.PortID]bool{vm1: true}
+	from.settle(idle, "vm1", "vm2")
+	from.await("the record", func() bool { return from.sent.sum()[flow.ForcedEnd] == 8055 })
+	from.ends()
+	if n := from.sent.sum()[flow.ForcedEnd]; n != 8061 {
+		t.Errorf("%d packets in records of the source, want 8061", n)
+	}
 }
 
 func TestTheLastRecordsAreSentWhenTheAgentStops(t *testing.T) {

@@ -13,6 +13,7 @@ type demand struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
 	ingress  map[plan.PortID]bool // those of them where incoming frames are metered
+	left     map[plan.PortID]bool // ports whose guests have left this host
 	places   map[plan.PortID]member
 	groups   []string // all port groups, including those without a port
 }
@@ -24,9 +25,11 @@ type switchMeter struct {
 	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that may
 	// still come.
 	leaves time.Duration
-	// metered are the ports and uplinks whose flows are stored; leaving are those that are no longer metered, with
-	// the time since when.
+	// metered are the ports and uplinks whose flows are stored, left those of them whose guests have left this host.
+	// leaving are those that are no longer metered or were left, whose flows have not ended yet, with the time since
+	// when.
 	metered map[plan.PortID]bool
+	left    map[plan.PortID]bool
 	leaving map[plan.PortID]time.Duration
 }
 
@@ -68,21 +71,27 @@ func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors
 	return c
 }
 
-// meter updates which ports and uplinks are metered.
-func (k *switchMeter) meter(now map[plan.PortID]bool, at meter.Instant) {
+// meter updates which ports and uplinks are metered, and which ports' guests have left: the flows of such a port end,
+// unless its guest is back before that is done.
+func (k *switchMeter) meter(now, left map[plan.PortID]bool, at meter.Instant) {
 	for id := range k.metered {
 		if !now[id] {
 			k.leaving[id] = at.Up
 		}
 	}
 	for id := range now {
-		delete(k.leaving, id)
+		switch {
+		case !left[id]:
+			delete(k.leaving, id)
+		case !k.left[id]:
+			k.leaving[id] = at.Up
+		}
 	}
-	k.metered = now
+	k.metered, k.left = now, left
 }
 
-// endPorts ends the flows of ports and uplinks that are no longer metered, once all their counts have been drained from
-// the kernel.
+// endPorts ends the flows of ports and uplinks that are no longer metered, and of those whose guests have left, once
+// all their counts have been drained from the kernel.
 func (r *Runner) endPorts(m *meter.Meter, now meter.Instant) {
 	for _, k := range r.kept {
 		gone := map[plan.PortID]bool{}

@@ -143,6 +143,7 @@ type rig struct {
 	sent *collectors
 	ends func()
 	plan *plan.Plan // in force
+	left map[plan.PortID]bool
 }
 
 const every = 10 * time.Millisecond
@@ -185,7 +186,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
 	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}
-	g.Settled(g.plan, map[string][]string{"lab": {"web", "db", "empty"}})
+	g.Settled(g.plan, map[string][]string{"lab": {"web", "db", "empty"}}, g.left)
 }
 
 // await waits until f returns true.
