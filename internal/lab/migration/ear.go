@@ -100,7 +100,8 @@ func arrival(oob []byte) time.Time {
 		for _, m := range messages {
 			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS &&
 				len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-				return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
+				seconds, rest := binary.NativeEndian.Uint64(m.Data), binary.NativeEndian.Uint64(m.Data[8:])
+				return time.Unix(int64(seconds), int64(rest))
 			}
 		}
 	}
@@ -178,7 +179,7 @@ func (x *move) misplaced(source, target, sourceWire, targetWire []heard) {
 	x.strayLate = countHeard(sourceWire, func(h heard) bool { return h.sentByGuest() && h.at.After(x.times.stopped) })
 }
 
-// sentByGuest holds at a port of the physical switch for what the guest's host has sent.
+// sentByGuest holds for the guest's frames at its tap, and at the port of the physical switch where its host is.
 func (h heard) sentByGuest() bool { return h.guests && !h.out }
 
 // beyond is how much longer than the guest stood still its numbered packets did, from the last at the source to the

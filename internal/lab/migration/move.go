@@ -58,6 +58,8 @@ type move struct {
 	downtime time.Duration
 	// beyondOut and beyondIn are how much longer than that packets from and to it stood still, in seconds.
 	beyondOut, beyondIn float64
+	// ownOut is beyondOut at the guest's taps: the part that is the guest's own.
+	ownOut float64
 }
 
 // times are when the steps of a move were done.

@@ -239,6 +239,7 @@ func (v *voyage) judge(one *move, from, to *machine, end time.Time) {
 	sourceWire, targetWire := v.wires[from.host].told(), v.wires[to.host].told()
 	one.misplaced(source, target, sourceWire, targetWire)
 	one.beyondOut = one.beyond(sourceWire, targetWire, heard.sentByGuest)
+	one.ownOut = one.beyond(source, target, heard.sentByGuest)
 	one.beyondIn = one.beyond(source, target, func(h heard) bool { return h.out })
 	gap, at := one.silence(source, target, one.times.prepared, end)
 	one.in.LongestGap, one.in.LongestGapAt = gap.Seconds(), at.UnixNano()

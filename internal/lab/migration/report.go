@@ -91,6 +91,8 @@ func (m *measured) fields() report.Row {
 			Value: ifReal(func(x *move) float64 { return x.downtime.Seconds() })},
 		{Name: "beyond_out_s", Title: "beyond", Unit: report.Seconds, Brief: true,
 			Value: ifReal(func(x *move) float64 { return x.beyondOut })},
+		{Name: "own_out_s", Unit: report.Seconds, Hidden: true,
+			Value: ifReal(func(x *move) float64 { return x.ownOut })},
 		{Name: "beyond_in_s", Title: "in", Unit: report.Seconds, Brief: true,
 			Value: ifReal(func(x *move) float64 { return x.beyondIn })},
 		{Name: "lost_out", Title: "lost", Unit: report.Count,
@@ -204,12 +206,19 @@ func (m *measured) conclusions() []string {
 
 // told tells what a real guest's row has that others don't.
 func (m *measured) told() []string {
-	list := []string{fmt.Sprintf("Row %s: the guest is emulated and carries %.0f numbered packets a second each way, a "+
-		"bulk transfer of %s and %d connections. What was sent to it during QEMU's own pause is among the packets "+
-		"lost.", m.row.name, m.effort.rate, report.BitsPerSecond.Format(m.effort.bulk), m.effort.connections)}
+	list := []string{fmt.Sprintf("Row %s: the guest is emulated and carries %.0f numbered packets a second each way, "+
+		"a bulk transfer of %s and %d connections. What was sent to it during QEMU's own pause is among the "+
+		"packets lost.", m.row.name, m.effort.rate, report.BitsPerSecond.Format(m.effort.bulk), m.effort.connections)}
+	own, out := report.Summarise(m.each(func(x *move) float64 { return x.ownOut })),
+		report.Summarise(m.each(func(x *move) float64 { return x.beyondOut }))
+	if own.Rounds > 0 && out.Rounds > 0 {
+		list = append(list, fmt.Sprintf("Row %s: from the guest, packets stood still for %s beyond the pause on the "+
+			"wire, and for %s at its own tap, which is the guest's slowness and not the network's.", m.row.name,
+			report.Seconds.Format(out.Median), report.Seconds.Format(own.Median)))
+	}
 	if m.repeated > 0 {
-		list = append(list, fmt.Sprintf("Row %s: the kernel of the emulated guest failed %d times after a move; it went on "+
-			"with another guest, and these moves don't count.", m.row.name, m.repeated))
+		list = append(list, fmt.Sprintf("Row %s: the kernel of the emulated guest failed %d times after a move; it "+
+			"went on with another guest, and these moves don't count.", m.row.name, m.repeated))
 	}
 	if m.copies < len(m.moves) {
 		list = append(list, fmt.Sprintf("Row %s: %d of %d moves had no copy of the port at the target.", m.row.name,
