@@ -49,20 +49,45 @@ func startBulk(ctx context.Context, server, client *netns.NS, rate float64) (_ *
 		return b, err
 	}
 	b.closers = append(b.closers, b.listener)
-	var conn net.Conn
-	if err = client.Do(func() (err error) {
-		d := net.Dialer{Timeout: readyTime, Control: paced(rate)}
-		conn, err = d.DialContext(ctx, "tcp4", b.listener.Addr().String())
-		return err
-	}); err != nil {
+	if _, err := b.send(ctx, client, b.listener.Addr().String()); err != nil {
 		return b, err
 	}
-	b.closers = append(b.closers, conn)
 	in, err := b.listener.Accept()
 	if err != nil {
 		return b, err
 	}
 	b.closers = append(b.closers, in)
+	b.ends.Go(func() { b.take(in) })
+	return b, nil
+}
+
+// callBulk starts a transfer to a server that takes everything. What it has acknowledged counts as arrived.
+func callBulk(ctx context.Context, client *netns.NS, to string, rate float64) (*bulk, error) {
+	b := &bulk{began: time.Now(), rate: rate}
+	conn, err := b.send(ctx, client, to)
+	if err == nil {
+		var raw syscall.RawConn
+		if raw, err = conn.SyscallConn(); err == nil {
+			b.ends.Go(func() { b.acknowledged(raw) })
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the bulk transfer: %w", err), b.stop())
+	}
+	return b, nil
+}
+
+// send connects to the server and sends until stop.
+func (b *bulk) send(ctx context.Context, client *netns.NS, to string) (*net.TCPConn, error) {
+	var conn net.Conn
+	if err := client.Do(func() (err error) {
+		d := net.Dialer{Timeout: readyTime, Control: paced(b.rate)}
+		conn, err = d.DialContext(ctx, "tcp4", to)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, conn)
 	b.ends.Go(func() {
 		for buf := make([]byte, 64<<10); ; {
 			if _, err := conn.Write(buf); err != nil {
@@ -70,8 +95,25 @@ func startBulk(ctx context.Context, server, client *netns.NS, rate float64) (_ *
 			}
 		}
 	})
-	b.ends.Go(func() { b.take(in) })
-	return b, nil
+	return conn.(*net.TCPConn), nil
+}
+
+// acknowledged counts what the other side has acknowledged, until the connection is closed.
+func (b *bulk) acknowledged(raw syscall.RawConn) {
+	tick := time.NewTicker(bin)
+	defer tick.Stop()
+	for before := uint64(0); ; <-tick.C {
+		var info *unix.TCPInfo
+		var failed error
+		err := raw.Control(func(fd uintptr) {
+			info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		})
+		if errors.Join(err, failed) != nil {
+			return
+		}
+		b.add(float64(info.Bytes_acked - before))
+		before = info.Bytes_acked
+	}
 }
 
 // paced makes the kernel send at that rate at most.
@@ -91,14 +133,19 @@ func (b *bulk) take(in net.Conn) {
 		if err != nil {
 			return
 		}
-		b.mu.Lock()
-		at := int(time.Since(b.began) / bin)
-		for len(b.bytes) <= at {
-			b.bytes = append(b.bytes, 0)
-		}
-		b.bytes[at] += float64(n)
-		b.mu.Unlock()
+		b.add(float64(n))
 	}
+}
+
+// add counts bytes that have arrived.
+func (b *bulk) add(n float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := int(time.Since(b.began) / bin)
+	for len(b.bytes) <= at {
+		b.bytes = append(b.bytes, 0)
+	}
+	b.bytes[at] += n
 }
 
 // stop ends the transfer and waits for its ends.

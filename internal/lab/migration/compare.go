@@ -17,17 +17,22 @@ func classNames() [3]string {
 
 // compare compares the port's counters with what the valve has counted since the row began. Nothing may be on its way.
 func (q *series) compare(ctx context.Context) error {
+	return q.m.compare(ctx, q.counted, func() (map[string]uint64, error) { return q.site.shown(ctx, q.at) })
+}
+
+// compare reads both sides until they are the same, for a while.
+func (m *measured) compare(ctx context.Context, counted, showing func() (map[string]uint64, error)) error {
 	for deadline := time.Now().Add(compareTime); ; {
-		want, err := q.counted()
+		want, err := counted()
 		if err != nil {
 			return err
 		}
-		shown, err := q.site.shown(ctx, q.at)
+		shown, err := showing()
 		if err != nil {
 			return err
 		}
-		q.m.has, q.m.before, q.m.after, q.m.differ = shown != nil, want, shown, differ(want, shown)
-		if q.m.differ == 0 || shown == nil || time.Now().After(deadline) {
+		m.has, m.before, m.after, m.differ = shown != nil, want, shown, differ(want, shown)
+		if m.differ == 0 || shown == nil || time.Now().After(deadline) {
 			return nil
 		}
 		if err := pause(ctx, 10*lookEvery); err != nil {
@@ -54,6 +59,11 @@ func (q *series) counted() (map[string]uint64, error) {
 			in[i] += c[i]
 		}
 	}
+	return named(out, in), nil
+}
+
+// named gives what the guest has sent and got the names of the port's counters.
+func named(out, in counts) map[string]uint64 {
 	all := map[string]uint64{}
 	for class, name := range classNames() {
 		all["packetsIn"+name], all["bytesIn"+name] = out[classFrames+class], out[classBytes+class]
@@ -61,7 +71,7 @@ func (q *series) counted() (map[string]uint64, error) {
 			all["packetsOut"+name], all["bytesOut"+name] = in[classFrames+class], in[classBytes+class]
 		}
 	}
-	return all, nil
+	return all
 }
 
 // differ adds up by how much the counters that both sides have differ.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,24 +48,44 @@ func openCrowd(ctx context.Context, server, client *netns.NS, connections int) (
 		return nil, fmt.Errorf("listen for connections: %w", err)
 	}
 	c.ends.Go(c.serve)
-	err = client.Do(func() error {
-		for range connections {
+	if err = c.dial(ctx, client, slices.Repeat([]string{c.server.Addr().String()},
+		connections)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// callCrowd opens a connection to each address, where a server answers every request with one of its length.
+func callCrowd(ctx context.Context, client *netns.NS, to []string) (*crowd, error) {
+	c := &crowd{}
+	ctx, c.stop = context.WithCancel(ctx)
+	if err := c.dial(ctx, client, to); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// dial opens a connection to each address and begins to ask.
+func (c *crowd) dial(ctx context.Context, client *netns.NS, to []string) error {
+	err := client.Do(func() error {
+		for _, address := range to {
 			d := net.Dialer{Timeout: readyTime}
-			conn, err := d.DialContext(ctx, "tcp4", c.server.Addr().String())
+			conn, err := d.DialContext(ctx, "tcp4", address)
 			if err != nil {
-				return fmt.Errorf("open %d connections: %w", connections, err)
+				return fmt.Errorf("open %d connections: %w", len(to), err)
 			}
 			c.dialled = append(c.dialled, conn)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, conn := range c.dialled {
-		c.ends.Go(func() { c.ask(ctx, conn, askEvery*time.Duration(i)/time.Duration(connections)) })
+		c.ends.Go(func() { c.ask(ctx, conn, askEvery*time.Duration(i)/time.Duration(len(to))) })
 	}
-	return c, nil
+	return nil
 }
 
 // serve answers every request with itself.

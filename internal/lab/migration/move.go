@@ -34,7 +34,10 @@ type measured struct {
 	differ uint64
 	has    bool
 	before map[string]uint64
-	after  map[string]uint64
+	// effort is that of the row, where it has its own; repeated is how many guests failed.
+	effort   effort
+	repeated int
+	after    map[string]uint64
 }
 
 // move is the result of one move.
@@ -50,6 +53,13 @@ type move struct {
 	unanswered            uint64 // pings
 	bulk                  float64
 	times                 times
+	copied                bool // the target had a copy of the port before the guest stopped
+	// downtime is for how long QEMU says that it stopped the guest.
+	downtime time.Duration
+	// beyondOut and beyondIn are how much longer than that packets from and to it stood still, in seconds.
+	beyondOut, beyondIn float64
+	// ownOut is beyondOut at the guest's taps: the part that is the guest's own.
+	ownOut float64
 }
 
 // times are when the steps of a move were done.
@@ -79,7 +89,7 @@ type series struct {
 
 // measure makes the moves of a row.
 func (s *scene) measure(ctx context.Context, o Options, r row) (_ *measured, err error) {
-	q := &series{s: s, site: heddleSite{s}, m: &measured{row: r}, at: 1}
+	q := &series{s: s, site: heddleSite{s: s}, m: &measured{row: r}, at: 1}
 	if r.bridge {
 		q.site = bridgeSite{s}
 	}
@@ -336,13 +346,19 @@ func (l *running) send(f func() error) {
 	go func() { l.sent <- f() }()
 }
 
-// finish ends the load and adds what it found.
-func (l *running) finish(one *move) error {
+// settle ends the senders and waits for them.
+func (l *running) settle() error {
 	var errs []error
 	l.stop()
-	for range l.senders {
+	for ; l.senders > 0; l.senders-- {
 		errs = append(errs, <-l.sent)
 	}
+	return errors.Join(errs...)
+}
+
+// finish ends the load and adds what it found.
+func (l *running) finish(one *move) error {
+	errs := []error{l.settle()}
 	for _, d := range []struct {
 		sink *traffic.Sink
 		into *traffic.Received

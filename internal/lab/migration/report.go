@@ -66,6 +66,12 @@ func (m *measured) fields() report.Row {
 		}
 		return v
 	}
+	ifReal := func(of func(*move) float64) any {
+		if m.row.real {
+			return m.spread(of)
+		}
+		return nil
+	}
 	var differs any
 	if m.has {
 		differs = m.differ
@@ -79,6 +85,16 @@ func (m *measured) fields() report.Row {
 		{Name: "gap_in_s", Title: "gap in", Unit: report.Seconds, Brief: true,
 			Value: m.spread(func(x *move) float64 { return x.in.LongestGap })},
 		{Name: "gap_max_s", Title: "max", Unit: report.Seconds, Value: slices.Max(m.each((*move).gap))},
+		{Name: "pause_s", Title: "pause", Unit: report.Seconds, Brief: true,
+			Value: ifReal(func(x *move) float64 { return x.times.runs.Sub(x.times.stopped).Seconds() })},
+		{Name: "downtime_s", Unit: report.Seconds, Hidden: true,
+			Value: ifReal(func(x *move) float64 { return x.downtime.Seconds() })},
+		{Name: "beyond_out_s", Title: "beyond", Unit: report.Seconds, Brief: true,
+			Value: ifReal(func(x *move) float64 { return x.beyondOut })},
+		{Name: "own_out_s", Unit: report.Seconds, Hidden: true,
+			Value: ifReal(func(x *move) float64 { return x.ownOut })},
+		{Name: "beyond_in_s", Title: "in", Unit: report.Seconds, Brief: true,
+			Value: ifReal(func(x *move) float64 { return x.beyondIn })},
 		{Name: "lost_out", Title: "lost", Unit: report.Count,
 			Value: m.sum(func(x *move) uint64 { return lost(x.out) })},
 		{Name: "lost_in", Title: "in", Unit: report.Count, Value: m.sum(func(x *move) uint64 { return lost(x.in) })},
@@ -159,6 +175,9 @@ func (m *measured) middle() *move {
 // conclusions tell one move in milliseconds.
 func (m *measured) conclusions() []string {
 	list := m.differences()
+	if m.row.real {
+		return append(m.told(), list...)
+	}
 	if m.row.still || len(m.moves) == 0 {
 		return list
 	}
@@ -183,6 +202,29 @@ func (m *measured) conclusions() []string {
 			"within %v.", len(m.moves)-m.copies, len(m.moves), copyTime)
 	}
 	return append([]string{text}, list...)
+}
+
+// told tells what a real guest's row has that others don't.
+func (m *measured) told() []string {
+	list := []string{fmt.Sprintf("Row %s: the guest is emulated and carries %.0f numbered packets a second each way, "+
+		"a bulk transfer of %s and %d connections. What was sent to it during QEMU's own pause is among the "+
+		"packets lost.", m.row.name, m.effort.rate, report.BitsPerSecond.Format(m.effort.bulk), m.effort.connections)}
+	own, out := report.Summarise(m.each(func(x *move) float64 { return x.ownOut })),
+		report.Summarise(m.each(func(x *move) float64 { return x.beyondOut }))
+	if own.Rounds > 0 && out.Rounds > 0 {
+		list = append(list, fmt.Sprintf("Row %s: from the guest, packets stood still for %s beyond the pause on the "+
+			"wire, and for %s at its own tap, which is the guest's slowness and not the network's.", m.row.name,
+			report.Seconds.Format(out.Median), report.Seconds.Format(own.Median)))
+	}
+	if m.repeated > 0 {
+		list = append(list, fmt.Sprintf("Row %s: the kernel of the emulated guest failed %d times after a move; it "+
+			"went on with another guest, and these moves don't count.", m.row.name, m.repeated))
+	}
+	if m.copies < len(m.moves) {
+		list = append(list, fmt.Sprintf("Row %s: %d of %d moves had no copy of the port at the target.", m.row.name,
+			len(m.moves)-m.copies, len(m.moves)))
+	}
+	return list
 }
 
 // differences name the counters that are not what they should be.
@@ -238,7 +280,8 @@ func notes(e effort) []string {
 			"early: frames delivered to the guest's device at the target before it ran there, sent: frames of its " +
 			"MAC that the target sent by then; late, sent: the same at the source after it stopped. bulk: until " +
 			"the transfer has its rate again. counters: by how much the port's counters differ from what the guest " +
-			"sent and got.",
+			"sent and got. Of a real guest, pause: how long QEMU let it stand still, beyond, in: by how much longer " +
+			"its numbered packets stood still from and to it.",
 		"What the guest's stack sends while it stands still is lost in the lab's valve, and counts as lost here; a " +
 			"real guest's stack stands still too.",
 	}

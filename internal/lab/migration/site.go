@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -46,7 +47,11 @@ type site interface {
 }
 
 // heddleSite is two hosts with Heddle. The guest's manager calls the agents' API.
-type heddleSite struct{ s *scene }
+type heddleSite struct {
+	s *scene
+	// monitors is the directory with the monitors of real guests, each named after its tap; empty without.
+	monitors string
+}
 
 const (
 	port    = "guest"
@@ -57,8 +62,12 @@ const (
 func (h heddleSite) node(host int) string       { return fmt.Sprintf("esx%d", host) }
 func (h heddleSite) agent(host int) *api.Client { return h.s.lab.Agent(h.node(host)) }
 func (h heddleSite) wish(device string) api.Connect {
-	return api.Connect{Port: spec.Port{Name: port, Switch: "prod", PortGroup: "vms", Device: device, MAC: guestMAC},
+	q := api.Connect{Port: spec.Port{Name: port, Switch: "prod", PortGroup: "vms", Device: device, MAC: guestMAC},
 		VM: vmID, Adapter: adapter}
+	if h.monitors != "" {
+		q.Monitor = spec.Monitor{Socket: filepath.Join(h.monitors, device)}
+	}
+	return q
 }
 
 func (h heddleSite) start(ctx context.Context, host int, device string) error {

@@ -57,6 +57,13 @@ func (c counts) minus(o counts) counts {
 	return c
 }
 
+func (c counts) plus(o counts) counts {
+	for i := range c {
+		c[i] += o[i]
+	}
+	return c
+}
+
 // tap is a program on one device.
 type tap struct {
 	counts   *ebpf.Map

@@ -23,6 +23,9 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
+// ErrEnded means that a guest ended before it had run a command.
+var ErrEnded = errors.New("the guest has ended")
+
 // Result is the result of a command in the guest.
 type Result struct {
 	Stdout, Stderr string
@@ -44,9 +47,12 @@ type channel struct {
 	dead    error
 }
 
-// newChannel takes over the connection.
-func newChannel(conn net.Conn) *channel {
-	c := &channel{conn: conn, ready: make(chan struct{}), pending: map[string]chan Result{}}
+// newChannel takes over the connection. A guest that has booted elsewhere doesn't say again that it is ready.
+func newChannel(conn net.Conn, booted bool) *channel {
+	c := &channel{conn: conn, ready: make(chan struct{}), pending: map[string]chan Result{}, isReady: booted}
+	if booted {
+		close(c.ready)
+	}
 	go func() {
 		c.end(c.read())
 		_ = conn.Close() // the guest is gone, or sends garbage
@@ -80,7 +86,7 @@ func (c *channel) read() error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("command channel: %w", err)
 	}
-	return errors.New("the guest has ended")
+	return ErrEnded
 }
 
 // finish passes a command's result to the caller that waits for it.

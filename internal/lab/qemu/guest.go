@@ -98,7 +98,7 @@ func (o Options) launch(ctx context.Context, path string, args []string, s socke
 		return nil, err
 	}
 	g := &Guest{name: o.Name, proc: proc}
-	if err := g.connect(ctx, runListener, qmpListener, o.OnEvent); err != nil {
+	if err := g.connect(ctx, runListener, qmpListener, o); err != nil {
 		proc.kill()
 		<-proc.done
 		return nil, proc.explain(err)
@@ -107,19 +107,19 @@ func (o Options) launch(ctx context.Context, path string, args []string, s socke
 }
 
 // connect waits for QEMU's connections.
-func (g *Guest) connect(ctx context.Context, run, control net.Listener, onEvent func(qmp.Event)) error {
+func (g *Guest) connect(ctx context.Context, run, control net.Listener, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := g.proc.accept(ctx, run)
 	if err != nil {
 		return err
 	}
-	g.run = newChannel(conn)
+	g.run = newChannel(conn, o.Incoming != "")
 	conn, err = g.proc.accept(ctx, control)
 	if err != nil {
 		return err
 	}
-	g.qmp, err = qmp.New(ctx, conn, onEvent)
+	g.qmp, err = qmp.New(ctx, conn, o.OnEvent)
 	return err
 }
 

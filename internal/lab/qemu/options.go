@@ -86,7 +86,10 @@ type Options struct {
 	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be
 	// nil.
 	OnEvent func(qmp.Event)
-	// ExtraArgs are added to QEMU's command line, for instance "-incoming".
+	// Incoming is where the guest arrives from another QEMU by migration, as in QEMU's option -incoming; it has booted
+	// there already. Commands that are run earlier wait for it. Empty: it boots here.
+	Incoming string
+	// ExtraArgs are added to QEMU's command line.
 	ExtraArgs []string
 }
 
@@ -175,6 +178,9 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=run,path=" + s.run, "-serial", "chardev:run",
 		"-chardev", "socket,id=qmp,path=" + s.qmp, "-mon", "chardev=qmp,mode=control",
+	}
+	if o.Incoming != "" {
+		args = append(args, "-incoming", o.Incoming)
 	}
 	return append(args, o.ExtraArgs...), nil
 }
