@@ -101,12 +101,14 @@ func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts)
 func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClaim, err error) {
 	err = st.do(ctx, func() error {
 		st.absent = nil
+		defer st.ended(st.state.NICs)
 		for _, n := range st.state.NICs {
 			if n.Bound || !st.state.Connected(&n) || !st.static(n.Switch, n.PortGroup) {
 				continue
 			}
 			if !st.present(n.Port) {
 				st.absent = append(st.absent, n.Port)
+				st.endConflict(n)
 				continue
 			}
 			q := &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM, Adapter: n.Adapter,
@@ -121,6 +123,29 @@ func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClai
 		return nil
 	})
 	return list, err
+}
+
+// endConflict ends the conflict of a port without a device: no guest runs by it here. It is claimed when the device is
+// back.
+func (st *statics) endConflict(n state.NIC) {
+	if n.Conflict == "" {
+		return
+	}
+	before := n.Trouble()
+	n.Conflict = ""
+	st.state.PutNIC(n, abi.MaxPorts)
+	st.tell(&n, before)
+}
+
+// ended has the controllers told, and the state saved, where adapters are others than before.
+func (st *statics) ended(before []state.NIC) {
+	if slices.EqualFunc(before, st.state.NICs, sameNIC) {
+		return
+	}
+	st.changed()
+	if err := st.ports.save(); err != nil {
+		st.complain("remember whose ports are in conflict", err)
+	}
 }
 
 // present reports whether a run-time port has a device.
@@ -150,6 +175,10 @@ func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *co
 			return nil
 		}
 		if have == nil || have.Bound || have.Switch != q.GetSwitch() || have.PortGroup != q.GetPortGroup() {
+			return nil
+		}
+		if a.GetConflict() && !st.present(have.Port) { // its device has gone since: no guest runs by it here
+			st.absent = append(st.absent, have.Port)
 			return nil
 		}
 		n, before := *have, have.Trouble()
