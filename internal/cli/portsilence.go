@@ -59,7 +59,8 @@ func peerOf(m api.PortMove) string {
 }
 
 func newPortRelease(d Deps, t *target) *cobra.Command {
-	return &cobra.Command{
+	o := &output{}
+	c := &cobra.Command{
 		Use: "release PORT", Short: "Remove a port whose guest has left for another host",
 		Long: "Remove a port whose guest has left for another host. It is refused while the guest runs here, or is " +
 			"only about to arrive here; \"heddle port disconnect\" removes such a port. A port that has been " +
@@ -67,13 +68,21 @@ func newPortRelease(d Deps, t *target) *cobra.Command {
 			"keeps the copy and delivers it afterwards.",
 		Example: "  heddle port release vm7/eth0", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			gone := api.PortMoveOf{Port: args[0]}
 			if _, err := ask(c, t, func(ctx context.Context, s api.Service) (struct{}, error) {
-				return struct{}{}, s.ReleaseMovedPort(ctx, api.PortMoveOf{Port: args[0]})
+				return struct{}{}, s.ReleaseMovedPort(ctx, gone)
 			}); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(d.Stdout, "port %s is released\n", args[0])
-			return err
+			return o.print(d, gone, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "port %s is released\n", args[0])
+				return err
+			})
 		},
 	}
+	o.flag(c)
+	return c
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // asked is what the agent answers to a call as the page makes it.
@@ -58,7 +59,10 @@ func TestThePageForManagersDoesWhatItSays(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &q); err != nil || len(headers) != 2 {
 		t.Fatalf("%v: %s, headers %v", err, body, headers)
 	}
-	h.guest("tap3", "02:00:00:00:07:01", "192.0.2.7/24")
+	vm := testkit.NS(t, "vm") // it sends nothing by itself: its first frame would end the wait
+	run(t, vm, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+	h.ip("link add tap3 type veth peer name eth0 address 02:00:00:00:07:01 netns " + vm.Name)
+	run(t, vm, "ip link set eth0 up")
 	h.start("--config", h.file("heddle.yaml", "switches: [{name: lab, portGroups: [{name: web}, {name: storage}]}]\n"))
 	must := func(call, body string) {
 		t.Helper()
