@@ -110,7 +110,7 @@ func (an *answers) traceHost() (*trace.Host, error) {
 	}
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
 		NewModel: model.New, File: an.state.Config.File,
-		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: an.ports.traceGroups(),
+		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: traceGroups(an.ports.cfg),
 		Silent: an.silent(), Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p

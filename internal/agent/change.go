@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -22,6 +24,8 @@ type changer struct {
 	reconciler *reconciler
 	trials     *trials
 	teaming    *teaming
+	// foresee says what a change would newly lose.
+	foresee func(context.Context, *ahead) *diagnose.Foreseen
 }
 
 // change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports or
@@ -80,8 +84,16 @@ func (cg *changer) change(edit func()) error {
 	return nil
 }
 
-// preview returns the plan that a configuration would make, and its faults.
-func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
+// ahead is a configuration that is not active, and the plan that it would make.
+type ahead struct {
+	cfg  *spec.Config
+	plan *plan.Plan
+	// file is where it comes from.
+	file string
+}
+
+// preview returns what a configuration file would make, and its faults.
+func (cg *changer) preview(file *spec.Config) (*ahead, []string, error) {
 	whole, clash := cg.ports.whole(file)
 	if len(clash) > 0 {
 		return nil, clashLines(clash), nil
@@ -96,7 +108,7 @@ func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
 		return nil, lines, nil
 	}
 	p, err := cg.ports.resolve(cfg)
-	return p, nil, err
+	return &ahead{cfg: cfg, plan: p}, nil, err
 }
 
 // count returns a number with its noun: "1 change", "3 changes".

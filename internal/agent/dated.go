@@ -15,6 +15,7 @@ import (
 	"heddle/internal/binding"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/observe/recent"
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 )
@@ -36,7 +37,8 @@ type dated struct {
 	teaming *teaming
 
 	ledger *sightings.Ledger
-	file   string // "" keeps none
+	recent recent.Counts // of the frames that ports have sent
+	file   string        // "" keeps none
 	place  string
 	kept   time.Time     // when the file was written last
 	causes advise.Causes // of the present plan
@@ -150,6 +152,7 @@ func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) 
 		before = da.causes
 		da.of, da.links, da.causes = d, links, advise.CausesOf(d.Plan, d.Facts, links)
 	}
+	da.recent.Note(time.Now(), received(stats))
 	da.ledger.Note(time.Now(), advise.Readings(before, da.causes, stats, flows))
 	if time.Since(da.kept) < keepSightingsEvery {
 		return nil, nil

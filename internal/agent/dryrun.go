@@ -18,13 +18,16 @@ import (
 func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
 	out := &api.Applied{DryRun: true}
 	var ask *needsAsking
+	var next *ahead
 	err := cg.do(ctx, func() (err error) {
-		ask, err = cg.dry(cfg, out)
+		next, ask, err = cg.dry(cfg, out)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	next.file = q.File
+	out.Foreseen = cg.foresee(ctx, next)
 	if ask != nil {
 		out.Trial, err = cg.trials.plannedTrial(ctx, ask, "apply "+q.File, q.Window)
 	}
@@ -32,31 +35,32 @@ func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*
 }
 
 // dry returns the part of a dry run that the loop computes.
-func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error) {
+func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*ahead, *needsAsking, error) {
 	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
-		return nil, api.NewError(api.Invalid, faultLines(faults)...)
+		return nil, nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	out.Notes = append(cfg.Hints(), advise.NeighbourNotes(cfg, cg.heardAt)...)
 	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings()...)
-	after, lines, err := cg.preview(cfg)
+	next, lines, err := cg.preview(cfg)
 	if len(lines) > 0 {
-		return nil, api.NewError(api.Invalid, lines...)
+		return nil, nil, api.NewError(api.Invalid, lines...)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	after := next.plan
 	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg),
 		cg.ports.maintained(cfg))
 	out.Effects, out.Kept = changes.Effects(cg.ports.plan, after), cg.ports.keptBeside(cfg)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	risks := reach.Risks(cg.ports.plan, after, cg.trials.reachHost())
 	if len(risks) == 0 {
-		return nil, nil
+		return next, nil, nil
 	}
 	interfaces, err := cg.trials.interfaces(risks)
-	return &needsAsking{risks, interfaces, cg.trials.ownMACs()}, err
+	return next, &needsAsking{risks, interfaces, cg.trials.ownMACs()}, err
 }
 
 // heardAt is what LLDP hears at a device that serves an uplink now.

@@ -306,7 +306,7 @@ func TestADryRunNotesVLANsThatTheNeighbourDoesNotAnnounce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out api.Applied
-	if _, err := r.changer.dry(cfg, &out); err != nil {
+	if _, _, err := r.changer.dry(cfg, &out); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"switch lab, port group web: VLAN 10 is not among those that port Eth1/7 of leaf announces by " +

@@ -37,6 +37,7 @@ type owners struct {
 	history    *history           // the applied configurations
 	captures   *captures.Captures // running captures; nil if the kernel can't capture
 	answers    *answers           // answers to queries
+	foreseer   *foreseer          // what a change would newly lose
 	statics    *statics           // whose the ports are, and the static ones
 	membership *membership        // the host's part in a cluster
 	adoptions  *adoptions         // moves of the host's own addresses
@@ -82,6 +83,9 @@ func join(s *shared) (o owners) {
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving, tracing: make(chan struct{}, 1)}
+	o.foreseer = &foreseer{shared: s, ports: o.ports, changer: o.changer, slicing: o.slicing, answers: o.answers,
+		one: make(chan struct{}, 1)}
+	o.changer.foresee = o.foreseer.of
 	o.statics = &statics{shared: s, ports: o.ports}
 	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
 		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,
@@ -123,6 +127,7 @@ type service struct {
 	*captures.Captures
 	*flowing
 	*membership
+	*foreseer
 	movers
 }
 
@@ -130,5 +135,5 @@ var _ api.Service = service{}
 
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
-		a.flowing, a.membership, movers{a.moving, a.commands}}
+		a.flowing, a.membership, a.foreseer, movers{a.moving, a.commands}}
 }

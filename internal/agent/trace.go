@@ -91,8 +91,8 @@ func copied(p *plan.Plan) *plan.Plan {
 }
 
 // traceGroups returns the port groups with the policies that their ports inherit.
-func (ps *ports) traceGroups() (groups []trace.Group) {
-	for _, s := range ps.cfg.Switches {
+func traceGroups(cfg *spec.Config) (groups []trace.Group) {
+	for _, s := range cfg.Switches {
 		bare := &spec.Config{Switches: []spec.Switch{s}}
 		for _, g := range s.PortGroups {
 			bare.Ports = append(bare.Ports, spec.Port{Name: "_" + g.Name, Switch: s.Name, PortGroup: g.Name})

@@ -35,6 +35,10 @@ func (e *echo) State(context.Context) (*State, error) {
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
 }
+func (e *echo) Foresee(_ context.Context, q Foresee) (*diagnose.Foreseen, error) {
+	return &diagnose.Foreseen{Looked: len(q.Put)}, e.err
+}
+
 func (e *echo) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return &diagnose.Report{From: q.From, Agree: true}, nil
 }

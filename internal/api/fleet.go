@@ -16,6 +16,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api/wire"
+	"heddle/internal/diagnose"
 )
 
 // HostState is the state of a host towards the definition.
@@ -183,6 +184,31 @@ type Defined struct {
 	AtRisk   []HostProblem   `json:"atRisk"`
 	// HostPorts of hosts that change, with their addresses.
 	HostPorts []HostPortChange `json:"hostPorts"`
+	// Foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately; nil of an older
+	// controller.
+	Foreseen *FleetForeseen `json:"foreseen,omitempty"`
+}
+
+// FleetForeseen is what hosts would newly lose of what their ports sent lately.
+type FleetForeseen struct {
+	// Losses are what would be lost, the most frames first. More is how many are not listed.
+	Losses []HostLoss `json:"losses"`
+	More   int        `json:"more"`
+	// Looked, Left and Counted are the sums of what the hosts say (diagnose.Foreseen).
+	Looked  int `json:"looked"`
+	Left    int `json:"left"`
+	Counted int `json:"counted"`
+	// Hosts is how many hosts answered, Unasked those that did not, with why. UnaskedMore is how many of these are not
+	// listed.
+	Hosts       int           `json:"hosts"`
+	Unasked     []HostProblem `json:"unasked"`
+	UnaskedMore int           `json:"unaskedMore"`
+}
+
+// HostLoss is what a host would newly lose of one sender.
+type HostLoss struct {
+	Host string        `json:"host"`
+	Loss diagnose.Loss `json:"loss"`
 }
 
 // HostPortChange is what a change of the definition does to a host port.

@@ -39,6 +39,7 @@ func LookOf(procedure string) Look {
 		agentv1connect.ConfigServiceGetConfigProcedure,
 		agentv1connect.ConfigServiceListConfigsProcedure,
 		agentv1connect.ChangeServiceGetTrialProcedure,
+		agentv1connect.ChangeServiceForeseeProcedure,
 		agentv1connect.HostPortServiceListHostPortsProcedure,
 		agentv1connect.HostPortServiceGetAdoptionProcedure,
 		agentv1connect.MoveServiceListMovesProcedure,

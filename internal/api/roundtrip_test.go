@@ -39,6 +39,7 @@ func spoken() map[string][2]any {
 		"StatsService.ForgetMacs":      {ForgetMACs{}, []MAC{}},
 		"ChangeService.Apply":          {Apply{}, &Applied{}},
 		"ChangeService.GetTrial":       {none{}, &Trial{}},
+		"ChangeService.Foresee":        {Foresee{}, &diagnose.Foreseen{}},
 		"PortService.ConnectPort":      {Connect{}, &Applied{}}, "PortService.ReconnectPort": {Connect{}, &Applied{}},
 		"PortService.ConnectIncomingPort": {Incoming{}, &Applied{}},
 		"PortService.ExpectGuest":         {Expect{}, none{}}, "PortService.ActivatePort": {Activate{}, none{}},

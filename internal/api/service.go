@@ -27,6 +27,8 @@ type Service interface {
 	Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error
 	EndCapture(context.Context, EndCapture) error
 	Apply(context.Context, Apply) (*Applied, error)
+	// Foresee returns what a change of the host's slice would newly lose of what ports sent lately; nothing changes.
+	Foresee(context.Context, Foresee) (*diagnose.Foreseen, error)
 	Connect(context.Context, Connect) (*Applied, error)
 	Reconnect(context.Context, Connect) (*Applied, error)
 	// ConnectIncoming makes a port whose guest will arrive by migration; the port waits for it (S99).

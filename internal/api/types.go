@@ -6,6 +6,7 @@ package api
 import (
 	"time"
 
+	"heddle/internal/diagnose"
 	"heddle/internal/observe"
 	"heddle/internal/observe/accounts"
 	"heddle/internal/plan"
@@ -350,6 +351,9 @@ type Applied struct {
 	Trial *Trial `json:"trial,omitempty"`
 	// Kept are the ports of the file for which commands have set other values than the file. These values stay.
 	Kept []KeptPort `json:"kept,omitempty"`
+	// Foreseen is, for a dry run, what the change would newly lose of what ports sent lately; nil if that could not be
+	// found out.
+	Foreseen *diagnose.Foreseen `json:"foreseen,omitempty"`
 }
 
 // KeptPort is a port of the file that stays as commands have set it.

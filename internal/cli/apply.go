@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +95,8 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 		return err
 	}
 	if out.DryRun {
-		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
+		lines := append(foreseenLines(d, out.Foreseen), "nothing was changed (dry run)")
+		_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 		return err
 	}
 	return printActive(d, out)

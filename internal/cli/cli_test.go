@@ -70,6 +70,10 @@ func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
 }
 func (s *standIn) Metrics(context.Context) (string, error)             { return s.metrics, s.err }
 func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
+func (s *standIn) Foresee(context.Context, api.Foresee) (*diagnose.Foreseen, error) {
+	return nil, s.err
+}
+
 func (s *standIn) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return &s.trace, s.note(q)
 }

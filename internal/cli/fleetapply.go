@@ -84,7 +84,7 @@ func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) e
 	if err != nil {
 		return err
 	}
-	if err := o.print(d, out, func(w io.Writer) error { return printDefined(w, out, q.DryRun) }); err != nil {
+	if err := o.print(d, out, func(w io.Writer) error { return printDefined(d, w, out, q.DryRun) }); err != nil {
 		return err
 	}
 	if len(out.Waiting) > 0 && q.Wait > 0 {
@@ -93,7 +93,7 @@ func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) e
 	return nil
 }
 
-func printDefined(w io.Writer, out *api.Defined, dry bool) error {
+func printDefined(d Deps, w io.Writer, out *api.Defined, dry bool) error {
 	var lines []string
 	if len(out.Changes) == 0 {
 		lines = append(lines, "nothing changes")
@@ -107,6 +107,7 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	}
 	lines = append(lines, effectLines(out)...)
 	if dry {
+		lines = append(lines, fleetForeseenLines(d, out.Foreseen)...)
 		lines = append(lines, "nothing was changed (dry run)")
 	} else {
 		lines = append(lines, fmt.Sprintf("revision %d", out.Revision))

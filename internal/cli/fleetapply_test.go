@@ -26,7 +26,7 @@ func TestDefinitionApply_ShowsWhatChangesAndWhere(t *testing.T) {
 	}{{"a dry run", true, "nothing was changed (dry run)\n"}, {"a change", false, "revision 7\n"}} {
 		t.Run(c.what, func(t *testing.T) {
 			var b strings.Builder
-			if err := printDefined(&b, out, c.dry); err != nil {
+			if err := printDefined(Deps{}, &b, out, c.dry); err != nil {
 				t.Fatal(err)
 			}
 			want := "portGroup dvs/web changed\n  vlan.access: 10 → 30\n  security.macChanges: none → accept\n" +

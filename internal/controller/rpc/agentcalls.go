@@ -38,20 +38,9 @@ type agentWay struct {
 func (s *Server) askAgent(ctx context.Context, host string, f func(context.Context, *connect.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()
-	way := &agentWay{Server: s, host: host}
-	err := f(ctx, connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: way}, "http://agent",
-		connecthttp.WithReadMaxBytes(agentAnswer), connecthttp.WithSendMaxBytes(mostRequest),
-		connecthttp.WithCompressors())))
-	if err == nil {
+	code, text := codeAndText(callAgent(ctx, s, host, f))
+	if code == 0 {
 		return nil
-	}
-	if way.err != nil {
-		err = way.err
-	}
-	text, code := err.Error(), connect.CodeOf(err)
-	var told *connect.Error
-	if errors.As(err, &told) {
-		text = told.Message()
 	}
 	switch code {
 	case connect.CodePermissionDenied, connect.CodeUnimplemented:
@@ -62,6 +51,32 @@ func (s *Server) askAgent(ctx context.Context, host string, f func(context.Conte
 		code = connect.CodeFailedPrecondition
 	}
 	return connect.NewError(code, fmt.Sprintf("host %s: %s", host, text))
+}
+
+// callAgent makes one call at a host's agent.
+func callAgent(ctx context.Context, s *Server, host string,
+	f func(context.Context, *connect.Client) error) error {
+	way := &agentWay{Server: s, host: host}
+	err := f(ctx, connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: way}, "http://agent",
+		connecthttp.WithReadMaxBytes(agentAnswer), connecthttp.WithSendMaxBytes(mostRequest),
+		connecthttp.WithCompressors())))
+	if err != nil && way.err != nil {
+		err = way.err
+	}
+	return err
+}
+
+// codeAndText are what an error says, without the words of the protocol; 0 for none.
+func codeAndText(err error) (connect.Code, string) {
+	if err == nil {
+		return 0, ""
+	}
+	text := err.Error()
+	var told *connect.Error
+	if errors.As(err, &told) {
+		text = told.Message()
+	}
+	return connect.CodeOf(err), text
 }
 
 // RoundTrip passes a request on, and returns the whole answer.

@@ -104,6 +104,7 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		return nil, err
 	}
 	if q.GetDryRun() {
+		out.Foreseen = foreseer{p.Server}.everywhere(ctx, q, after, granted, out.GetHosts())
 		return out, nil
 	}
 	if change.Empty() {

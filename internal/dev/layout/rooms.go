@@ -62,7 +62,8 @@ func rules() map[string]Rule {
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/slice/fields",
 		"internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
-		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
+		"internal/observe/accounts", "internal/observe/event", "internal/observe/recent",
+		"internal/observe/sightings",
 		"internal/observe/undone",
 		"internal/host/qmp")
 	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev",
@@ -72,7 +73,7 @@ func rules() map[string]Rule {
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
-		"internal/diagnose/trace")
+		"internal/diagnose/foresee", "internal/diagnose/trace")
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/explain",
 		"internal/diagnose/stats",
 		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")
@@ -91,7 +92,8 @@ func rules() map[string]Rule {
 		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
-	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki")
+	stand(Process, true, "internal/controller/foreseen", "internal/controller/history", "internal/controller/inventory",
+		"internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

@@ -75,22 +75,28 @@ type tracer struct {
 }
 
 func newTracer(h *Host) *tracer {
-	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{},
+	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: placesOf(h.Plan),
 		as: map[*place]identity{}}
 	t.model.Restore(h.Learned, h.Sent)
 	t.model.RestoreSpent(h.Spent)
 	t.model.RestoreAwake(h.Awake)
 	t.model.RestoreSpeakers(h.Speakers)
 	t.model.Explain(true)
-	for _, sw := range h.Plan.Switches {
+	return t
+}
+
+// placesOf are the ports and uplinks of a plan.
+func placesOf(p *plan.Plan) map[plan.PortID]*place {
+	places := map[plan.PortID]*place{}
+	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
-			t.places[u.ID] = &place{id: u.ID, sw: sw, uplink: u}
+			places[u.ID] = &place{id: u.ID, sw: sw, uplink: u}
 		}
 		for _, p := range sw.Ports {
-			t.places[p.ID] = &place{id: p.ID, sw: sw, port: p}
+			places[p.ID] = &place{id: p.ID, sw: sw, port: p}
 		}
 	}
-	return t
+	return places
 }
 
 // find returns the port or uplink of that name, which may be preceded by its switch.

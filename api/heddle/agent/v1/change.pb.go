@@ -384,6 +384,406 @@ func (x *ApplyResponse) GetApplied() *Applied {
 	return nil
 }
 
+// ForeseeRequest is another version of the host's slice of the definition, as a change of the one that is active.
+type ForeseeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// base and next are the hashes of the slice before and after the change. The host answers only if it has the former
+	// active, and the change makes the latter of it.
+	Base []byte `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
+	Next []byte `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// put are the objects that are new or different, removed those that go.
+	Put           []*ForeseeObject `protobuf:"bytes,3,rep,name=put,proto3" json:"put,omitempty"`
+	Removed       []*ForeseeObject `protobuf:"bytes,4,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseeRequest) Reset() {
+	*x = ForeseeRequest{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseeRequest) ProtoMessage() {}
+
+func (x *ForeseeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseeRequest.ProtoReflect.Descriptor instead.
+func (*ForeseeRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForeseeRequest) GetBase() []byte {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
+func (x *ForeseeRequest) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *ForeseeRequest) GetPut() []*ForeseeObject {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
+func (x *ForeseeRequest) GetRemoved() []*ForeseeObject {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+// ForeseeObject is an object of a slice.
+type ForeseeObject struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// doc is the object in JSON; empty for one that is removed.
+	Doc           string `protobuf:"bytes,3,opt,name=doc,proto3" json:"doc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseeObject) Reset() {
+	*x = ForeseeObject{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseeObject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseeObject) ProtoMessage() {}
+
+func (x *ForeseeObject) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseeObject.ProtoReflect.Descriptor instead.
+func (*ForeseeObject) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ForeseeObject) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ForeseeObject) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForeseeObject) GetDoc() string {
+	if x != nil {
+		return x.Doc
+	}
+	return ""
+}
+
+// ForeseeResponse is the answer.
+type ForeseeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Foreseen      *Foreseen              `protobuf:"bytes,1,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseeResponse) Reset() {
+	*x = ForeseeResponse{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseeResponse) ProtoMessage() {}
+
+func (x *ForeseeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseeResponse.ProtoReflect.Descriptor instead.
+func (*ForeseeResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ForeseeResponse) GetForeseen() *Foreseen {
+	if x != nil {
+		return x.Foreseen
+	}
+	return nil
+}
+
+// Foreseen is which of the frames that ports sent lately a change would newly lose.
+type Foreseen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// losses are what would be lost, the most frames first. more is how many are not listed.
+	Losses []*ForeseenLoss `protobuf:"bytes,1,rep,name=losses,proto3" json:"losses,omitempty"`
+	More   int32           `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// looked is how many senders were looked at: a sender is what a port sends with one source, in one VLAN, to one
+	// destination. left is how many were not, because there are more than are looked at.
+	Looked int32 `protobuf:"varint,3,opt,name=looked,proto3" json:"looked,omitempty"`
+	Left   int32 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`
+	// counted is how many ports sent frames of which no more is known than their number: for them, frames from the port's
+	// own MAC were looked at.
+	Counted       int32 `protobuf:"varint,5,opt,name=counted,proto3" json:"counted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Foreseen) Reset() {
+	*x = Foreseen{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Foreseen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Foreseen) ProtoMessage() {}
+
+func (x *Foreseen) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Foreseen.ProtoReflect.Descriptor instead.
+func (*Foreseen) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Foreseen) GetLosses() []*ForeseenLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+func (x *Foreseen) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *Foreseen) GetLooked() int32 {
+	if x != nil {
+		return x.Looked
+	}
+	return 0
+}
+
+func (x *Foreseen) GetLeft() int32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Foreseen) GetCounted() int32 {
+	if x != nil {
+		return x.Counted
+	}
+	return 0
+}
+
+// ForeseenLoss is what would be lost of one sender.
+type ForeseenLoss struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Switch    string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port      string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	PortGroup string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// mac is the source, vlan the segment in which the frames are sent now, address the source IP address if it is known.
+	Mac     []byte   `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`
+	Vlan    *Segment `protobuf:"bytes,5,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	Address []byte   `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
+	// to is the port or uplink that gets the frames now and would not any more; "" if they would be dropped.
+	To string `protobuf:"bytes,7,opt,name=to,proto3" json:"to,omitempty"`
+	// frames is how many there were in the last seconds; 0 seconds: since the port was connected. of_port says that it is
+	// the number of all frames of the port, since nobody knows how many of them are meant.
+	Frames  uint64  `protobuf:"varint,8,opt,name=frames,proto3" json:"frames,omitempty"`
+	Seconds float64 `protobuf:"fixed64,9,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	OfPort  bool    `protobuf:"varint,10,opt,name=of_port,json=ofPort,proto3" json:"of_port,omitempty"`
+	// perhaps says that nobody knows whether the port sends in that VLAN: it may.
+	Perhaps bool `protobuf:"varint,11,opt,name=perhaps,proto3" json:"perhaps,omitempty"`
+	// cause says why, by the plan after the change, and what would keep the frames.
+	Cause         *TraceCause `protobuf:"bytes,12,opt,name=cause,proto3" json:"cause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseenLoss) Reset() {
+	*x = ForeseenLoss{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseenLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseenLoss) ProtoMessage() {}
+
+func (x *ForeseenLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseenLoss.ProtoReflect.Descriptor instead.
+func (*ForeseenLoss) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ForeseenLoss) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ForeseenLoss) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ForeseenLoss) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *ForeseenLoss) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+func (x *ForeseenLoss) GetVlan() *Segment {
+	if x != nil {
+		return x.Vlan
+	}
+	return nil
+}
+
+func (x *ForeseenLoss) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *ForeseenLoss) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *ForeseenLoss) GetFrames() uint64 {
+	if x != nil {
+		return x.Frames
+	}
+	return 0
+}
+
+func (x *ForeseenLoss) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *ForeseenLoss) GetOfPort() bool {
+	if x != nil {
+		return x.OfPort
+	}
+	return false
+}
+
+func (x *ForeseenLoss) GetPerhaps() bool {
+	if x != nil {
+		return x.Perhaps
+	}
+	return false
+}
+
+func (x *ForeseenLoss) GetCause() *TraceCause {
+	if x != nil {
+		return x.Cause
+	}
+	return nil
+}
+
 // GetTrialRequest asks for it.
 type GetTrialRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -393,7 +793,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[2]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +805,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[2]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +818,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{2}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{7}
 }
 
 // GetTrialResponse is the answer.
@@ -431,7 +831,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +843,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +856,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -475,7 +875,7 @@ type ConfirmTrialRequest struct {
 
 func (x *ConfirmTrialRequest) Reset() {
 	*x = ConfirmTrialRequest{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +887,7 @@ func (x *ConfirmTrialRequest) String() string {
 func (*ConfirmTrialRequest) ProtoMessage() {}
 
 func (x *ConfirmTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +900,7 @@ func (x *ConfirmTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTrialRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTrialRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
 }
 
 // ConfirmTrialResponse is the answer.
@@ -513,7 +913,7 @@ type ConfirmTrialResponse struct {
 
 func (x *ConfirmTrialResponse) Reset() {
 	*x = ConfirmTrialResponse{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +925,7 @@ func (x *ConfirmTrialResponse) String() string {
 func (*ConfirmTrialResponse) ProtoMessage() {}
 
 func (x *ConfirmTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +938,7 @@ func (x *ConfirmTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTrialResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTrialResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ConfirmTrialResponse) GetTrial() *Trial {
@@ -570,14 +970,17 @@ type Applied struct {
 	// kept are the ports of the file for which commands have set other values than the file. These values stay.
 	Kept []*KeptPort `protobuf:"bytes,9,rep,name=kept,proto3" json:"kept,omitempty"`
 	// notes are, for a dry run, about policies that work but are seldom intended.
-	Notes         []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`
+	Notes []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`
+	// foreseen is, for a dry run, what the change would newly lose of what ports sent lately; absent if that could not be
+	// found out.
+	Foreseen      *Foreseen `protobuf:"bytes,11,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +992,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +1005,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Applied) GetChanges() []*Change {
@@ -675,6 +1078,13 @@ func (x *Applied) GetNotes() []string {
 	return nil
 }
 
+func (x *Applied) GetForeseen() *Foreseen {
+	if x != nil {
+		return x.Foreseen
+	}
+	return nil
+}
+
 // KeptPort is a port of the file that stays as commands have set it.
 type KeptPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -686,7 +1096,7 @@ type KeptPort struct {
 
 func (x *KeptPort) Reset() {
 	*x = KeptPort{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +1108,7 @@ func (x *KeptPort) String() string {
 func (*KeptPort) ProtoMessage() {}
 
 func (x *KeptPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +1121,7 @@ func (x *KeptPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptPort.ProtoReflect.Descriptor instead.
 func (*KeptPort) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KeptPort) GetPort() *ObjectRef {
@@ -747,7 +1157,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +1169,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +1182,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Change) GetKind() ChangeKind {
@@ -841,7 +1251,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1263,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1276,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Effect) GetKind() EffectKind {
@@ -950,7 +1360,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1372,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1385,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Instant) GetBefore() int64 {
@@ -1014,7 +1424,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1436,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1449,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Trial) GetState() TrialState {
@@ -1109,7 +1519,7 @@ type TrialRisk struct {
 
 func (x *TrialRisk) Reset() {
 	*x = TrialRisk{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1531,7 @@ func (x *TrialRisk) String() string {
 func (*TrialRisk) ProtoMessage() {}
 
 func (x *TrialRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1544,7 @@ func (x *TrialRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRisk.ProtoReflect.Descriptor instead.
 func (*TrialRisk) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TrialRisk) GetDevice() string {
@@ -1191,7 +1601,7 @@ type TrialWitness struct {
 
 func (x *TrialWitness) Reset() {
 	*x = TrialWitness{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1613,7 @@ func (x *TrialWitness) String() string {
 func (*TrialWitness) ProtoMessage() {}
 
 func (x *TrialWitness) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1626,7 @@ func (x *TrialWitness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialWitness.ProtoReflect.Descriptor instead.
 func (*TrialWitness) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TrialWitness) GetDevice() string {
@@ -1280,7 +1690,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1702,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1715,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1326,7 +1736,7 @@ var File_heddle_agent_v1_change_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
+	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1bheddle/agent/v1/trace.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
 	"\fApplyRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x17\n" +
@@ -1335,13 +1745,45 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x1a\n" +
 	"\brollback\x18\x06 \x01(\x05R\brollback\"C\n" +
 	"\rApplyResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x11\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xa4\x01\n" +
+	"\x0eForeseeRequest\x12\x12\n" +
+	"\x04base\x18\x01 \x01(\fR\x04base\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\fR\x04next\x120\n" +
+	"\x03put\x18\x03 \x03(\v2\x1e.heddle.agent.v1.ForeseeObjectR\x03put\x128\n" +
+	"\aremoved\x18\x04 \x03(\v2\x1e.heddle.agent.v1.ForeseeObjectR\aremoved\"I\n" +
+	"\rForeseeObject\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03doc\x18\x03 \x01(\tR\x03doc\"H\n" +
+	"\x0fForeseeResponse\x125\n" +
+	"\bforeseen\x18\x01 \x01(\v2\x19.heddle.agent.v1.ForeseenR\bforeseen\"\x9b\x01\n" +
+	"\bForeseen\x125\n" +
+	"\x06losses\x18\x01 \x03(\v2\x1d.heddle.agent.v1.ForeseenLossR\x06losses\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x16\n" +
+	"\x06looked\x18\x03 \x01(\x05R\x06looked\x12\x12\n" +
+	"\x04left\x18\x04 \x01(\x05R\x04left\x12\x18\n" +
+	"\acounted\x18\x05 \x01(\x05R\acounted\"\xdb\x02\n" +
+	"\fForeseenLoss\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x10\n" +
+	"\x03mac\x18\x04 \x01(\fR\x03mac\x12,\n" +
+	"\x04vlan\x18\x05 \x01(\v2\x18.heddle.agent.v1.SegmentR\x04vlan\x12\x18\n" +
+	"\aaddress\x18\x06 \x01(\fR\aaddress\x12\x0e\n" +
+	"\x02to\x18\a \x01(\tR\x02to\x12\x16\n" +
+	"\x06frames\x18\b \x01(\x04R\x06frames\x12\x18\n" +
+	"\aseconds\x18\t \x01(\x01R\aseconds\x12\x17\n" +
+	"\aof_port\x18\n" +
+	" \x01(\bR\x06ofPort\x12\x18\n" +
+	"\aperhaps\x18\v \x01(\bR\aperhaps\x121\n" +
+	"\x05cause\x18\f \x01(\v2\x1b.heddle.agent.v1.TraceCauseR\x05cause\"\x11\n" +
 	"\x0fGetTrialRequest\"@\n" +
 	"\x10GetTrialResponse\x12,\n" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xc1\x03\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xf8\x03\n" +
 	"\aApplied\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x121\n" +
 	"\aeffects\x18\x02 \x03(\v2\x17.heddle.agent.v1.EffectR\aeffects\x12\x1a\n" +
@@ -1354,7 +1796,8 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\x12-\n" +
 	"\x04kept\x18\t \x03(\v2\x19.heddle.agent.v1.KeptPortR\x04kept\x12\x14\n" +
 	"\x05notes\x18\n" +
-	" \x03(\tR\x05notes\"w\n" +
+	" \x03(\tR\x05notes\x125\n" +
+	"\bforeseen\x18\v \x01(\v2\x19.heddle.agent.v1.ForeseenR\bforeseen\"w\n" +
 	"\bKeptPort\x12.\n" +
 	"\x04port\x18\x01 \x01(\v2\x1a.heddle.agent.v1.ObjectRefR\x04port\x12;\n" +
 	"\toverrides\x18\x02 \x03(\v2\x1d.heddle.agent.v1.PortOverrideR\toverrides\"\xf7\x01\n" +
@@ -1432,9 +1875,10 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x18WITNESS_KIND_UNSPECIFIED\x10\x00\x12%\n" +
 	"\x14WITNESS_KIND_GATEWAY\x10\x01\x1a\v\x8a\xb5\x18\agateway\x12%\n" +
 	"\x14WITNESS_KIND_SESSION\x10\x02\x1a\v\x8a\xb5\x18\asession\x12)\n" +
-	"\x16WITNESS_KIND_NEIGHBOUR\x10\x03\x1a\r\x8a\xb5\x18\tneighbour2\x85\x02\n" +
+	"\x16WITNESS_KIND_NEIGHBOUR\x10\x03\x1a\r\x8a\xb5\x18\tneighbour2\xd3\x02\n" +
 	"\rChangeService\x12F\n" +
-	"\x05Apply\x12\x1d.heddle.agent.v1.ApplyRequest\x1a\x1e.heddle.agent.v1.ApplyResponse\x12O\n" +
+	"\x05Apply\x12\x1d.heddle.agent.v1.ApplyRequest\x1a\x1e.heddle.agent.v1.ApplyResponse\x12L\n" +
+	"\aForesee\x12\x1f.heddle.agent.v1.ForeseeRequest\x1a .heddle.agent.v1.ForeseeResponse\x12O\n" +
 	"\bGetTrial\x12 .heddle.agent.v1.GetTrialRequest\x1a!.heddle.agent.v1.GetTrialResponse\x12[\n" +
 	"\fConfirmTrial\x12$.heddle.agent.v1.ConfirmTrialRequest\x1a%.heddle.agent.v1.ConfirmTrialResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
@@ -1451,7 +1895,7 @@ func file_heddle_agent_v1_change_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_change_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_agent_v1_change_proto_goTypes = []any{
 	(EffectKind)(0),               // 0: heddle.agent.v1.EffectKind
 	(ChangeKind)(0),               // 1: heddle.agent.v1.ChangeKind
@@ -1459,68 +1903,84 @@ var file_heddle_agent_v1_change_proto_goTypes = []any{
 	(WitnessKind)(0),              // 3: heddle.agent.v1.WitnessKind
 	(*ApplyRequest)(nil),          // 4: heddle.agent.v1.ApplyRequest
 	(*ApplyResponse)(nil),         // 5: heddle.agent.v1.ApplyResponse
-	(*GetTrialRequest)(nil),       // 6: heddle.agent.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),      // 7: heddle.agent.v1.GetTrialResponse
-	(*ConfirmTrialRequest)(nil),   // 8: heddle.agent.v1.ConfirmTrialRequest
-	(*ConfirmTrialResponse)(nil),  // 9: heddle.agent.v1.ConfirmTrialResponse
-	(*Applied)(nil),               // 10: heddle.agent.v1.Applied
-	(*KeptPort)(nil),              // 11: heddle.agent.v1.KeptPort
-	(*Change)(nil),                // 12: heddle.agent.v1.Change
-	(*Effect)(nil),                // 13: heddle.agent.v1.Effect
-	(*Instant)(nil),               // 14: heddle.agent.v1.Instant
-	(*Trial)(nil),                 // 15: heddle.agent.v1.Trial
-	(*TrialRisk)(nil),             // 16: heddle.agent.v1.TrialRisk
-	(*TrialWitness)(nil),          // 17: heddle.agent.v1.TrialWitness
-	(*Endpoint)(nil),              // 18: heddle.agent.v1.Endpoint
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
-	(*ProgramBefore)(nil),         // 20: heddle.agent.v1.ProgramBefore
-	(*ObjectRef)(nil),             // 21: heddle.agent.v1.ObjectRef
-	(*PortOverride)(nil),          // 22: heddle.agent.v1.PortOverride
-	(*PolicyValue)(nil),           // 23: heddle.agent.v1.PolicyValue
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(UndoneCode)(0),               // 25: heddle.agent.v1.UndoneCode
-	(*PortId)(nil),                // 26: heddle.agent.v1.PortId
+	(*ForeseeRequest)(nil),        // 6: heddle.agent.v1.ForeseeRequest
+	(*ForeseeObject)(nil),         // 7: heddle.agent.v1.ForeseeObject
+	(*ForeseeResponse)(nil),       // 8: heddle.agent.v1.ForeseeResponse
+	(*Foreseen)(nil),              // 9: heddle.agent.v1.Foreseen
+	(*ForeseenLoss)(nil),          // 10: heddle.agent.v1.ForeseenLoss
+	(*GetTrialRequest)(nil),       // 11: heddle.agent.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),      // 12: heddle.agent.v1.GetTrialResponse
+	(*ConfirmTrialRequest)(nil),   // 13: heddle.agent.v1.ConfirmTrialRequest
+	(*ConfirmTrialResponse)(nil),  // 14: heddle.agent.v1.ConfirmTrialResponse
+	(*Applied)(nil),               // 15: heddle.agent.v1.Applied
+	(*KeptPort)(nil),              // 16: heddle.agent.v1.KeptPort
+	(*Change)(nil),                // 17: heddle.agent.v1.Change
+	(*Effect)(nil),                // 18: heddle.agent.v1.Effect
+	(*Instant)(nil),               // 19: heddle.agent.v1.Instant
+	(*Trial)(nil),                 // 20: heddle.agent.v1.Trial
+	(*TrialRisk)(nil),             // 21: heddle.agent.v1.TrialRisk
+	(*TrialWitness)(nil),          // 22: heddle.agent.v1.TrialWitness
+	(*Endpoint)(nil),              // 23: heddle.agent.v1.Endpoint
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*Segment)(nil),               // 25: heddle.agent.v1.Segment
+	(*TraceCause)(nil),            // 26: heddle.agent.v1.TraceCause
+	(*ProgramBefore)(nil),         // 27: heddle.agent.v1.ProgramBefore
+	(*ObjectRef)(nil),             // 28: heddle.agent.v1.ObjectRef
+	(*PortOverride)(nil),          // 29: heddle.agent.v1.PortOverride
+	(*PolicyValue)(nil),           // 30: heddle.agent.v1.PolicyValue
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(UndoneCode)(0),               // 32: heddle.agent.v1.UndoneCode
+	(*PortId)(nil),                // 33: heddle.agent.v1.PortId
 }
 var file_heddle_agent_v1_change_proto_depIdxs = []int32{
-	19, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
-	10, // 1: heddle.agent.v1.ApplyResponse.applied:type_name -> heddle.agent.v1.Applied
-	15, // 2: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	15, // 3: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	12, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
-	13, // 5: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
-	20, // 6: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	14, // 7: heddle.agent.v1.Applied.active_at:type_name -> heddle.agent.v1.Instant
-	15, // 8: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
-	11, // 9: heddle.agent.v1.Applied.kept:type_name -> heddle.agent.v1.KeptPort
-	21, // 10: heddle.agent.v1.KeptPort.port:type_name -> heddle.agent.v1.ObjectRef
-	22, // 11: heddle.agent.v1.KeptPort.overrides:type_name -> heddle.agent.v1.PortOverride
-	1,  // 12: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
-	21, // 13: heddle.agent.v1.Change.object:type_name -> heddle.agent.v1.ObjectRef
-	23, // 14: heddle.agent.v1.Change.old:type_name -> heddle.agent.v1.PolicyValue
-	23, // 15: heddle.agent.v1.Change.new:type_name -> heddle.agent.v1.PolicyValue
-	0,  // 16: heddle.agent.v1.Effect.kind:type_name -> heddle.agent.v1.EffectKind
-	23, // 17: heddle.agent.v1.Effect.old:type_name -> heddle.agent.v1.PolicyValue
-	23, // 18: heddle.agent.v1.Effect.new:type_name -> heddle.agent.v1.PolicyValue
-	2,  // 19: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
-	16, // 20: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
-	17, // 21: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
-	24, // 22: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
-	25, // 23: heddle.agent.v1.Trial.reason_code:type_name -> heddle.agent.v1.UndoneCode
-	26, // 24: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
-	3,  // 25: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
-	18, // 26: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
-	18, // 27: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
-	4,  // 28: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
-	6,  // 29: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
-	8,  // 30: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
-	5,  // 31: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
-	7,  // 32: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
-	9,  // 33: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
-	31, // [31:34] is the sub-list for method output_type
-	28, // [28:31] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	24, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
+	15, // 1: heddle.agent.v1.ApplyResponse.applied:type_name -> heddle.agent.v1.Applied
+	7,  // 2: heddle.agent.v1.ForeseeRequest.put:type_name -> heddle.agent.v1.ForeseeObject
+	7,  // 3: heddle.agent.v1.ForeseeRequest.removed:type_name -> heddle.agent.v1.ForeseeObject
+	9,  // 4: heddle.agent.v1.ForeseeResponse.foreseen:type_name -> heddle.agent.v1.Foreseen
+	10, // 5: heddle.agent.v1.Foreseen.losses:type_name -> heddle.agent.v1.ForeseenLoss
+	25, // 6: heddle.agent.v1.ForeseenLoss.vlan:type_name -> heddle.agent.v1.Segment
+	26, // 7: heddle.agent.v1.ForeseenLoss.cause:type_name -> heddle.agent.v1.TraceCause
+	20, // 8: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	20, // 9: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	17, // 10: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
+	18, // 11: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
+	27, // 12: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	19, // 13: heddle.agent.v1.Applied.active_at:type_name -> heddle.agent.v1.Instant
+	20, // 14: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
+	16, // 15: heddle.agent.v1.Applied.kept:type_name -> heddle.agent.v1.KeptPort
+	9,  // 16: heddle.agent.v1.Applied.foreseen:type_name -> heddle.agent.v1.Foreseen
+	28, // 17: heddle.agent.v1.KeptPort.port:type_name -> heddle.agent.v1.ObjectRef
+	29, // 18: heddle.agent.v1.KeptPort.overrides:type_name -> heddle.agent.v1.PortOverride
+	1,  // 19: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
+	28, // 20: heddle.agent.v1.Change.object:type_name -> heddle.agent.v1.ObjectRef
+	30, // 21: heddle.agent.v1.Change.old:type_name -> heddle.agent.v1.PolicyValue
+	30, // 22: heddle.agent.v1.Change.new:type_name -> heddle.agent.v1.PolicyValue
+	0,  // 23: heddle.agent.v1.Effect.kind:type_name -> heddle.agent.v1.EffectKind
+	30, // 24: heddle.agent.v1.Effect.old:type_name -> heddle.agent.v1.PolicyValue
+	30, // 25: heddle.agent.v1.Effect.new:type_name -> heddle.agent.v1.PolicyValue
+	2,  // 26: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
+	21, // 27: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
+	22, // 28: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
+	31, // 29: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
+	32, // 30: heddle.agent.v1.Trial.reason_code:type_name -> heddle.agent.v1.UndoneCode
+	33, // 31: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
+	3,  // 32: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
+	23, // 33: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
+	23, // 34: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
+	4,  // 35: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
+	6,  // 36: heddle.agent.v1.ChangeService.Foresee:input_type -> heddle.agent.v1.ForeseeRequest
+	11, // 37: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
+	13, // 38: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
+	5,  // 39: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
+	8,  // 40: heddle.agent.v1.ChangeService.Foresee:output_type -> heddle.agent.v1.ForeseeResponse
+	12, // 41: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
+	14, // 42: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
+	39, // [39:43] is the sub-list for method output_type
+	35, // [35:39] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_change_proto_init() }
@@ -1529,6 +1989,7 @@ func file_heddle_agent_v1_change_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_problem_proto_init()
+	file_heddle_agent_v1_trace_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1536,7 +1997,7 @@ func file_heddle_agent_v1_change_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_change_proto_rawDesc), len(file_heddle_agent_v1_change_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   15,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

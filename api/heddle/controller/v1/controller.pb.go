@@ -2393,6 +2393,105 @@ func (x *TakeSnapshotResponse) GetPart() []byte {
 	return nil
 }
 
+// ForeseeHereRequest has the change, which is not made.
+type ForeseeHereRequest struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Request       *ApplyDefinitionRequest `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseeHereRequest) Reset() {
+	*x = ForeseeHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseeHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseeHereRequest) ProtoMessage() {}
+
+func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
+func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// ForeseeHereResponse is the answer.
+type ForeseeHereResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Foreseen *ForeseenByHosts       `protobuf:"bytes,1,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
+	// asked are the hosts that were asked, and answered or did not.
+	Asked         []string `protobuf:"bytes,2,rep,name=asked,proto3" json:"asked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseeHereResponse) Reset() {
+	*x = ForeseeHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseeHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseeHereResponse) ProtoMessage() {}
+
+func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
+func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
+	if x != nil {
+		return x.Foreseen
+	}
+	return nil
+}
+
+func (x *ForeseeHereResponse) GetAsked() []string {
+	if x != nil {
+		return x.Asked
+	}
+	return nil
+}
+
 // SyncHostsHereRequest says which hosts.
 type SyncHostsHereRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2403,7 +2502,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2514,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2527,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2448,7 +2547,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2559,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2572,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -2649,17 +2748,23 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05notes\x18\x03 \x03(\tR\x05notes\"\x15\n" +
 	"\x13TakeSnapshotRequest\"*\n" +
 	"\x14TakeSnapshotResponse\x12\x12\n" +
-	"\x04part\x18\x01 \x01(\fR\x04part\"X\n" +
+	"\x04part\x18\x01 \x01(\fR\x04part\"\\\n" +
+	"\x12ForeseeHereRequest\x12F\n" +
+	"\arequest\x18\x01 \x01(\v2,.heddle.controller.v1.ApplyDefinitionRequestR\arequest\"n\n" +
+	"\x13ForeseeHereResponse\x12A\n" +
+	"\bforeseen\x18\x01 \x01(\v2%.heddle.controller.v1.ForeseenByHostsR\bforeseen\x12\x14\n" +
+	"\x05asked\x18\x02 \x03(\tR\x05asked\"X\n" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\x8c\t\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xf0\t\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
 	"\rGetController\x12*.heddle.controller.v1.GetControllerRequest\x1a+.heddle.controller.v1.GetControllerResponse\x12e\n" +
 	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12h\n" +
-	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12\\\n" +
+	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12b\n" +
+	"\vForeseeHere\x12(.heddle.controller.v1.ForeseeHereRequest\x1a).heddle.controller.v1.ForeseeHereResponse\x12\\\n" +
 	"\tClaimHost\x12&.heddle.controller.v1.ClaimHostRequest\x1a'.heddle.controller.v1.ClaimHostResponse\x12h\n" +
 	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12n\n" +
 	"\x0fVerifyAuditHere\x12,.heddle.controller.v1.VerifyAuditHereRequest\x1a-.heddle.controller.v1.VerifyAuditHereResponse\x12h\n" +
@@ -2686,7 +2791,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -2728,87 +2833,95 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*JoinClusterResponse)(nil),           // 37: heddle.controller.v1.JoinClusterResponse
 	(*TakeSnapshotRequest)(nil),           // 38: heddle.controller.v1.TakeSnapshotRequest
 	(*TakeSnapshotResponse)(nil),          // 39: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 40: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 41: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 42: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 43: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 44: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 45: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 46: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 47: google.protobuf.Timestamp
-	(*MoveOffer)(nil),                     // 48: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 49: google.protobuf.Duration
-	(*Host)(nil),                          // 50: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 51: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 52: heddle.controller.v1.RevertedSlice
-	(*SyncHostsRequest)(nil),              // 53: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 54: heddle.controller.v1.SyncedHost
+	(*ForeseeHereRequest)(nil),            // 40: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 41: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 42: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 43: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 44: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 45: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 46: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 47: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 48: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 49: google.protobuf.Timestamp
+	(*MoveOffer)(nil),                     // 50: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 51: google.protobuf.Duration
+	(*Host)(nil),                          // 52: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 53: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 54: heddle.controller.v1.RevertedSlice
+	(*ApplyDefinitionRequest)(nil),        // 55: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 56: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 57: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 58: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	42, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	43, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	44, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	44, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	45, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	46, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	45, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	47, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	46, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	47, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	48, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	49, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	48, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	50, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	49, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	51, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	50, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	51, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	52, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	52, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	53, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	54, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
 	31, // 22: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	49, // 23: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	47, // 24: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	53, // 25: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	54, // 26: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	17, // 27: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	19, // 28: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	21, // 29: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	24, // 30: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	40, // 31: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	27, // 32: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 33: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 34: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 35: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 36: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 37: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	29, // 38: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	32, // 39: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	34, // 40: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	36, // 41: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	38, // 42: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	18, // 43: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	20, // 44: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	22, // 45: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	25, // 46: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	41, // 47: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	28, // 48: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 49: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 50: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 51: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 52: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 53: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	30, // 54: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	33, // 55: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	35, // 56: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	37, // 57: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	39, // 58: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	43, // [43:59] is the sub-list for method output_type
-	27, // [27:43] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	51, // 23: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	49, // 24: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	55, // 25: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	56, // 26: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	57, // 27: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	58, // 28: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	17, // 29: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	19, // 30: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	21, // 31: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	24, // 32: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	42, // 33: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	40, // 34: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	27, // 35: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 36: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 37: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 38: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 39: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 40: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	29, // 41: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	32, // 42: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	34, // 43: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	36, // 44: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	38, // 45: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	18, // 46: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	20, // 47: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	22, // 48: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	25, // 49: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	43, // 50: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	41, // 51: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	28, // 52: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 53: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 54: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 55: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 56: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 57: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	30, // 58: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	33, // 59: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	35, // 60: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	37, // 61: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	39, // 62: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	46, // [46:63] is the sub-list for method output_type
+	29, // [29:46] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -2826,7 +2939,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -11,6 +11,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
+	v1 "heddle/api/heddle/agent/v1"
 	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
 	sync "sync"
@@ -236,7 +237,9 @@ type ApplyDefinitionResponse struct {
 	// at_risk are hosts whose own addresses are on ports that change: the way to a controller may be among them.
 	AtRisk []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
 	// host_ports of hosts that change, with their addresses.
-	HostPorts     []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
+	HostPorts []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
+	// foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately.
+	Foreseen      *ForeseenByHosts `protobuf:"bytes,80,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -341,6 +344,172 @@ func (x *ApplyDefinitionResponse) GetHostPorts() []*HostPortChange {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetForeseen() *ForeseenByHosts {
+	if x != nil {
+		return x.Foreseen
+	}
+	return nil
+}
+
+// ForeseenByHosts is what hosts would newly lose of what their ports sent lately.
+type ForeseenByHosts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// losses are what would be lost, the most frames first. more is how many are not listed.
+	Losses []*HostLoss `protobuf:"bytes,1,rep,name=losses,proto3" json:"losses,omitempty"`
+	More   int32       `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// looked, left and counted are the sums of what the hosts say: senders that were looked at, those that were not, and
+	// ports of which no more is known than that they sent.
+	Looked  int32 `protobuf:"varint,3,opt,name=looked,proto3" json:"looked,omitempty"`
+	Left    int32 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`
+	Counted int32 `protobuf:"varint,5,opt,name=counted,proto3" json:"counted,omitempty"`
+	// hosts is how many hosts answered, unasked those that did not, with why. unasked_more is how many of these are not
+	// listed.
+	Hosts         int32          `protobuf:"varint,6,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	Unasked       []*HostProblem `protobuf:"bytes,7,rep,name=unasked,proto3" json:"unasked,omitempty"`
+	UnaskedMore   int32          `protobuf:"varint,8,opt,name=unasked_more,json=unaskedMore,proto3" json:"unasked_more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForeseenByHosts) Reset() {
+	*x = ForeseenByHosts{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeseenByHosts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeseenByHosts) ProtoMessage() {}
+
+func (x *ForeseenByHosts) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeseenByHosts.ProtoReflect.Descriptor instead.
+func (*ForeseenByHosts) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForeseenByHosts) GetLosses() []*HostLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+func (x *ForeseenByHosts) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *ForeseenByHosts) GetLooked() int32 {
+	if x != nil {
+		return x.Looked
+	}
+	return 0
+}
+
+func (x *ForeseenByHosts) GetLeft() int32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *ForeseenByHosts) GetCounted() int32 {
+	if x != nil {
+		return x.Counted
+	}
+	return 0
+}
+
+func (x *ForeseenByHosts) GetHosts() int32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return 0
+}
+
+func (x *ForeseenByHosts) GetUnasked() []*HostProblem {
+	if x != nil {
+		return x.Unasked
+	}
+	return nil
+}
+
+func (x *ForeseenByHosts) GetUnaskedMore() int32 {
+	if x != nil {
+		return x.UnaskedMore
+	}
+	return 0
+}
+
+// HostLoss is what a host would newly lose of one sender.
+type HostLoss struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Loss          *v1.ForeseenLoss       `protobuf:"bytes,2,opt,name=loss,proto3" json:"loss,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostLoss) Reset() {
+	*x = HostLoss{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostLoss) ProtoMessage() {}
+
+func (x *HostLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostLoss.ProtoReflect.Descriptor instead.
+func (*HostLoss) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *HostLoss) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HostLoss) GetLoss() *v1.ForeseenLoss {
+	if x != nil {
+		return x.Loss
+	}
+	return nil
+}
+
 // HostPortChange is what a change does to a host port (a port with addresses of the host's own).
 type HostPortChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,7 +528,7 @@ type HostPortChange struct {
 
 func (x *HostPortChange) Reset() {
 	*x = HostPortChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +540,7 @@ func (x *HostPortChange) String() string {
 func (*HostPortChange) ProtoMessage() {}
 
 func (x *HostPortChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +553,7 @@ func (x *HostPortChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortChange.ProtoReflect.Descriptor instead.
 func (*HostPortChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HostPortChange) GetHost() string {
@@ -453,7 +622,7 @@ type ObjectChange struct {
 
 func (x *ObjectChange) Reset() {
 	*x = ObjectChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +634,7 @@ func (x *ObjectChange) String() string {
 func (*ObjectChange) ProtoMessage() {}
 
 func (x *ObjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +647,7 @@ func (x *ObjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
 func (*ObjectChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ObjectChange) GetKind() string {
@@ -523,7 +692,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +704,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +717,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FieldChange) GetField() string {
@@ -588,7 +757,7 @@ type AffectedGroup struct {
 
 func (x *AffectedGroup) Reset() {
 	*x = AffectedGroup{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +769,7 @@ func (x *AffectedGroup) String() string {
 func (*AffectedGroup) ProtoMessage() {}
 
 func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +782,7 @@ func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
 func (*AffectedGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AffectedGroup) GetSwitch() string {
@@ -662,7 +831,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +843,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +856,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -713,7 +882,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +894,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +907,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 // GetDefinitionResponse is the answer.
@@ -756,7 +925,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +937,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +950,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -821,7 +990,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +1002,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +1015,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 // ListHostsResponse is the answer.
@@ -867,7 +1036,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +1048,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +1061,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -965,7 +1134,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1146,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1159,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Host) GetName() string {
@@ -1111,7 +1280,7 @@ type DefinedHostPort struct {
 
 func (x *DefinedHostPort) Reset() {
 	*x = DefinedHostPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1292,7 @@ func (x *DefinedHostPort) String() string {
 func (*DefinedHostPort) ProtoMessage() {}
 
 func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1305,7 @@ func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
 func (*DefinedHostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DefinedHostPort) GetName() string {
@@ -1177,7 +1346,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1358,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1371,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -1221,7 +1390,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1402,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1415,7 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 // RetryHostRequest names the host.
@@ -1259,7 +1428,7 @@ type RetryHostRequest struct {
 
 func (x *RetryHostRequest) Reset() {
 	*x = RetryHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1440,7 @@ func (x *RetryHostRequest) String() string {
 func (*RetryHostRequest) ProtoMessage() {}
 
 func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1453,7 @@ func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
 func (*RetryHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryHostRequest) GetName() string {
@@ -1305,7 +1474,7 @@ type RetryHostResponse struct {
 
 func (x *RetryHostResponse) Reset() {
 	*x = RetryHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1486,7 @@ func (x *RetryHostResponse) String() string {
 func (*RetryHostResponse) ProtoMessage() {}
 
 func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1499,7 @@ func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
 func (*RetryHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RetryHostResponse) GetRevision() int64 {
@@ -1353,7 +1522,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1534,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1547,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -1415,7 +1584,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1596,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1609,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -1485,7 +1654,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1666,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1679,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -1596,7 +1765,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1777,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1790,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -1649,7 +1818,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1830,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1843,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -1704,7 +1873,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1885,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1898,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -1758,7 +1927,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1939,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1952,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -1816,7 +1985,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1997,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2010,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -1883,7 +2052,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xa1\x02\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xa1\x02\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -1893,7 +2062,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
 	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\x12\x18\n" +
 	"\amessage\x18G \x01(\tR\amessage\x12\x18\n" +
-	"\arestore\x18H \x01(\x03R\arestore\"\xf3\x03\n" +
+	"\arestore\x18H \x01(\x03R\arestore\"\xb6\x04\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -1905,7 +2074,20 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\baffected\x18! \x03(\v2#.heddle.controller.v1.AffectedGroupR\baffected\x12:\n" +
 	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\x12C\n" +
 	"\n" +
-	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\"\xbd\x01\n" +
+	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\x12A\n" +
+	"\bforeseen\x18P \x01(\v2%.heddle.controller.v1.ForeseenByHostsR\bforeseen\"\x99\x02\n" +
+	"\x0fForeseenByHosts\x126\n" +
+	"\x06losses\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostLossR\x06losses\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x16\n" +
+	"\x06looked\x18\x03 \x01(\x05R\x06looked\x12\x12\n" +
+	"\x04left\x18\x04 \x01(\x05R\x04left\x12\x18\n" +
+	"\acounted\x18\x05 \x01(\x05R\acounted\x12\x14\n" +
+	"\x05hosts\x18\x06 \x01(\x05R\x05hosts\x12;\n" +
+	"\aunasked\x18\a \x03(\v2!.heddle.controller.v1.HostProblemR\aunasked\x12!\n" +
+	"\funasked_more\x18\b \x01(\x05R\vunaskedMore\"Q\n" +
+	"\bHostLoss\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x121\n" +
+	"\x04loss\x18\x02 \x01(\v2\x1d.heddle.agent.v1.ForeseenLossR\x04loss\"\xbd\x01\n" +
 	"\x0eHostPortChange\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2060,84 +2242,91 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
 	(*ApplyDefinitionResponse)(nil), // 2: heddle.controller.v1.ApplyDefinitionResponse
-	(*HostPortChange)(nil),          // 3: heddle.controller.v1.HostPortChange
-	(*ObjectChange)(nil),            // 4: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 5: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 6: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 7: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 8: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 9: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 10: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 11: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 12: heddle.controller.v1.Host
-	(*DefinedHostPort)(nil),         // 13: heddle.controller.v1.DefinedHostPort
-	(*RemoveHostRequest)(nil),       // 14: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 15: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 16: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 17: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 18: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 19: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 20: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 21: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 22: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 23: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 24: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 25: heddle.controller.v1.SyncedHost
-	nil,                             // 26: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 27: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 28: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 29: google.protobuf.Timestamp
-	(*HostSwitch)(nil),              // 30: heddle.controller.v1.HostSwitch
+	(*ForeseenByHosts)(nil),         // 3: heddle.controller.v1.ForeseenByHosts
+	(*HostLoss)(nil),                // 4: heddle.controller.v1.HostLoss
+	(*HostPortChange)(nil),          // 5: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 6: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 7: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 8: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 9: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 10: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 11: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 12: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 13: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 14: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 15: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 16: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 17: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 18: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 19: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 20: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 21: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 22: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 23: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 24: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 25: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 26: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 27: heddle.controller.v1.SyncedHost
+	nil,                             // 28: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 29: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
+	(*v1.ForeseenLoss)(nil),         // 31: heddle.agent.v1.ForeseenLoss
+	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
+	(*HostSwitch)(nil),              // 33: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	28, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	7,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	4,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	6,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	7,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	3,  // 6: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	5,  // 7: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	12, // 8: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	26, // 9: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 10: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	29, // 11: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	30, // 12: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	13, // 13: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	20, // 14: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	27, // 15: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	28, // 16: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	29, // 17: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	28, // 18: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	25, // 19: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 20: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 21: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 22: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	8,  // 23: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	10, // 24: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	14, // 25: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	18, // 26: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	23, // 27: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	16, // 28: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	21, // 29: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 30: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	9,  // 31: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	11, // 32: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	15, // 33: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	19, // 34: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	24, // 35: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	17, // 36: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	22, // 37: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	30, // [30:38] is the sub-list for method output_type
-	22, // [22:30] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	30, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	9,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	9,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	6,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	8,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	9,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	5,  // 6: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	3,  // 7: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	4,  // 8: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
+	9,  // 9: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
+	31, // 10: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
+	7,  // 11: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	14, // 12: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	28, // 13: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 14: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	32, // 15: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	33, // 16: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	15, // 17: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	22, // 18: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	29, // 19: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	30, // 20: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	32, // 21: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	30, // 22: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	27, // 23: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 24: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 25: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 26: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	10, // 27: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	12, // 28: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	16, // 29: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	20, // 30: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	25, // 31: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	18, // 32: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	23, // 33: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	2,  // 34: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	11, // 35: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	13, // 36: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	17, // 37: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	21, // 38: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	26, // 39: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	19, // 40: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	24, // 41: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	34, // [34:42] is the sub-list for method output_type
+	26, // [26:34] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -2152,7 +2341,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 const (
 	// ChangeServiceApplyProcedure is the procedure name of the ChangeService's Apply RPC.
 	ChangeServiceApplyProcedure = "/heddle.agent.v1.ChangeService/Apply"
+	// ChangeServiceForeseeProcedure is the procedure name of the ChangeService's Foresee RPC.
+	ChangeServiceForeseeProcedure = "/heddle.agent.v1.ChangeService/Foresee"
 	// ChangeServiceGetTrialProcedure is the procedure name of the ChangeService's GetTrial RPC.
 	ChangeServiceGetTrialProcedure = "/heddle.agent.v1.ChangeService/GetTrial"
 	// ChangeServiceConfirmTrialProcedure is the procedure name of the ChangeService's ConfirmTrial RPC.
@@ -38,6 +40,13 @@ var (
 			StreamType: connect.StreamTypeUnary,
 			Schema:     v1.File_heddle_agent_v1_change_proto.Services().ByName("ChangeService").Methods().ByName("Apply"),
 			Procedure:  ChangeServiceApplyProcedure,
+		}
+	})
+	changeServiceForeseeSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_agent_v1_change_proto.Services().ByName("ChangeService").Methods().ByName("Foresee"),
+			Procedure:  ChangeServiceForeseeProcedure,
 		}
 	})
 	changeServiceGetTrialSpec = sync.OnceValue(func() connect.Spec {
@@ -60,6 +69,9 @@ var (
 type ChangeServiceClient interface {
 	// Apply replaces the configuration file, all or nothing.
 	Apply(context.Context, *v1.ApplyRequest) (*v1.ApplyResponse, error)
+	// Foresee returns what another version of the controllers' definition would newly lose of what ports sent lately;
+	// nothing changes. Controllers ask that for a dry run.
+	Foresee(context.Context, *v1.ForeseeRequest) (*v1.ForeseeResponse, error)
 	// GetTrial returns the change that is on trial, or the last one.
 	GetTrial(context.Context, *v1.GetTrialRequest) (*v1.GetTrialResponse, error)
 	// ConfirmTrial keeps the change that is on trial.
@@ -76,6 +88,9 @@ func NewChangeServiceClient(client *connect.Client) ChangeServiceClient {
 type ChangeServiceHandler interface {
 	// Apply replaces the configuration file, all or nothing.
 	Apply(context.Context, *v1.ApplyRequest) (*v1.ApplyResponse, error)
+	// Foresee returns what another version of the controllers' definition would newly lose of what ports sent lately;
+	// nothing changes. Controllers ask that for a dry run.
+	Foresee(context.Context, *v1.ForeseeRequest) (*v1.ForeseeResponse, error)
 	// GetTrial returns the change that is on trial, or the last one.
 	GetTrial(context.Context, *v1.GetTrialRequest) (*v1.GetTrialResponse, error)
 	// ConfirmTrial keeps the change that is on trial.
@@ -88,6 +103,7 @@ func RegisterChangeServiceHandler(server *connect.Server, svc ChangeServiceHandl
 	adapter := changeServiceHandler{svc: svc}
 	server.Register(
 		connect.Method{Spec: changeServiceApplySpec(), Handler: adapter.apply},
+		connect.Method{Spec: changeServiceForeseeSpec(), Handler: adapter.foresee},
 		connect.Method{Spec: changeServiceGetTrialSpec(), Handler: adapter.getTrial},
 		connect.Method{Spec: changeServiceConfirmTrialSpec(), Handler: adapter.confirmTrial},
 	)
@@ -98,6 +114,10 @@ type UnimplementedChangeServiceHandler struct{}
 
 func (UnimplementedChangeServiceHandler) Apply(context.Context, *v1.ApplyRequest) (*v1.ApplyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ChangeService.Apply is not implemented")
+}
+
+func (UnimplementedChangeServiceHandler) Foresee(context.Context, *v1.ForeseeRequest) (*v1.ForeseeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ChangeService.Foresee is not implemented")
 }
 
 func (UnimplementedChangeServiceHandler) GetTrial(context.Context, *v1.GetTrialRequest) (*v1.GetTrialResponse, error) {
@@ -115,6 +135,14 @@ type changeServiceClient struct {
 func (c *changeServiceClient) Apply(ctx context.Context, req *v1.ApplyRequest) (*v1.ApplyResponse, error) {
 	var res v1.ApplyResponse
 	if err := c.client.CallUnary(ctx, changeServiceApplySpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *changeServiceClient) Foresee(ctx context.Context, req *v1.ForeseeRequest) (*v1.ForeseeResponse, error) {
+	var res v1.ForeseeResponse
+	if err := c.client.CallUnary(ctx, changeServiceForeseeSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -144,6 +172,18 @@ func (h changeServiceHandler) apply(ctx context.Context, _ connect.Spec, stream 
 		return err
 	}
 	res, err := h.svc.Apply(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h changeServiceHandler) foresee(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ForeseeRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.Foresee(ctx, &req)
 	if err != nil {
 		return err
 	}

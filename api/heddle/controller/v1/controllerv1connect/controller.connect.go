@@ -41,6 +41,9 @@ const (
 	// ControllerServiceSyncHostsHereProcedure is the procedure name of the ControllerService's
 	// SyncHostsHere RPC.
 	ControllerServiceSyncHostsHereProcedure = "/heddle.controller.v1.ControllerService/SyncHostsHere"
+	// ControllerServiceForeseeHereProcedure is the procedure name of the ControllerService's
+	// ForeseeHere RPC.
+	ControllerServiceForeseeHereProcedure = "/heddle.controller.v1.ControllerService/ForeseeHere"
 	// ControllerServiceClaimHostProcedure is the procedure name of the ControllerService's ClaimHost
 	// RPC.
 	ControllerServiceClaimHostProcedure = "/heddle.controller.v1.ControllerService/ClaimHost"
@@ -110,6 +113,13 @@ var (
 			Procedure:  ControllerServiceSyncHostsHereProcedure,
 		}
 	})
+	controllerServiceForeseeHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ForeseeHere"),
+			Procedure:  ControllerServiceForeseeHereProcedure,
+		}
+	})
 	controllerServiceClaimHostSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -166,6 +176,9 @@ type ControllerServiceClient interface {
 	GetHostsHere(context.Context, *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error)
 	// SyncHostsHere is SyncHosts for the hosts that are connected to the controller that is asked.
 	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
+	// ForeseeHere says what a change of the definition would newly lose on the hosts that are connected to the controller
+	// that is asked.
+	ForeseeHere(context.Context, *v1.ForeseeHereRequest) (*v1.ForeseeHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
@@ -200,6 +213,9 @@ type ControllerServiceHandler interface {
 	GetHostsHere(context.Context, *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error)
 	// SyncHostsHere is SyncHosts for the hosts that are connected to the controller that is asked.
 	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
+	// ForeseeHere says what a change of the definition would newly lose on the hosts that are connected to the controller
+	// that is asked.
+	ForeseeHere(context.Context, *v1.ForeseeHereRequest) (*v1.ForeseeHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
@@ -225,6 +241,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceGetControllerSpec(), Handler: adapter.getController},
 		connect.Method{Spec: controllerServiceGetHostsHereSpec(), Handler: adapter.getHostsHere},
 		connect.Method{Spec: controllerServiceSyncHostsHereSpec(), Handler: adapter.syncHostsHere},
+		connect.Method{Spec: controllerServiceForeseeHereSpec(), Handler: adapter.foreseeHere},
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
 		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
 		connect.Method{Spec: controllerServiceVerifyAuditHereSpec(), Handler: adapter.verifyAuditHere},
@@ -255,6 +272,10 @@ func (UnimplementedControllerServiceHandler) GetHostsHere(context.Context, *v1.G
 
 func (UnimplementedControllerServiceHandler) SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.SyncHostsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ForeseeHere(context.Context, *v1.ForeseeHereRequest) (*v1.ForeseeHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ForeseeHere is not implemented")
 }
 
 func (UnimplementedControllerServiceHandler) ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error) {
@@ -320,6 +341,14 @@ func (c *controllerServiceClient) GetHostsHere(ctx context.Context, req *v1.GetH
 func (c *controllerServiceClient) SyncHostsHere(ctx context.Context, req *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error) {
 	var res v1.SyncHostsHereResponse
 	if err := c.client.CallUnary(ctx, controllerServiceSyncHostsHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ForeseeHere(ctx context.Context, req *v1.ForeseeHereRequest) (*v1.ForeseeHereResponse, error) {
+	var res v1.ForeseeHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceForeseeHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -429,6 +458,18 @@ func (h controllerServiceHandler) syncHostsHere(ctx context.Context, _ connect.S
 		return err
 	}
 	res, err := h.svc.SyncHostsHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) foreseeHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ForeseeHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ForeseeHere(ctx, &req)
 	if err != nil {
 		return err
 	}
