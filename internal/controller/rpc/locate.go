@@ -103,9 +103,9 @@ func (l locating) hosts(q *controllerv1.LocatePortsRequest) (list []found) {
 	add := func(h *host, keys map[portKey]bool) {
 		f := found{host: h, name: h.doc.Name, report: h.report, connected: h.conn != nil, since: h.since, keys: keys,
 			conflicts: map[nic]string{}}
-		for n, text := range h.conflicts {
+		for n, m := range h.marks {
 			if q.GetVm() == "" || n.vm == q.GetVm() {
-				f.conflicts[n] = text
+				f.conflicts[n] = m.text
 			}
 		}
 		list = append(list, f)

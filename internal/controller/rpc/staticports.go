@@ -100,7 +100,7 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 	if now := known[h].of[n]; now != nil {
 		out.Name, out.State, out.Conflict = now.GetName(), now.GetState(), now.GetConflict()
 	}
-	out.Conflict = cmp.Or(h.conflicts[n], out.GetConflict())
+	out.Conflict = cmp.Or(h.marks[n].text, out.GetConflict())
 	return out
 }
 
@@ -108,7 +108,7 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controllerv1.FleetStaticPort) {
 	for h, k := range known {
 		for n, p := range k.of {
-			text := cmp.Or(h.conflicts[n], p.GetConflict())
+			text := cmp.Or(h.marks[n].text, p.GetConflict())
 			if b := f.statics.byNIC[n]; text == "" || b != nil && b.host == h.id {
 				continue
 			}
