@@ -80,14 +80,15 @@ func (mv *moving) leaving(id plan.PortID) {
 	if f != nil {
 		f.gone = true
 	}
-	if t.Away.Silent {
-		return
-	}
-	if f != nil {
+	if f != nil && !t.Away.Silent {
 		f.hearsNow(id)
 	}
-	if goods := mv.packs(t); goods != nil {
+	switch goods := mv.packs(t); {
+	case goods == nil:
+	case !t.Away.Silent:
 		mv.packed[id] = goods
+	case !t.Away.Last: // frames that were under way at the guest's stop have been counted since
+		t.Away.Goods = goods
 	}
 }
 
