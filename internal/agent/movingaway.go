@@ -80,15 +80,14 @@ func (mv *moving) leaving(id plan.PortID) {
 	if f != nil {
 		f.gone = true
 	}
-	if f != nil && !t.Away.Silent {
+	if t.Away.Silent {
+		return
+	}
+	if f != nil {
 		f.hearsNow(id)
 	}
-	switch goods := mv.packs(t); {
-	case goods == nil:
-	case !t.Away.Silent:
+	if goods := mv.packs(t); goods != nil {
 		mv.packed[id] = goods
-	case !t.Away.Last: // frames that were under way at the guest's stop have been counted since
-		t.Away.Goods = goods
 	}
 }
 
