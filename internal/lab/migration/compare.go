@@ -61,10 +61,10 @@ func (q *series) counted() (map[string]uint64, error) {
 	return named(out, in), nil
 }
 
-// named gives what the guest has sent and got the names of the port's 18 counters (S80). All that reaches the guest comes
-// by an uplink, all that it sends leaves by one, and nothing is dropped; what was refused because the guest was not there
-// is left out by what shows the port's counters. Frames to all nodes that the guest gets are left out: they are the
-// queries of S50, which come from the host itself.
+// named gives what the guest has sent and got the names of the port's 18 counters (S80). All that reaches the guest
+// comes by an uplink, all that it sends leaves by one, and nothing is dropped; what was refused because the guest was
+// not there is left out by what shows the port's counters. Frames to all nodes that the guest gets are left out: they
+// are the queries of S50, which come from the host itself.
 func named(out, in counts) map[string]uint64 {
 	all := map[string]uint64{"packetsInDropped": 0, "packetsOutDropped": 0, "packetsInException": 0,
 		"packetsOutException": 0}

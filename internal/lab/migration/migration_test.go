@@ -110,8 +110,8 @@ func TestReport_CountsWhatIsWrongAgainstTheBudgets(t *testing.T) {
 func TestS80_AllEighteenCountersAreCompared(t *testing.T) {
 	all := named(counts{unicast: 1, multicast: 2, broadcast: 3, allNodes: 4, classBytes + unicast: 10,
 		classBytes + multicast: 20, classBytes + broadcast: 30, classBytes + allNodes: 40},
-		counts{unicast: 5, multicast: 6, broadcast: 7, allNodes: 8, classBytes + unicast: 50, classBytes + multicast: 60,
-			classBytes + broadcast: 70, classBytes + allNodes: 80})
+		counts{unicast: 5, multicast: 6, broadcast: 7, allNodes: 8, classBytes + unicast: 50,
+			classBytes + multicast: 60, classBytes + broadcast: 70, classBytes + allNodes: 80})
 	want := map[string]uint64{"packetsInUnicast": 1, "packetsInMulticast": 6, "packetsInBroadcast": 3,
 		"bytesInUnicast": 10, "bytesInMulticast": 60, "bytesInBroadcast": 30, "packetsOutUnicast": 5,
 		"packetsOutMulticast": 6, "packetsOutBroadcast": 7, "bytesOutUnicast": 50, "bytesOutMulticast": 60,

@@ -22,8 +22,8 @@ import (
 // nowhere is where the guest runs while it stands still; the hosts are 1 and 2.
 const nowhere = 0
 
-// The indexes of what a program counts: frames and bytes by class, and frames that came at the wrong time. The first two
-// are all frames that a host delivers, and of the guest's own those that found a host.
+// The indexes of what a program counts: frames and bytes by class, and frames that came at the wrong time. The first
+// two are all frames that a host delivers, and of the guest's own those that found a host.
 const (
 	classFrames = 0
 	classBytes  = classes
@@ -31,8 +31,8 @@ const (
 	counted     = wrongTime + 1
 )
 
-// Classes of frames by destination. Those to all nodes are multicast, and apart because a host itself sends such ones to
-// a guest: the queries of S50.
+// Classes of frames by destination. Those to all nodes are multicast, and apart because a host itself sends such ones
+// to a guest: the queries of S50.
 const (
 	unicast = iota
 	multicast

@@ -195,8 +195,8 @@ func TestS79_S99_S100_ADomainAndItsPortMoveUnderAController(t *testing.T) {
 	from, to := s.libvirt[0], s.libvirt[1]
 	serial := filepath.Join(from.Dir, "vm1.run")
 	xml := strings.Replace(domain(t, ctx, from.Dir, "vm1", domainMAC, `<heddle:port portGroup="web"/>`),
-		"<serial type='null'/><serial type='null'/>", "<serial type='null'/><serial type='unix'><source mode='bind' path='"+
-			serial+"'/></serial>", 1)
+		"<serial type='null'/><serial type='null'/>", "<serial type='null'/><serial type='unix'><source mode='bind' "+
+			"path='"+serial+"'/></serial>", 1)
 	from.must(t, ctx, xml, "create", "/dev/stdin")
 	s.vm = strings.TrimSpace(from.must(t, ctx, "", "domuuid", "vm1"))
 	s.answers(t, ctx)
