@@ -2,8 +2,8 @@ package spec
 
 import "fmt"
 
-// Hints are policies of a valid configuration that work and that are seldom what somebody wants, one line each:
-// choices between policies that contradict or double each other.
+// Hints are policies of a valid configuration that work and that are seldom what somebody wants, one line each: choices
+// between policies that contradict or double each other.
 func (c *Config) Hints() []string {
 	h := &hints{validator: newValidator(c)}
 	for i := range c.Switches {

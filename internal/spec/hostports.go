@@ -212,8 +212,8 @@ func (f poolFault) Error() string { return string(f) }
 const errPool = poolFault(`a pool is a network or a range of one, such as "192.0.2.0/24", "192.0.2.10-192.0.2.99/24" ` +
 	`or "2001:db8:1::/64"`)
 
-// wholePool is all of a network that interfaces can have: without its first address (the network's own, or the one
-// that all routers have) and, of IPv4, without its last one (broadcast), but where it has only two or one.
+// wholePool is all of a network that interfaces can have: without its first address (the network's own, or the one that
+// all routers have) and, of IPv4, without its last one (broadcast), but where it has only two or one.
 func wholePool(n netip.Prefix) (Pool, error) {
 	p := Pool{First: n.Addr(), Last: lastOf(n), Bits: n.Bits()}
 	if n.Addr().BitLen()-n.Bits() >= 2 {

@@ -120,8 +120,8 @@ func (s *source) lost(a at) bool {
 	return s.bad[0]
 }
 
-// namesLost reports whether a name may be missing from the list of n objects at a because part of the file could not
-// be read, so that a reference to a seemingly missing name may be right all the same. Faults in other fields of the
+// namesLost reports whether a name may be missing from the list of n objects at a because part of the file could not be
+// read, so that a reference to a seemingly missing name may be right all the same. Faults in other fields of the
 // objects lose no name.
 func (s *source) namesLost(list at, n int) bool {
 	if s.lost(list) {

@@ -9,9 +9,8 @@ func CheckPort(cfg *Config, p Port) error {
 	return faults.err()
 }
 
-// WithPorts is a valid cfg with those ports connected at run time that fit into it and with one another, in their
-// order after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg does not
-// change.
+// WithPorts is a valid cfg with those ports connected at run time that fit into it and with one another, in their order
+// after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg does not change.
 func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 	merged := &Config{Host: cfg.Host, Switches: cfg.Switches, Ports: slices.Clone(cfg.Ports), src: cfg.src}
 	if merged.src == nil {

@@ -93,10 +93,10 @@ func SamePorts(a, b []Port) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// behind is the configuration of a file that begins with head and ends with s. ok is false if it cannot be derived
-// from the two parts alone. This relies on a property of YAML: a complete block mapping continues with the next key at
-// its column, whatever that key contains; and the key's content is read alike in both places, as long as it has no
-// aliases and no directives are active.
+// behind is the configuration of a file that begins with head and ends with s. ok is false if it cannot be derived from
+// the two parts alone. This relies on a property of YAML: a complete block mapping continues with the next key at its
+// column, whatever that key contains; and the key's content is read alike in both places, as long as it has no aliases
+// and no directives are active.
 func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(head))
 	var doc yaml.Node

@@ -180,8 +180,7 @@ func checkName(s string) string {
 // loopback is the name of the loopback device, in every network namespace.
 const loopback = "lo"
 
-// checkDevice returns what is wrong with a device name, "" for nothing (the kernel's own rule for names, and
-// loopback).
+// checkDevice returns what is wrong with a device name, "" for nothing (the kernel's own rule for names, and loopback).
 func checkDevice(s string) string {
 	odd := func(r rune) bool {
 		return r == '/' || r == ':' || r == utf8.RuneError || !unicode.IsPrint(r) || unicode.IsSpace(r)
