@@ -135,7 +135,8 @@ func writeBounds(b *strings.Builder, measured, since float64, older int) {
 	if older > 0 {
 		fmt.Fprintf(b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
 			printable.Count(older, "older finding was", "older findings were"),
-			times.Age(time.Duration(since*float64(time.Second))), map[bool]string{true: "it", false: "them"}[older == 1])
+			times.Age(time.Duration(since*float64(time.Second))),
+			map[bool]string{true: "it", false: "them"}[older == 1])
 	}
 }
 

@@ -17,7 +17,8 @@ func advices() map[string]*standIn {
 	one := api.Advice{Rules: 22, Ports: 3, Uplinks: 1, SinceSeconds: 600, Findings: []api.Finding{mtu("1500 bytes")}}
 	two := api.Advice{Rules: 22, Ports: 4, Uplinks: 2, SinceSeconds: 600, Older: 1, More: map[string]int{"mtu": 2},
 		Findings: []api.Finding{{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "dvs", Port: "vm1/eth0",
-			Now: true, Sign: "5 frames", Why: "They are lost.", Change: "Let it.", Command: "heddle port show vm1/eth0"},
+			Now: true, Sign: "5 frames", Why: "They are lost.", Change: "Let it.",
+			Command: "heddle port show vm1/eth0"},
 			mtu("1400 bytes")}}
 	return map[string]*standIn{"esx1": {advice: one}, "esx2": {advice: two}}
 }

@@ -2,9 +2,9 @@
 // called a conflict, and by which that ends.
 //
 // Where an adapter is follows from generations and from nothing else (S100): whoever begins to serve a guest raises the
-// generation of its port above all that it knows. Reports are older than what is, so that two hosts may report one guest
-// for a moment. Neither is called a conflict before both have looked at their ports anew, after their controllers had
-// heard of the other.
+// generation of its port above all that it knows. Reports are older than what is, so that two hosts may report one
+// guest for a moment. Neither is called a conflict before both have looked at their ports anew, after their controllers
+// had heard of the other.
 //
 // A conflict ends by what somebody knows, and never because somebody knows nothing: a controller that has just started,
 // or is away, has not heard from the hosts (S78).
@@ -74,15 +74,16 @@ const (
 	Nothing Word = iota
 	// Runs: the host reports that the adapter runs there, and will say so anew.
 	Runs
-	// Stopped: the host reports that it does not, or a migration explains that it does, or the host is in the cluster no
-	// more.
+	// Stopped: the host reports that it does not, or a migration explains that it does, or the host is not in the
+	// cluster any more.
 	Stopped
 )
 
 // Rivals are the ids of the hosts with which a host is in conflict, sorted: those with which it clashes, and those with
 // which it was in conflict before, until it is known that the adapter does not run there any more. doubts are those of
 // the latter about which others have to be asked.
-func Rivals(host string, clash map[string]bool, before []string, word func(host string) Word) (rivals, doubts []string) {
+func Rivals(host string, clash map[string]bool, before []string, word func(host string) Word) (
+	rivals, doubts []string) {
 	all := map[string]bool{}
 	if clash[host] {
 		maps.Copy(all, clash)

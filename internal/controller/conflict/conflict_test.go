@@ -10,8 +10,8 @@ func TestHighest(t *testing.T) {
 	for _, c := range []struct {
 		generations []uint64
 		want        uint64 // 0 for none
-	}{{nil, 0}, {[]uint64{3}, 3}, {[]uint64{1, 3, 2}, 3}, {[]uint64{3, 3}, 0}, {[]uint64{3, 3, 4}, 4}, {[]uint64{4, 3, 3}, 4},
-		{[]uint64{3, 4, 4}, 0}} {
+	}{{nil, 0}, {[]uint64{3}, 3}, {[]uint64{1, 3, 2}, 3}, {[]uint64{3, 3}, 0}, {[]uint64{3, 3, 4}, 4},
+		{[]uint64{4, 3, 3}, 4}, {[]uint64{3, 4, 4}, 0}} {
 		var list []Instance
 		for _, g := range c.generations {
 			list = append(list, Instance{Generation: g})
@@ -58,13 +58,14 @@ func TestS78_AConflictEndsByAWordAndNotBySilence(t *testing.T) {
 		before         []string
 		rivals, doubts []string
 	}{
-		"nothing":                     {nil, nil, nil, nil},
-		"a clash":                     {[]string{"own", "clashes"}, nil, []string{"clashes"}, nil},
-		"a clash of others":           {[]string{"clashes", "runs"}, nil, nil, nil},
-		"a silent one":                {nil, []string{"silent"}, []string{"silent"}, []string{"silent"}},
-		"one that is to be asked":     {nil, []string{"runs"}, []string{"runs"}, nil},
-		"one that has stopped":        {nil, []string{"stopped"}, nil, nil},
-		"a third one beside two":      {[]string{"own", "clashes"}, []string{"silent", "clashes", "stopped"}, []string{"clashes", "silent"}, []string{"silent"}},
+		"nothing":                 {nil, nil, nil, nil},
+		"a clash":                 {[]string{"own", "clashes"}, nil, []string{"clashes"}, nil},
+		"a clash of others":       {[]string{"clashes", "runs"}, nil, nil, nil},
+		"a silent one":            {nil, []string{"silent"}, []string{"silent"}, []string{"silent"}},
+		"one that is to be asked": {nil, []string{"runs"}, []string{"runs"}, nil},
+		"one that has stopped":    {nil, []string{"stopped"}, nil, nil},
+		"a third one beside two": {[]string{"own", "clashes"}, []string{"silent", "clashes", "stopped"},
+			[]string{"clashes", "silent"}, []string{"silent"}},
 		"a clash that is known again": {[]string{"own", "silent"}, []string{"silent"}, []string{"silent"}, nil},
 	} {
 		clash := map[string]bool{}

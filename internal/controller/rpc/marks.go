@@ -41,8 +41,8 @@ func (f portKeeper) mark(n nic, list []conflict.Instance, clash map[string]bool)
 			continue
 		}
 		marked = slices.DeleteFunc(slices.Clone(marked), func(o *host) bool { return o == h })
-		f.setMark(h, n, mark{fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: stop "+
-			"one of the two guests, or give one another UUID", n.adapter, n.vm, f.namesOf(rivals)), rivals})
+		f.setMark(h, n, mark{fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: "+
+			"stop one of the two guests, or give one another UUID", n.adapter, n.vm, f.namesOf(rivals)), rivals})
 	}
 	for _, h := range marked {
 		f.setMark(h, n, mark{})
