@@ -36,6 +36,9 @@ const (
 func (a acts) MovePort(ctx context.Context, q *controllerv1.MovePortRequest,
 	out controllerv1connect.MoveServiceMovePortServerStream) error {
 	m, err := a.planned(ctx, q)
+	if err == nil && !q.GetForce() {
+		err = a.room(ctx, m)
+	}
 	if err != nil {
 		return err
 	}

@@ -60,13 +60,14 @@ type moving struct {
 	group    string
 	// uplink: the source reaches the physical network.
 	uplink bool
+	macs   int32 // that the port has learned at the source
 }
 
 // request is what prepares the port at the target.
 func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomingPortRequest {
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
-		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink,
+		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: cmp.Or(q.GetDevice(), p.GetDevice())}}
 }

@@ -38,6 +38,9 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
 	}
+	if t := out.GetTogether(); t != nil {
+		return out, p.awaitTogether(ctx, q, out)
+	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	return out, err
 }
@@ -108,7 +111,7 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		return nil, err
 	}
 	if q.GetDryRun() {
-		return out, nil
+		return out, p.awayFrom(q, out, there)
 	}
 	if change.Empty() {
 		return out, claimant(p).resize(ctx, sizes)
@@ -122,15 +125,25 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	record, entry, err := p.recorder().record(ctx, entryOf(ctx, q, current.Version, out.GetChanges()), have, change)
+	agreed, err := p.agree(ctx, q, all, after, granted, out, there)
+	if err != nil {
+		return nil, err
+	}
+	entry := entryOf(ctx, q, current.Version, out.GetChanges())
+	entry.How = agreed.how()
+	record, entry, err := p.recorder().record(ctx, entry, have, change)
 	if err != nil {
 		return nil, storeError(err)
 	}
 	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions,
-		append(granted.lock(), record...)...)
+		func() ([]store.Change, error) {
+			decision, err := agreed.decide()
+			return slices.Concat(granted.lock(), record, decision), err
+		})
 	if err != nil {
 		return nil, err
 	}
+	agreed.written(out)
 	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
