@@ -25,7 +25,9 @@ func Of(field string) []Permission {
 		"monitoring", "stormControl", "overrides", "binding", "ports", "labels", "id", "switch", "portGroup",
 		"description",
 		// and those of a template and a host's entry.
-		"switches", "hostPorts":
+		"switches", "hostPorts",
+		// The overlay: which segment a port group is, and how hosts reach one another.
+		"tunnel", "overlay":
 		return []Permission{Network}
 	}
 	return []Permission{Network, Security} // nobody has thought about it
