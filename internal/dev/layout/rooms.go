@@ -88,7 +88,9 @@ func rules() map[string]Rule {
 		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
-		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
+		"internal/controller", "internal/controller/access", "internal/controller/audit",
+		"internal/controller/audit/export",
+		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
