@@ -92,7 +92,7 @@ func rules() map[string]Rule {
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
 	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki",
-		"internal/controller/together")
+		"internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
