@@ -94,9 +94,9 @@ type kept struct {
 	version int
 }
 
-// Drivers are killed at any time, several drive at once, each by a clock of its own, and people pause and resume: stages
-// come one after the other, none before the hosts of the one before had the change for the whole wait, and none after
-// something was found.
+// Drivers are killed at any time, several drive at once, each by a clock of its own, and people pause and resume:
+// stages come one after the other, none before the hosts of the one before had the change for the whole wait, and
+// none after something was found.
 func TestRollout_WhateverDrivesAStageBeginsAfterTheOneBefore(t *testing.T) {
 	outcomes := map[rollout.State]int{}
 	for seed := range uint64(3000) {
@@ -230,7 +230,7 @@ func TestRollout_WhatTheChangeDoesIsToldFromWhatHappensAnyway(t *testing.T) {
 		want    string // "" for nothing
 	}{
 		"nothing happens":                     {watched("a", 0, 1000), fine, usual, ""},
-		"drops":                               {watched("a", 100, 1000), fine, usual, "100 frames a second are dropped for vlan"},
+		"drops":                               {watched("a", 100, 1000), fine, usual, "100 frames a second are dropped"},
 		"a few drops":                         {watched("a", 4, 1000), fine, usual, ""},
 		"drops everywhere":                    {watched("a", 100, 1000), stormy, usual, ""},
 		"drops as before":                     {watched("a", 100, 1000), fine, dropping, ""},

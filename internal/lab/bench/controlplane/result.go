@@ -90,7 +90,8 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 	}
 	if o.Together {
 		rep.Notes = append(rep.Notes, "A change that hosts make together has its instant a second after the decision; "+
-			"\"all\" has that second. Simulated hosts make the change ready at once. They share the processors with the "+
+			"\"all\" has that second. Simulated hosts make the change ready at once. They share the processors with "+
+			"the "+
 			"controller and with one another, so that many are late which would not be on machines of their own.")
 		return rep
 	}
@@ -116,7 +117,8 @@ func (r *result) rows() (rows []report.Row) {
 		*series
 	}{
 		{"join", &r.joining}, {"start", &r.starting}, {"first connection", &r.connecting}, {changeVLAN, &r.vlans},
-		{changeTogether, &r.together}, {changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
+		{changeTogether, &r.together},
+		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
 	} {
 		if len(part.seconds) > 0 {
 			rows = append(rows, part.row(r.hosts, part.what))
