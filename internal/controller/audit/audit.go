@@ -36,6 +36,9 @@ type Entry struct {
 	// Token is the token's id, which is no secret.
 	Token string `json:"token,omitempty"`
 	Role  string `json:"role,omitempty"`
+	// Groups are those of the caller, Grant what allowed the call.
+	Groups []string `json:"groups,omitempty"`
+	Grant  string   `json:"grant,omitempty"`
 	// From is the address of the caller.
 	From string `json:"from,omitempty"`
 	// Call is what was asked for, such as ApplyDefinition.
@@ -54,6 +57,7 @@ type Entry struct {
 // Bounds of one entry, in bytes and in objects.
 const (
 	mostObjects = 64
+	mostGroups  = 32
 	longestText = 400
 )
 
@@ -68,7 +72,16 @@ func (e Entry) bounded() Entry {
 			e.Objects[i] = shorten(o)
 		}
 	}
-	for _, text := range []*string{&e.Who, &e.Call, &e.Error} {
+	if n := len(e.Groups); n > mostGroups {
+		e.Groups = append(append([]string(nil), e.Groups[:mostGroups]...), fmt.Sprintf("and %d more", n-mostGroups))
+	}
+	for i, g := range e.Groups {
+		if len(g) > longestText {
+			e.Groups = append([]string(nil), e.Groups...)
+			e.Groups[i] = shorten(g)
+		}
+	}
+	for _, text := range []*string{&e.Who, &e.Call, &e.Error, &e.Role, &e.Grant} {
 		*text = shorten(*text)
 	}
 	return e

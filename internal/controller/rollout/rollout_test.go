@@ -230,7 +230,7 @@ func TestRollout_WhatTheChangeDoesIsToldFromWhatHappensAnyway(t *testing.T) {
 		want    string // "" for nothing
 	}{
 		"nothing happens":                     {watched("a", 0, 1000), fine, usual, ""},
-		"drops":                               {watched("a", 100, 1000), fine, usual, "100 frames a second are dropped"},
+		"drops":                               {watched("a", 100, 1000), fine, usual, "100 frames a second"},
 		"a few drops":                         {watched("a", 4, 1000), fine, usual, ""},
 		"drops everywhere":                    {watched("a", 100, 1000), stormy, usual, ""},
 		"drops as before":                     {watched("a", 100, 1000), fine, dropping, ""},

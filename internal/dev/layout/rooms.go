@@ -91,6 +91,9 @@ func rules() map[string]Rule {
 		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
+	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
+		"internal/controller/access/roles")
+	stand(Process, false, "internal/controller/access/granting")
 	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki",
 		"internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
