@@ -83,6 +83,9 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 	if err != nil {
 		return nil, err
 	}
+	if err := operates(ctx, p.GetSwitch(), p.GetPortGroup()); err != nil {
+		return nil, err
+	}
 	m := &moving{nic: p.nic(), from: p.host, to: q.GetTo(), port: p, sw: p.GetSwitch(), name: p.GetName(),
 		group: p.GetPortGroup()}
 	switch {
@@ -220,7 +223,7 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	case 0:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host waits for the guest of port %s", port))
 	case 1:
-		return found[0], nil
+		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}
 	var hosts []string
 	for _, m := range found {

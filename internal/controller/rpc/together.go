@@ -200,7 +200,7 @@ func (a *agreed) how() string {
 	if a == nil {
 		return ""
 	}
-	text := fmt.Sprintf("together: %d hosts, %s after the decision", len(a.hosts), a.lead)
+	text := fmt.Sprintf("together: %d hosts", len(a.hosts))
 	if len(a.away) > 0 {
 		text += fmt.Sprintf(", except %d that were away", len(a.away))
 	}
@@ -213,6 +213,8 @@ func (a *agreed) decide() ([]store.Change, error) {
 		return nil, nil
 	}
 	a.decided = time.Now()
+	// The decision takes as long to reach all hosts as the change did, or less.
+	a.lead = min(max(a.lead, a.ready), together.MostLead)
 	now := a.fleet.deciding.ticks()
 	at := now + int64(a.lead)
 	a.wall = time.Now().Add(a.lead)

@@ -88,11 +88,16 @@ func rules() map[string]Rule {
 		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
-		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
+		"internal/controller", "internal/controller/access", "internal/controller/audit",
+		"internal/controller/audit/export",
+		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
+	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
+		"internal/controller/access/roles")
+	stand(Process, false, "internal/controller/access/granting")
 	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki",
-		"internal/controller/together")
+		"internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
