@@ -47,8 +47,8 @@ const (
 	longestHost     = 255
 )
 
-// syslogLine is a message of RFC 5424 whose text is the line in JSON. longest bounds it, 0 for no bound: of a longer one
-// the objects are left out.
+// syslogLine is a message of RFC 5424 whose text is the line in JSON. longest bounds it, 0 for no bound: of a longer
+// one the objects are left out.
 func syslogLine(host, controller string, l audit.Line, longest int) []byte {
 	severity := notice
 	if l.Result == audit.Failed || l.Result == audit.Refused {
