@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
@@ -36,6 +37,9 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
+	}
+	if t := out.GetTogether(); t != nil {
+		return out, p.awaitTogether(ctx, q, out)
 	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	return out, err
@@ -66,6 +70,9 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	var kept []string
 	if q.GetRestore() == 0 {
 		kept = keepUnknown(have, next)
+	}
+	if next, err = judged(ctx, q, have, next); err != nil {
+		return nil, err
 	}
 	if err := p.allKnow(next); err != nil {
 		return nil, err
@@ -105,7 +112,7 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	if q.GetDryRun() {
 		out.Foreseen = foreseer{p.Server}.everywhere(ctx, q, after, granted, out.GetHosts())
-		return out, nil
+		return out, p.awayFrom(q, out, there)
 	}
 	if change.Empty() {
 		return out, claimant(p).resize(ctx, sizes)
@@ -119,15 +126,25 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	record, entry, err := p.recorder().record(ctx, entryOf(ctx, q, current.Version, out.GetChanges()), have, change)
+	agreed, err := p.agree(ctx, q, all, after, granted, out, there)
+	if err != nil {
+		return nil, err
+	}
+	entry := entryOf(ctx, q, current.Version, out.GetChanges())
+	entry.How = agreed.how()
+	record, entry, err := p.recorder().record(ctx, entry, have, change)
 	if err != nil {
 		return nil, storeError(err)
 	}
 	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions,
-		append(granted.lock(), record...)...)
+		func() ([]store.Change, error) {
+			decision, err := agreed.decide()
+			return slices.Concat(granted.lock(), record, decision), err
+		})
 	if err != nil {
 		return nil, err
 	}
+	agreed.written(out)
 	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
@@ -275,6 +292,13 @@ func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinition
 	p.fleet.mu.Lock()
 	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
 	p.fleet.mu.Unlock()
+	if a := access.GrantedTo(ctx); !a.SeesAll() {
+		seen, err := inventory.New(defined.Visible(a, v.Objects()))
+		if err != nil {
+			return nil, err
+		}
+		v = seen
+	}
 	d, err := v.Definition()
 	if err != nil {
 		return nil, err

@@ -59,6 +59,8 @@ type fleet struct {
 	sharing *sharing
 	// meeting brings hosts together between which ports move.
 	meeting *meeting
+	// deciding is what is known of the newest change that hosts make together.
+	deciding deciding
 	// addresses are those that host ports have from pools.
 	addresses *addressBook
 	moving    map[nic]bool // whose ports are being bound elsewhere
@@ -89,17 +91,14 @@ type host struct {
 	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
-	// running are the adapters that it reports as running, silent those of ports whose guests do not run there,
-	// conflicts those that others use too, with why; arrivals are
-	// when migrations were noticed.
-	running   map[nic]runningPort
-	silent    map[nic]runningPort
-	conflicts map[nic]string
-	arrivals  map[nic]time.Time
+	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, marks
+	// are of those that run elsewhere too; arrivals are when migrations were noticed.
+	running  map[nic]runningPort
+	silent   map[nic]runningPort
+	marks    map[nic]mark
+	arrivals map[nic]time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
-	// resumed are the conflicts with which it connected.
-	resumed map[nic]resumedMark
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
 	offered map[nic]bool
@@ -124,7 +123,8 @@ const mostSets = 512
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
 		sharing: newSharing(), meeting: newMeeting(),
-		moving: map[nic]bool{}}
+		deciding: newDeciding(),
+		moving:   map[nic]bool{}}
 	f.reset()
 	return f
 }
@@ -174,6 +174,8 @@ func (f *fleet) take(b store.Batch) {
 		case e.Kind == changeKind:
 			f.staged.take(e)
 			staged = true
+		case e.Key == togetherKey() && e.Object != nil:
+			preparing{f}.decided(e.Object.Doc)
 		case e.Kind == addressKind:
 			addressing{f}.takeAddresses(e)
 		case e.Kind == bookKind && e.Object != nil:

@@ -117,7 +117,9 @@ type ApplyDefinitionRequest struct {
 	// message is why the change is made; at most 1024 bytes are kept.
 	Message string `protobuf:"bytes,71,opt,name=message,proto3" json:"message,omitempty"`
 	// restore brings back the definition of that revision; content is empty then. 0 for a file.
-	Restore       int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
+	Restore int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
+	// together: all hosts concerned change at one instant, or none does (S101); unset for each as soon as it can.
+	Together      *ChangeTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +217,197 @@ func (x *ApplyDefinitionRequest) GetRestore() int64 {
 	return 0
 }
 
+func (x *ApplyDefinitionRequest) GetTogether() *ChangeTogether {
+	if x != nil {
+		return x.Together
+	}
+	return nil
+}
+
+// ChangeTogether is how hosts change together.
+type ChangeTogether struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// except_away: hosts that are not connected take the change when they are back; otherwise it is refused and names
+	// them.
+	ExceptAway bool `protobuf:"varint,1,opt,name=except_away,json=exceptAway,proto3" json:"except_away,omitempty"`
+	// lead is how long after the decision the instant is, 1 s to 1 min; unset for 1 s.
+	Lead *durationpb.Duration `protobuf:"bytes,2,opt,name=lead,proto3" json:"lead,omitempty"`
+	// patience is how long hosts may take to prepare the change; unset for 10 s.
+	Patience      *durationpb.Duration `protobuf:"bytes,3,opt,name=patience,proto3" json:"patience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTogether) Reset() {
+	*x = ChangeTogether{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTogether) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTogether) ProtoMessage() {}
+
+func (x *ChangeTogether) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTogether.ProtoReflect.Descriptor instead.
+func (*ChangeTogether) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ChangeTogether) GetExceptAway() bool {
+	if x != nil {
+		return x.ExceptAway
+	}
+	return false
+}
+
+func (x *ChangeTogether) GetLead() *durationpb.Duration {
+	if x != nil {
+		return x.Lead
+	}
+	return nil
+}
+
+func (x *ChangeTogether) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+// ChangedTogether is what became of a change that hosts made together.
+type ChangedTogether struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// at is the instant, by the controller's clock.
+	At *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// hosts is how many were asked and had prepared the change.
+	Hosts int32 `protobuf:"varint,2,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	// announced is within what time of each other they were to change: what is known of their clocks may be wrong by
+	// that.
+	Announced *durationpb.Duration `protobuf:"bytes,3,opt,name=announced,proto3" json:"announced,omitempty"`
+	// spread is the time between the first and the last of those that changed at the instant, as they told; unset where
+	// fewer than two told.
+	Spread *durationpb.Duration `protobuf:"bytes,4,opt,name=spread,proto3" json:"spread,omitempty"`
+	// late are hosts that did not change at the instant, with why.
+	Late []*HostProblem `protobuf:"bytes,5,rep,name=late,proto3" json:"late,omitempty"`
+	// away are hosts that were not connected, and take the change when they are back.
+	Away []string `protobuf:"bytes,6,rep,name=away,proto3" json:"away,omitempty"`
+	// prepared is how long it took until all were ready, decided how long until that was written.
+	Prepared *durationpb.Duration `protobuf:"bytes,7,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	Decided  *durationpb.Duration `protobuf:"bytes,8,opt,name=decided,proto3" json:"decided,omitempty"`
+	// id of the decision.
+	Id            string `protobuf:"bytes,9,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangedTogether) Reset() {
+	*x = ChangedTogether{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangedTogether) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangedTogether) ProtoMessage() {}
+
+func (x *ChangedTogether) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangedTogether.ProtoReflect.Descriptor instead.
+func (*ChangedTogether) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ChangedTogether) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetHosts() int32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return 0
+}
+
+func (x *ChangedTogether) GetAnnounced() *durationpb.Duration {
+	if x != nil {
+		return x.Announced
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetSpread() *durationpb.Duration {
+	if x != nil {
+		return x.Spread
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetLate() []*HostProblem {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetAway() []string {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetPrepared() *durationpb.Duration {
+	if x != nil {
+		return x.Prepared
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetDecided() *durationpb.Duration {
+	if x != nil {
+		return x.Decided
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 // ApplyDefinitionResponse says what was done, or would be.
 type ApplyDefinitionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -239,14 +432,16 @@ type ApplyDefinitionResponse struct {
 	// host_ports of hosts that change, with their addresses.
 	HostPorts []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
 	// foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately.
-	Foreseen      *ForeseenByHosts `protobuf:"bytes,80,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
+	Foreseen *ForeseenByHosts `protobuf:"bytes,80,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
+	// together is what became of the change where all hosts were to make it at one instant; unset otherwise.
+	Together      *ChangedTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyDefinitionResponse) Reset() {
 	*x = ApplyDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +453,7 @@ func (x *ApplyDefinitionResponse) String() string {
 func (*ApplyDefinitionResponse) ProtoMessage() {}
 
 func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +466,7 @@ func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*ApplyDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApplyDefinitionResponse) GetRevision() int64 {
@@ -351,6 +546,13 @@ func (x *ApplyDefinitionResponse) GetForeseen() *ForeseenByHosts {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetTogether() *ChangedTogether {
+	if x != nil {
+		return x.Together
+	}
+	return nil
+}
+
 // ForeseenByHosts is what hosts would newly lose of what their ports sent lately.
 type ForeseenByHosts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -373,7 +575,7 @@ type ForeseenByHosts struct {
 
 func (x *ForeseenByHosts) Reset() {
 	*x = ForeseenByHosts{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +587,7 @@ func (x *ForeseenByHosts) String() string {
 func (*ForeseenByHosts) ProtoMessage() {}
 
 func (x *ForeseenByHosts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +600,7 @@ func (x *ForeseenByHosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseenByHosts.ProtoReflect.Descriptor instead.
 func (*ForeseenByHosts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ForeseenByHosts) GetLosses() []*HostLoss {
@@ -468,7 +670,7 @@ type HostLoss struct {
 
 func (x *HostLoss) Reset() {
 	*x = HostLoss{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +682,7 @@ func (x *HostLoss) String() string {
 func (*HostLoss) ProtoMessage() {}
 
 func (x *HostLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +695,7 @@ func (x *HostLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostLoss.ProtoReflect.Descriptor instead.
 func (*HostLoss) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *HostLoss) GetHost() string {
@@ -528,7 +730,7 @@ type HostPortChange struct {
 
 func (x *HostPortChange) Reset() {
 	*x = HostPortChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +742,7 @@ func (x *HostPortChange) String() string {
 func (*HostPortChange) ProtoMessage() {}
 
 func (x *HostPortChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +755,7 @@ func (x *HostPortChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortChange.ProtoReflect.Descriptor instead.
 func (*HostPortChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostPortChange) GetHost() string {
@@ -622,7 +824,7 @@ type ObjectChange struct {
 
 func (x *ObjectChange) Reset() {
 	*x = ObjectChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +836,7 @@ func (x *ObjectChange) String() string {
 func (*ObjectChange) ProtoMessage() {}
 
 func (x *ObjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +849,7 @@ func (x *ObjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
 func (*ObjectChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ObjectChange) GetKind() string {
@@ -692,7 +894,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +906,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +919,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FieldChange) GetField() string {
@@ -757,7 +959,7 @@ type AffectedGroup struct {
 
 func (x *AffectedGroup) Reset() {
 	*x = AffectedGroup{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +971,7 @@ func (x *AffectedGroup) String() string {
 func (*AffectedGroup) ProtoMessage() {}
 
 func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +984,7 @@ func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
 func (*AffectedGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AffectedGroup) GetSwitch() string {
@@ -831,7 +1033,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +1045,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +1058,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -882,7 +1084,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1096,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1109,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 // GetDefinitionResponse is the answer.
@@ -925,7 +1127,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1139,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1152,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -990,7 +1192,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1204,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1217,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 // ListHostsResponse is the answer.
@@ -1036,7 +1238,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1250,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1263,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -1134,7 +1336,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1348,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1361,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Host) GetName() string {
@@ -1280,7 +1482,7 @@ type DefinedHostPort struct {
 
 func (x *DefinedHostPort) Reset() {
 	*x = DefinedHostPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1494,7 @@ func (x *DefinedHostPort) String() string {
 func (*DefinedHostPort) ProtoMessage() {}
 
 func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1507,7 @@ func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
 func (*DefinedHostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DefinedHostPort) GetName() string {
@@ -1346,7 +1548,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1560,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1573,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -1390,7 +1592,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1604,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1617,7 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 // RetryHostRequest names the host.
@@ -1428,7 +1630,7 @@ type RetryHostRequest struct {
 
 func (x *RetryHostRequest) Reset() {
 	*x = RetryHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1642,7 @@ func (x *RetryHostRequest) String() string {
 func (*RetryHostRequest) ProtoMessage() {}
 
 func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1655,7 @@ func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
 func (*RetryHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RetryHostRequest) GetName() string {
@@ -1474,7 +1676,7 @@ type RetryHostResponse struct {
 
 func (x *RetryHostResponse) Reset() {
 	*x = RetryHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1688,7 @@ func (x *RetryHostResponse) String() string {
 func (*RetryHostResponse) ProtoMessage() {}
 
 func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1701,7 @@ func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
 func (*RetryHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RetryHostResponse) GetRevision() int64 {
@@ -1522,7 +1724,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1736,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1749,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -1584,7 +1786,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1798,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1811,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -1654,7 +1856,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1868,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1881,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -1765,7 +1967,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1979,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1992,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -1818,7 +2020,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2032,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2045,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -1873,7 +2075,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2087,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2100,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -1927,7 +2129,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2141,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2154,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -1985,7 +2187,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2199,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2212,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -2052,7 +2254,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xa1\x02\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xe3\x02\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -2062,7 +2264,23 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
 	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\x12\x18\n" +
 	"\amessage\x18G \x01(\tR\amessage\x12\x18\n" +
-	"\arestore\x18H \x01(\x03R\arestore\"\xb6\x04\n" +
+	"\arestore\x18H \x01(\x03R\arestore\x12@\n" +
+	"\btogether\x18d \x01(\v2$.heddle.controller.v1.ChangeTogetherR\btogether\"\x97\x01\n" +
+	"\x0eChangeTogether\x12\x1f\n" +
+	"\vexcept_away\x18\x01 \x01(\bR\n" +
+	"exceptAway\x12-\n" +
+	"\x04lead\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04lead\x125\n" +
+	"\bpatience\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"\x86\x03\n" +
+	"\x0fChangedTogether\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x127\n" +
+	"\tannounced\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tannounced\x121\n" +
+	"\x06spread\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06spread\x125\n" +
+	"\x04late\x18\x05 \x03(\v2!.heddle.controller.v1.HostProblemR\x04late\x12\x12\n" +
+	"\x04away\x18\x06 \x03(\tR\x04away\x125\n" +
+	"\bprepared\x18\a \x01(\v2\x19.google.protobuf.DurationR\bprepared\x123\n" +
+	"\adecided\x18\b \x01(\v2\x19.google.protobuf.DurationR\adecided\x12\x0e\n" +
+	"\x02id\x18\t \x01(\tR\x02id\"\xf9\x04\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -2075,7 +2293,8 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\x12C\n" +
 	"\n" +
 	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\x12A\n" +
-	"\bforeseen\x18P \x01(\v2%.heddle.controller.v1.ForeseenByHostsR\bforeseen\"\x99\x02\n" +
+	"\bforeseen\x18P \x01(\v2%.heddle.controller.v1.ForeseenByHostsR\bforeseen\x12A\n" +
+	"\btogether\x18d \x01(\v2%.heddle.controller.v1.ChangedTogetherR\btogether\"\x99\x02\n" +
 	"\x0fForeseenByHosts\x126\n" +
 	"\x06losses\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostLossR\x06losses\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x16\n" +
@@ -2242,91 +2461,103 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
-	(*ApplyDefinitionResponse)(nil), // 2: heddle.controller.v1.ApplyDefinitionResponse
-	(*ForeseenByHosts)(nil),         // 3: heddle.controller.v1.ForeseenByHosts
-	(*HostLoss)(nil),                // 4: heddle.controller.v1.HostLoss
-	(*HostPortChange)(nil),          // 5: heddle.controller.v1.HostPortChange
-	(*ObjectChange)(nil),            // 6: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 7: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 8: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 9: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 10: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 11: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 12: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 13: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 14: heddle.controller.v1.Host
-	(*DefinedHostPort)(nil),         // 15: heddle.controller.v1.DefinedHostPort
-	(*RemoveHostRequest)(nil),       // 16: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 17: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 18: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 19: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 20: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 21: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 22: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 23: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 24: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 25: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 26: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 27: heddle.controller.v1.SyncedHost
-	nil,                             // 28: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 29: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
-	(*v1.ForeseenLoss)(nil),         // 31: heddle.agent.v1.ForeseenLoss
-	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
-	(*HostSwitch)(nil),              // 33: heddle.controller.v1.HostSwitch
+	(*ChangeTogether)(nil),          // 2: heddle.controller.v1.ChangeTogether
+	(*ChangedTogether)(nil),         // 3: heddle.controller.v1.ChangedTogether
+	(*ApplyDefinitionResponse)(nil), // 4: heddle.controller.v1.ApplyDefinitionResponse
+	(*ForeseenByHosts)(nil),         // 5: heddle.controller.v1.ForeseenByHosts
+	(*HostLoss)(nil),                // 6: heddle.controller.v1.HostLoss
+	(*HostPortChange)(nil),          // 7: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 8: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 9: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 10: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 11: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 12: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 13: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 14: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 15: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 16: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 17: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 18: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 19: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 20: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 21: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 22: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 23: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 24: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 25: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 26: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 27: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 28: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 29: heddle.controller.v1.SyncedHost
+	nil,                             // 30: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 31: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 32: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 33: google.protobuf.Timestamp
+	(*v1.ForeseenLoss)(nil),         // 34: heddle.agent.v1.ForeseenLoss
+	(*HostSwitch)(nil),              // 35: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	30, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	9,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	9,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	6,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	8,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	9,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	5,  // 6: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	3,  // 7: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	4,  // 8: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
-	9,  // 9: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
-	31, // 10: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
-	7,  // 11: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	14, // 12: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	28, // 13: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 14: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	32, // 15: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	33, // 16: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	15, // 17: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	22, // 18: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	29, // 19: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	30, // 20: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	32, // 21: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	30, // 22: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	27, // 23: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 24: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 25: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 26: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	10, // 27: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	12, // 28: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	16, // 29: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	20, // 30: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	25, // 31: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	18, // 32: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	23, // 33: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 34: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	11, // 35: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	13, // 36: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	17, // 37: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	21, // 38: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	26, // 39: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	19, // 40: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	24, // 41: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	34, // [34:42] is the sub-list for method output_type
-	26, // [26:34] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	32, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	2,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
+	32, // 2: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
+	32, // 3: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
+	33, // 4: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
+	32, // 5: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
+	32, // 6: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
+	11, // 7: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
+	32, // 8: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
+	32, // 9: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
+	11, // 10: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	11, // 11: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	8,  // 12: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	10, // 13: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	11, // 14: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	7,  // 15: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	5,  // 16: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	3,  // 17: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
+	6,  // 18: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
+	11, // 19: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
+	34, // 20: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
+	9,  // 21: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	16, // 22: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	30, // 23: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 24: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	33, // 25: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	35, // 26: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	17, // 27: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	24, // 28: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	31, // 29: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	32, // 30: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	33, // 31: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	32, // 32: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	29, // 33: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 34: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 35: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 36: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	12, // 37: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	14, // 38: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	18, // 39: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	22, // 40: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	27, // 41: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	20, // 42: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	25, // 43: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	4,  // 44: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	13, // 45: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	15, // 46: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	19, // 47: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	23, // 48: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	28, // 49: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	21, // 50: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	26, // 51: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	44, // [44:52] is the sub-list for method output_type
+	36, // [36:44] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -2341,7 +2572,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
