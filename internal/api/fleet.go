@@ -216,7 +216,7 @@ type Defined struct {
 	// HostPorts of hosts that change, with their addresses.
 	HostPorts []HostPortChange `json:"hostPorts"`
 	// Foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately; nil of an older
-	// controller.
+	// controller, and for who may not view the whole cluster.
 	Foreseen *FleetForeseen `json:"foreseen,omitempty"`
 	// Together is what became of a change that hosts made together; nil for another one.
 	Together *ChangedTogether `json:"together"`

@@ -11,6 +11,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/foreseen"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/slice"
@@ -28,9 +29,13 @@ const (
 // foreseer asks hosts what a change of the definition would newly lose of what their ports sent lately.
 type foreseer struct{ *Server }
 
-// everywhere asks all hosts that a change concerns, wherever they are connected.
+// everywhere asks all hosts that a change concerns, wherever they are connected. Who does not see all of the cluster
+// gets nil: the answer names what others' ports send.
 func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, after *inventory.Inventory,
 	g *grant, concerned []string) *controllerv1.ForeseenByHosts {
+	if !access.GrantedTo(ctx).SeesAll() {
+		return nil
+	}
 	if len(concerned) == 0 {
 		return &controllerv1.ForeseenByHosts{}
 	}
@@ -55,7 +60,7 @@ func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitio
 	}
 	for _, name := range concerned {
 		if !asked[name] {
-			sum.Lack(name, "it is not connected")
+			sum.Lack(name, "it is not connected to a controller that answers")
 		}
 	}
 	return sum.Answer()

@@ -431,7 +431,8 @@ type ApplyDefinitionResponse struct {
 	AtRisk []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
 	// host_ports of hosts that change, with their addresses.
 	HostPorts []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
-	// foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately.
+	// foreseen is, of a dry run, what hosts would newly lose of what their ports sent lately; unset for who may not view
+	// the whole cluster.
 	Foreseen *ForeseenByHosts `protobuf:"bytes,80,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
 	// together is what became of the change where all hosts were to make it at one instant; unset otherwise.
 	Together      *ChangedTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
