@@ -59,7 +59,7 @@ func TestOwn_ChangesAreWhatThereIs(t *testing.T) {
 
 // A controller that was started anew is told the numbers of before; a claim that has lost loses again, whoever comes
 // first (S105).
-func TestS105_AClaimThatHasLostLosesAgain(t *testing.T) {
+func TestSpan_AClaimThatHasLostLosesAgain(t *testing.T) {
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
 		table := NewTable()
 		own, known := map[string]*Own{}, map[string]*Replica{}

@@ -163,7 +163,7 @@ func content(t *Table, vni VNI) *Content {
 }
 
 // Deltas, lost ones, and resumes by hashes make the same of a host as a snapshot does (S105).
-func TestS105_DeltasAndResumesAreTheSnapshot(t *testing.T) {
+func TestSpan_DeltasAndResumesAreTheSnapshot(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, 4)
 		table := NewTable()
@@ -219,7 +219,7 @@ func TestS105_DeltasAndResumesAreTheSnapshot(t *testing.T) {
 }
 
 // Controllers that are told by one another agree, whoever is told first (S105).
-func TestS105_ControllersAgreeInWhateverOrderTheyAreTold(t *testing.T) {
+func TestSpan_ControllersAgreeInWhateverOrderTheyAreTold(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, 4)
 		tables := []*Table{NewTable(), NewTable()} // hosts 0 and 1 are at the first, 2 and 3 at the second
@@ -270,7 +270,7 @@ func TestS105_ControllersAgreeInWhateverOrderTheyAreTold(t *testing.T) {
 
 // Of several hosts that claim a MAC: a port's own counts more than what is learned, then the higher generation, then
 // who is connected, then the later one.
-func TestS105_TheClaimThatCounts(t *testing.T) {
+func TestSpan_TheClaimThatCounts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		first  Claim
@@ -393,7 +393,7 @@ func TestTable_AnOlderSessionCountsNoMore(t *testing.T) {
 
 // A controller that was started anew learns from what one host knew where the MACs of others are, which have not come
 // back yet: nobody loses a location by that. What such a host says itself counts more (S105).
-func TestS105_ANewControllerKnowsWhatHostsKnew(t *testing.T) {
+func TestSpan_ANewControllerKnowsWhatHostsKnew(t *testing.T) {
 	old := NewTable()
 	say := func(table *Table, id string, keys ...Key) {
 		one := SegmentReport{VNI: 5, Whole: true}
