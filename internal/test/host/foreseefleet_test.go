@@ -46,7 +46,8 @@ func TestForesee_ADryRunOfADefinitionAsksTheHosts(t *testing.T) {
 	m.sendForged()
 	had := m.standing()
 	loss := m.foreseenForged(rejecting)
-	if loss.Frames == 0 || loss.OfPort || loss.VLAN.String() != "10" || loss.PortGroup != "web" || loss.Switch != "dvs" {
+	if loss.Frames == 0 || loss.OfPort || loss.VLAN.String() != "10" || loss.PortGroup != "web" ||
+		loss.Switch != "dvs" {
 		t.Errorf("%+v", loss)
 	}
 	text := m.typed("controller1", "heddle definition apply -f next.yaml --dry-run")
