@@ -36,8 +36,8 @@ func RuleOf(procedure string) Rule {
 	// What is done with ports, and changes nothing else.
 	case "ReleaseStaticPort", "SettleStaticPort", "SyncHosts", "MovePort", "CancelMove", "ActivateMove":
 		return Rule{Role: identity.Operator, Audit: true}
-	// The lists of who may do what, and of who did what, show more than the network.
-	case "ListAPITokens", "ListAudit", "VerifyAudit":
+	// The lists of who may do what, and of who did what, show more than the network; a backup has every VM's identity.
+	case "ListAPITokens", "ListAudit", "VerifyAudit", "ExportBackup", "CompareBackup":
 		return Rule{Role: identity.Admin}
 	}
 	return Rule{Role: identity.Admin, Audit: true}

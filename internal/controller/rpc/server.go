@@ -41,6 +41,7 @@ type Store interface {
 	Release(context.Context, store.ReleaseRequest) error
 	Resize(ctx context.Context, group string, ports int) error
 	RemovePorts(ctx context.Context, group string, force bool) error
+	ImportPorts(ctx context.Context, group string, ports []store.Port, mark *store.Change) error
 }
 
 // Members are what a server needs of etcd besides.
@@ -102,6 +103,8 @@ type Server struct {
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
+	// imports is held while this controller imports a backup.
+	imports *sync.Mutex
 }
 
 // New makes a server. Run runs it.
@@ -123,7 +126,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}}
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{}}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})

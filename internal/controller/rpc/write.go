@@ -24,6 +24,8 @@ type definitionDoc struct {
 type definitions struct {
 	Store Store
 	Log   *slog.Logger
+	// ids are identifiers for objects that are new; the others get one that no object had.
+	ids map[slice.Key]string
 }
 
 // Bounds of one transaction, below those of the store.
@@ -40,7 +42,7 @@ const (
 // with are written in the transaction from which on it counts.
 func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
 	versions map[slice.Key]int64, with ...store.Change) (int64, error) {
-	list := changesOf(c, versions)
+	list := identified(changesOf(c, versions), s.ids)
 	if _, left := cut(list); len(left) > 0 {
 		return s.writeInParts(ctx, file, revision, c, with)
 	}
@@ -61,6 +63,28 @@ func changesOf(c slice.Change, versions map[slice.Key]int64) (list []store.Chang
 	for _, k := range c.Removed {
 		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(k.Kind), Name: k.Name}, Delete: true,
 			IfVersion: versions[k]})
+	}
+	return list
+}
+
+// identified gives new objects their identifiers.
+func identified(list []store.Change, ids map[slice.Key]string) []store.Change {
+	for i := range list {
+		list[i].ID = ids[slice.Key{Kind: slice.Kind(list[i].Kind), Name: list[i].Name}]
+	}
+	return list
+}
+
+// idsOf are the identifiers for these objects, as a part of a change keeps them; nil for none.
+func idsOf(objects []slice.Object, ids map[slice.Key]string) map[string]string {
+	var list map[string]string
+	for _, o := range objects {
+		if id := ids[o.Key]; id != "" {
+			if list == nil {
+				list = map[string]string{}
+			}
+			list[string(o.Kind)+"/"+o.Name] = id
+		}
 	}
 	return list
 }
@@ -88,7 +112,7 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	id, now := store.NewID(), time.Now()
 	parts := inParts(c)
 	for n, p := range parts {
-		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed})
+		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, s.ids)})
 		if err != nil {
 			return 0, err
 		}
@@ -163,7 +187,7 @@ func (s definitions) foldSome(ctx context.Context, kept map[store.Key]bool) (mor
 	if err != nil {
 		return false, err
 	}
-	if next, _ := cut(s.unfolded(c, kept)); len(next) > 0 {
+	if next, _ := cut(identified(s.unfolded(c, kept), have.ids())); len(next) > 0 {
 		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
 		return true, err
 	}

@@ -91,7 +91,8 @@ func rules() map[string]Rule {
 		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
-	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki")
+	stand(Process, true, "internal/controller/backup", "internal/controller/history",
+		"internal/controller/inventory", "internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
