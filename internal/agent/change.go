@@ -28,24 +28,10 @@ type changer struct {
 // state.Overrides. If the result is not valid, or cannot be activated or saved, everything stays as before.
 func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
-	edit()
-	if err := (keeper{cg.ports}).keep(before); err != nil {
+	cfg, faults, err := cg.edited(edit, before)
+	if err != nil {
 		cg.ports.restore(before)
 		return err
-	}
-	if _, clash := cg.ports.whole(cg.ports.file); len(clash) > 0 {
-		cg.ports.restore(before)
-		return api.NewError(api.Invalid, clashLines(clash)...)
-	}
-	cfg, faults := cg.ports.layers().merge()
-	lines, missing := cg.ports.newFaults(faults, before, cg.ports.file)
-	kind := map[bool]api.ErrorKind{true: api.NotFound, false: api.Invalid}[missing]
-	if len(lines) == 0 {
-		lines, kind = cg.looping.closesLoop(cfg), api.Invalid
-	}
-	if len(lines) > 0 {
-		cg.ports.restore(before)
-		return api.NewError(kind, lines...)
 	}
 	cg.ports.cfg, cg.ports.stale = cfg, true
 	cg.ports.forgetOverrides()
@@ -55,7 +41,7 @@ func (cg *changer) change(edit func()) error {
 		return err
 	}
 	cg.effect.commanded = true
-	err := cg.reconciler.reconcile()
+	err = cg.reconciler.reconcile()
 	if err != nil {
 		// A device may have disappeared in between: refresh before giving up.
 		if errRefresh := cg.dev.Refresh(); errRefresh == nil {
@@ -78,6 +64,40 @@ func (cg *changer) change(edit func()) error {
 	}
 	cg.ports.keepMisfits(faults)
 	return nil
+}
+
+// edited makes an edit and returns the configuration that it makes, with its faults that were there before. On an error
+// the caller takes the edit back.
+func (cg *changer) edited(edit func(), before intent) (*spec.Config, spec.Faults, error) {
+	edit()
+	if err := (keeper{cg.ports}).keep(before); err != nil {
+		return nil, nil, err
+	}
+	if _, clash := cg.ports.whole(cg.ports.file); len(clash) > 0 {
+		return nil, nil, api.NewError(api.Invalid, clashLines(clash)...)
+	}
+	cfg, faults := cg.ports.layers().merge()
+	lines, missing := cg.ports.newFaults(faults, before, cg.ports.file)
+	kind := map[bool]api.ErrorKind{true: api.NotFound, false: api.Invalid}[missing]
+	if len(lines) == 0 {
+		lines, kind = cg.looping.closesLoop(cfg), api.Invalid
+	}
+	if len(lines) > 0 {
+		return nil, nil, api.NewError(kind, lines...)
+	}
+	return cfg, faults, nil
+}
+
+// rehearse makes the plan of an edit and compiles it, in memory: the error says why the edit can't be made. Nothing of
+// it is in force, and everything is as before.
+func (cg *changer) rehearse(edit func()) error {
+	before := cg.ports.intent()
+	defer cg.ports.restore(before)
+	cfg, _, err := cg.edited(edit, before)
+	if err == nil {
+		_, err = cg.ports.resolve(cfg)
+	}
+	return err
 }
 
 // preview returns the plan that a configuration would make, and its faults.

@@ -22,6 +22,8 @@ type effect struct {
 	applied   *binding.Desired  // nil before anything is active
 	redo      bool              // the last plan was applied only in part
 	flip      dataplane.Instant // when applied became active
+	notBefore int64             // the instant (CLOCK_MONOTONIC) before which the present change is not active; 0: none
+	writing   time.Duration     // how long it took to write the last plan, without making it active
 	littered  bool              // a change since the last tick left garbage
 	commanded bool              // the present reconcile is for a command, and is refused if it cannot be saved
 	problems  map[plan.PortID]problem.Problem
@@ -37,10 +39,12 @@ func (ef *effect) activate(d binding.Desired) error {
 	ef.ports.keepNumbers()
 	staged := ef.stage()
 	at, err := ef.kernel.Change(d, func() error {
-		if _, err := staged(); ef.commanded {
+		if _, err := staged(); ef.commanded && err != nil {
 			// changes by links and guests are not refused; save reports the error and is tried again
 			return err
 		}
+		ef.writing = time.Since(began)
+		awaitInstant(ef.notBefore)
 		return nil
 	})
 	next, _ := staged()

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/dataplane"
 	"heddle/internal/identity"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -66,7 +67,8 @@ func (m *membership) begin() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
+	client := cluster.New(cluster.Options{Host: member{m}, Together: member{m}, Membership: m.record,
+		Log: m.log, Version: m.version,
 		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
@@ -148,6 +150,9 @@ func (m *membership) reports() {
 	}
 	if m.slicing.worthAnother() {
 		m.anew() // so that the controllers send it again
+	}
+	if id, problems, changed := m.slicing.preparedAnew(); changed {
+		m.client.Prepared(id, problems)
 	}
 }
 
@@ -316,6 +321,20 @@ func (m member) Given(ctx context.Context) (*state.Slice, error) { return m.slic
 // Take activates another version.
 func (m member) Take(ctx context.Context, next *state.Slice) ([]string, error) {
 	return m.slicing.Take(ctx, next)
+}
+
+// Prepare makes another version ready.
+func (m member) Prepare(ctx context.Context, id string, next *state.Slice) ([]string, error) {
+	return m.slicing.Prepare(ctx, id, next)
+}
+
+// Clock is CLOCK_MONOTONIC.
+func (m member) Clock() (int64, error) { return dataplane.Monotonic() }
+
+// ActiveAt is when the kernel began to forward by the version that was activated last.
+func (m member) ActiveAt(ctx context.Context) (at int64, err error) {
+	err = m.do(ctx, func() error { at = m.slicing.effect.flip.After; return nil })
+	return at, err
 }
 
 // kept are warnings about what the host keeps beside the controllers' definition.

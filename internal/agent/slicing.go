@@ -25,6 +25,8 @@ type slicing struct {
 	// refused is the slice that was handed over last and is not active, beside what the host had then; nil for none.
 	refused *state.Slice
 	beside  intent
+	// prepared is the version that hosts are about to activate together; nil for none.
+	prepared *prepared
 }
 
 // worthAnother reports, once, that a slice that was refused may be active now: something else is asked for of the host
@@ -34,12 +36,16 @@ func (sl *slicing) worthAnother() bool {
 		return false
 	}
 	now := sl.ports.intent()
-	if now.file == sl.beside.file && spec.SamePorts(now.ports, sl.beside.ports) &&
-		reflect.DeepEqual(now.overrides, sl.beside.overrides) {
+	if now.asksAs(sl.beside) {
 		return false
 	}
 	sl.beside = now
 	return true
+}
+
+// asksAs reports whether the same is asked for of the host itself.
+func (i intent) asksAs(o intent) bool {
+	return i.file == o.file && spec.SamePorts(i.ports, o.ports) && reflect.DeepEqual(i.overrides, o.overrides)
 }
 
 // Take activates another version of the controller's definition, all or nothing. It returns when the version is active
@@ -56,23 +62,25 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	h, err := sl.read(ctx, next)
 	g := &guard{what: fmt.Sprintf("revision %d of the controller's definition", next.Revision), controllers: true}
 	if err == nil {
+		err = sl.awaitLead(ctx, next)
+	}
+	if err == nil {
 		err = sl.trials.tried(ctx, sl.attaching.doAttached, g, &api.Applied{}, func() error {
+			if sl.outdated(next) {
+				return nil
+			}
+			if sl.effect.notBefore = next.NotBefore; next.NotBefore != 0 {
+				defer hurry()()
+				defer func() { sl.effect.notBefore = 0 }()
+			}
 			return sl.apply(next, h, g.what)
 		})
 	}
-	var faults spec.Faults
-	var refused *api.Error
-	switch {
-	case errors.As(err, &faults):
-		problems = faultLines(faults)
-	case errors.As(err, &refused):
-		problems = refused.Lines
-	case err != nil && ctx.Err() == nil && !sl.ends():
-		return nil, &cluster.MayPass{Cause: err}
-	case err != nil:
+	if problems, err = sl.problemsOf(ctx, err); err != nil {
 		return nil, err
 	}
 	return problems, sl.do(ctx, func() error {
+		sl.prepared = nil
 		if sl.refused = nil; len(problems) > 0 {
 			sl.refused, sl.beside = next, sl.ports.intent()
 			return nil
@@ -83,6 +91,21 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 		sl.state.Reverted = nil
 		return sl.ports.save()
 	})
+}
+
+// problemsOf parts the reasons why a version can't be active from errors that pass or end the agent.
+func (sl *slicing) problemsOf(ctx context.Context, err error) (problems []string, _ error) {
+	var faults spec.Faults
+	var refused *api.Error
+	switch {
+	case errors.As(err, &faults):
+		return faultLines(faults), nil
+	case errors.As(err, &refused):
+		return refused.Lines, nil
+	case err != nil && ctx.Err() == nil && !sl.ends():
+		return nil, &cluster.MayPass{Cause: err}
+	}
+	return nil, err
 }
 
 // read reads a slice beside the loop, with what the host keeps beside it.
@@ -133,6 +156,10 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",
 		len(changed))
+	if next.NotBefore != 0 {
+		sl.log.Info("changed together with other hosts", "revision", next.Revision, "instant", next.NotBefore,
+			"active", sl.effect.flip.After)
+	}
 	for _, line := range (keeper{sl.ports}).keptWarnings() {
 		sl.log.Warn(line)
 	}

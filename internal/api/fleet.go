@@ -160,6 +160,37 @@ type Define struct {
 	Message string `json:"message"`
 	// Restore brings back the definition of that revision instead of a file; 0 for a file.
 	Restore int64 `json:"restore"`
+	// Together: all hosts concerned change at one instant, or none does; nil for each as soon as it can.
+	Together *Together `json:"together"`
+}
+
+// Together is how hosts make a change at one instant.
+type Together struct {
+	// ExceptAway: hosts that are not connected take the change when they are back.
+	ExceptAway bool `json:"exceptAway"`
+	// Lead is how long after the decision the instant is, 1 s to 1 min.
+	Lead time.Duration `json:"lead"`
+	// Patience is how long hosts may take to prepare the change, at most 1 min.
+	Patience time.Duration `json:"patience"`
+}
+
+// ChangedTogether is what became of a change that hosts made together.
+type ChangedTogether struct {
+	ID string `json:"id"`
+	// At is the instant, by the controller's clock.
+	At time.Time `json:"at"`
+	// Hosts is how many were ready.
+	Hosts int `json:"hosts"`
+	// Announced is within what time of each other they were to change, Spread within which they did, as they told.
+	Announced time.Duration `json:"announced"`
+	Spread    time.Duration `json:"spread"`
+	// Late are hosts that did not change at the instant, with why.
+	Late []HostProblem `json:"late"`
+	// Away are hosts that were not connected.
+	Away []string `json:"away"`
+	// Prepared is how long it took until all were ready, Decided until that was written.
+	Prepared time.Duration `json:"prepared"`
+	Decided  time.Duration `json:"decided"`
 }
 
 // Defined is the result of a change of the definition, or of its dry run.
@@ -183,6 +214,8 @@ type Defined struct {
 	AtRisk   []HostProblem   `json:"atRisk"`
 	// HostPorts of hosts that change, with their addresses.
 	HostPorts []HostPortChange `json:"hostPorts"`
+	// Together is what became of a change that hosts made together; nil for another one.
+	Together *ChangedTogether `json:"together"`
 }
 
 // HostPortChange is what a change of the definition does to a host port.

@@ -26,6 +26,8 @@ type DefinitionChange struct {
 	Left    int      `json:"left"`
 	// Gap: the definition had been changed without a record since the record before.
 	Gap bool `json:"gap"`
+	// How the hosts made it, where not each as soon as it could: together at an instant, or in stages.
+	How string `json:"how"`
 }
 
 // DefinitionChanges are changes of the definition, the newest first.

@@ -1,7 +1,10 @@
 // Package binding is a plan together with the devices of a host: the desired state of the kernel. Pure types.
 package binding
 
-import "heddle/internal/plan"
+import (
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+)
 
 // Attachment is how the kernel reaches a port's device.
 type Attachment struct {
@@ -17,4 +20,7 @@ type Desired struct {
 	Plan        *plan.Plan
 	Facts       plan.Facts
 	Attachments map[plan.PortID]Attachment
+	// Reach is what each switch with a tunnel, by its name, knows of the endpoints of other hosts. A switch without an
+	// entry speaks to nobody: the agent fills it from the file (overlay.Of) or from controllers.
+	Reach map[string]overlay.Reach
 }

@@ -59,6 +59,9 @@ func printPast(d Deps, w io.Writer, list *api.DefinitionChanges) error {
 		case why == "":
 			why = e.File
 		}
+		if e.How != "" {
+			why += " (" + e.How + ")"
+		}
 		what := strings.Join(e.Objects, ", ")
 		if e.Left > 0 {
 			what += fmt.Sprintf(" and %d more", e.Left)

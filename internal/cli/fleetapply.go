@@ -35,6 +35,7 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	var file string
 	q := api.Define{}
+	way := &changeWay{}
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the definition what a file says (all or nothing)",
 		Long: "Make the definition what a file says (all or nothing), and wait until the hosts that are connected " +
@@ -43,9 +44,11 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			"yet. A " +
 			"port group that is in use is not removed without --force.\n\n" +
 			"With --revision the change is refused if the definition is at another revision: somebody else has " +
-			"changed it.",
-		Example: "  heddle definition apply -f fleet.yaml --dry-run\n  heddle definition apply -f fleet.yaml --wait 1m",
-		Args:    exactly(),
+			"changed it.\n\nWith --together all hosts concerned change at one instant, or none does: each makes the " +
+			"change ready first, and says so.",
+		Example: "  heddle definition apply -f fleet.yaml --dry-run\n" +
+			"  heddle definition apply -f fleet.yaml --wait 1m\n  heddle definition apply -f fleet.yaml --together",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -55,11 +58,15 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 				return err
 			}
 			q.File, q.Content = fileName(file), string(b)
+			if q.Together, err = way.together(c); err != nil {
+				return err
+			}
 			return define(c, d, t, o, q)
 		},
 	}
 	fileFlag(c, &file)
 	defineFlags(c, &q)
+	way.flags(c)
 	o.flag(c)
 	return c
 }
@@ -77,7 +84,11 @@ func defineFlags(c *cobra.Command, q *api.Define) {
 
 // define makes a change of the definition and prints what it does.
 func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) error {
-	out, err := askFleet(c, t, q.Wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
+	wait := q.Wait
+	if q.Together != nil {
+		wait += q.Together.Lead + q.Together.Patience
+	}
+	out, err := askFleet(c, t, wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
 		defer d.showHosts(ctx, f)()
 		return f.Define(ctx, q)
 	})
@@ -111,6 +122,7 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	} else {
 		lines = append(lines, fmt.Sprintf("revision %d", out.Revision))
 	}
+	lines = append(lines, togetherLines(out, dry)...)
 	lines = append(lines, problemLines("not active on ", out.Waiting)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

@@ -2,10 +2,13 @@ package plan
 
 import "slices"
 
-// Members returns how many uplinks and ports there are on all switches.
+// Members returns how many uplinks, tunnels and ports there are on all switches.
 func (p *Plan) Members() (n int) {
 	for _, s := range p.Switches {
 		n += len(s.Uplinks) + len(s.Ports)
+		if s.Tunnel != nil {
+			n++
+		}
 	}
 	return n
 }

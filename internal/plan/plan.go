@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"net/netip"
 	"time"
 
 	"heddle/internal/plan/problem"
@@ -54,7 +55,9 @@ type Switch struct {
 	IPFIX   IPFIX         `json:"ipfix"`
 	LAGs    []*LAG        `json:"lags,omitzero"`
 	Uplinks []*Uplink     `json:"uplinks"`
-	Ports   []*Port       `json:"ports"`
+	// Tunnel carries the overlay segments; nil for a switch without.
+	Tunnel *Tunnel `json:"tunnel,omitzero"`
+	Ports  []*Port `json:"ports"`
 }
 
 // LAG is a link aggregation group: one entry of a team, whose frames are spread over its usable members.
@@ -84,9 +87,12 @@ func (u *Uplink) Usable(f Fact) bool { return f.Usable() && !u.Drained }
 
 // Port is a port with its effective policy.
 type Port struct {
-	ID        PortID    `json:"id"`
-	PortGroup string    `json:"portGroup"`
-	Role      spec.Role `json:"role"`
+	ID        PortID `json:"id"`
+	PortGroup string `json:"portGroup"`
+	// VNI is the overlay segment of the port group, 0 for none: frames leave by the switch's tunnel instead of an
+	// uplink, and the VLAN policy is about VLANs inside the segment.
+	VNI  uint32    `json:"vni,omitzero"`
+	Role spec.Role `json:"role"`
 	// Owner is the guest that the port belongs to; "" if it is not known.
 	Owner string `json:"owner,omitzero"`
 	// Domain is the UUID, in lower case, of the libvirt domain that the port belongs to; "" for none.
@@ -227,6 +233,9 @@ type Fact struct {
 	Wait uint32 `json:"wait,omitzero"`
 	// Left: that wait is for a guest that was here and has left. Otherwise one is to arrive.
 	Left bool `json:"left,omitzero"`
+	// Endpoints are the outer addresses of a tunnel that can be used now, in the order of its endpoints: each is an
+	// address that this host has, on a device that is up. MTU then is that of the underlay, the smallest of theirs.
+	Endpoints []netip.Addr `json:"endpoints,omitzero"`
 	// Awake: that wait is known to have ended.
 	Awake bool `json:"awake,omitzero"`
 	// Out says why an uplink is not used although it is up: it must stay up for a while first, its beacons get

@@ -46,6 +46,9 @@ func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 		for _, u := range sw.Uplinks {
 			u.Number = numberOf(u.ID, numbers, next)
 		}
+		if sw.Tunnel != nil {
+			sw.Tunnel.Number = numberOf(sw.Tunnel.ID, numbers, next)
+		}
 	}
 	p.SetMACTable(cfg.Host.ActualMACTable())
 	return p, nil
@@ -111,6 +114,7 @@ func resolveSwitch(s *spec.Switch) *Switch {
 		}
 		sw.Uplinks = append(sw.Uplinks, up)
 	}
+	sw.Tunnel = resolveTunnel(s)
 	return sw
 }
 
@@ -143,6 +147,7 @@ func vlanSet(list []string) VLANSet {
 type groupPolicies map[string]struct {
 	levels    []level
 	effective *Effective
+	vni       uint32
 }
 
 func groupPoliciesOf(s *spec.Switch) groupPolicies {
@@ -151,6 +156,7 @@ func groupPoliciesOf(s *spec.Switch) groupPolicies {
 		g := all[s.PortGroups[i].Name]
 		g.levels = []level{{FromSwitch, &s.Defaults}, {FromPortGroup, &s.PortGroups[i].Policy}}
 		g.effective = effective(s, g.levels)
+		g.vni = s.PortGroups[i].VNI()
 		all[s.PortGroups[i].Name] = g
 	}
 	return all
@@ -179,7 +185,7 @@ func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 		p.MTU = s.ActualMTU()
 	}
 	g := groups[sp.PortGroup]
-	p.Policy = g.effective
+	p.Policy, p.VNI = g.effective, g.vni
 	if sp.Policy != (spec.Policy{}) {
 		p.Policy = effective(s, append(g.levels[:len(g.levels):len(g.levels)], level{FromPort, &sp.Policy}))
 	}

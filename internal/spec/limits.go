@@ -51,6 +51,9 @@ func (c *Config) members() int {
 	n := len(c.Ports)
 	for i := range c.Switches {
 		n += len(c.Switches[i].Uplinks)
+		if c.Switches[i].Tunnel != nil {
+			n++
+		}
 	}
 	return n
 }

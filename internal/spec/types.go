@@ -1,5 +1,6 @@
-// Package spec is what the user asks for: the objects of a Heddle configuration file, read strictly, validated with the
-// line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never uses the kernel.
+// Package spec is what the user asks for: the objects of a Heddle configuration file, read strictly, validated with
+// the line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never uses the
+// kernel.
 package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.
@@ -54,6 +55,8 @@ type Switch struct {
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
 	// IPFIX says how the switch's flows are timed, stored and exported.
 	IPFIX IPFIX `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
+	// Tunnel carries the switch's overlay segments to other hosts; port groups with overlay need it.
+	Tunnel *Tunnel `yaml:"tunnel,omitempty" json:"tunnel,omitzero"`
 	// Defaults are the policies every port group inherits.
 	Defaults Policy `yaml:"defaults,omitempty" json:"defaults,omitzero"`
 	// PortGroups are the switch's port groups; every port belongs to one.
@@ -164,8 +167,11 @@ type Uplink struct {
 // PortGroup is a named policy template; ports belong to one.
 type PortGroup struct {
 	// Name is the port group's name on its switch.
-	Name   string `yaml:"name" json:"name"`
-	Policy `yaml:",inline"`
+	Name string `yaml:"name" json:"name"`
+	// Overlay puts the ports into an overlay segment: their frames leave by the switch's tunnel instead of an uplink,
+	// and teaming does not apply. vlan then is about VLANs inside that segment.
+	Overlay *Overlay `yaml:"overlay,omitempty" json:"overlay,omitzero"`
+	Policy  `yaml:",inline"`
 	// Overrides says which policies a single port may set for itself (S9).
 	Overrides Overrides `yaml:"overrides,omitempty" json:"overrides,omitzero"`
 	// Binding says whose the group's ports are: ephemeral (default), static or elastic. It counts on a host that
@@ -286,8 +292,8 @@ type AddressGuard struct {
 	// Enabled drops what the owner sends from addresses that are not listed at its port; default false.
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
 	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They
-	// are listed at the port alone, and an address may be listed at several ports. A host port's own addresses need not
-	// be listed.
+	// are listed at the port alone, and an address may be listed at several ports. A host port's own addresses need
+	// not be listed.
 	Addresses *[]string `yaml:"addresses,omitempty" json:"addresses,omitzero" level:"port"`
 }
 
@@ -415,8 +421,8 @@ type Port struct {
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 	// MTU is given to a host port's interface, in bytes: 1280 up to the switch's MTU, which is the default.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
-	// Gateway is the router of a default route that a host port's interface gets, such as "192.0.2.1"; Metric and Table
-	// are the route's: 0 is the kernel's usual metric, and the main table.
+	// Gateway is the router of a default route that a host port's interface gets, such as "192.0.2.1"; Metric and
+	// Table are the route's: 0 is the kernel's usual metric, and the main table.
 	Gateway string `yaml:"gateway,omitempty" json:"gateway,omitzero"`
 	Metric  int    `yaml:"metric,omitempty" json:"metric,omitzero"`
 	Table   int    `yaml:"table,omitempty" json:"table,omitzero"`

@@ -126,6 +126,8 @@ func (v *validator) config() {
 		routes.check(a, p, nil)
 		v.claim(i)
 	}
+	tunnelRules{v}.carriers()
+	tunnelRules{v}.overlays()
 	v.capacity()
 }
 
@@ -159,6 +161,7 @@ func (v *validator) oneSwitch(a at, i int) {
 		v.uplink(a, i, j)
 	}
 	v.lags(a, i)
+	tunnelRules{v}.tunnel(a, i)
 	v.duration(a, "upDelay", s.UpDelay, 0, MaxUpDelay, "100ms")
 	ipfixRules{v}.ipfix(a, i)
 	enum(v, a.field("discovery"), "lldp", s.Discovery.LLDP, LLDPNone, LLDPListen, LLDPAdvertise, LLDPBoth)
@@ -261,5 +264,6 @@ func (v *validator) group(sw at, i, j int, chain []level) {
 		v.groups[i][g.Name] = j
 	}
 	bindingRules{v}.binding(a, g)
+	tunnelRules{v}.overlay(a, i, g)
 	v.policy(i, append(chain[:1:1], level{at: a, policy: &g.Policy, kind: "port group", name: g.Name}))
 }

@@ -32,6 +32,10 @@ func (v *validator) port(a at, p *Port) {
 	if g != nil {
 		chain = append(chain, level{policy: &g.Policy, kind: "port group", name: g.Name})
 		v.overrides(a, p, g)
+		if g.Overlay != nil && p.TxUplink {
+			v.fault(a.field("txUplink"), "true", "port group %s is an overlay segment, whose frames leave by the "+
+				"tunnel: leave txUplink out", g.Name)
+		}
 	}
 	v.policy(i, append(chain, level{at: a, policy: &p.Policy, kind: "port", name: p.Name}))
 }
@@ -55,6 +59,10 @@ func (v *validator) portName(a at, p *Port) {
 		if _, clash := v.uplinks[i][p.Name]; clash {
 			v.fault(a.field("name"), shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a "+
 				"switch have different names", p.Switch)
+		}
+		if v.cfg.Switches[i].Tunnel != nil && p.Name == TunnelName {
+			v.fault(a.field("name"), TunnelName, "switch %s has a tunnel, and this is the tunnel's name among its "+
+				"ports: give the port another name", p.Switch)
 		}
 	}
 }

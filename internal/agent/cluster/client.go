@@ -96,7 +96,9 @@ type Options struct {
 	Ports Ports
 	// Moves may be nil: the host takes part in none.
 	Moves Moves
-	Log   *slog.Logger
+	// Together may be nil: the host makes no change at an instant.
+	Together Together
+	Log      *slog.Logger
 	// Version of this program.
 	Version string
 	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
@@ -235,7 +237,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1), Now: timestamppb.Now()}, Offers: c.offers.Load()}
+		Conversation: c.conversations.Add(1), Now: timestamppb.Now(),
+		Together: c.Together != nil}, Offers: c.offers.Load()}
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
@@ -244,7 +247,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		reported: known, next: make(chan ready, 1),
 		claims: claims{waiting: map[uint64]chan *controllerv1.PortAnswer{}},
 		due:    make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
-		answers: make(chan *controllerv1.HostAnswer)}
+		answers: make(chan *controllerv1.HostAnswer), prepare: make(chan preparing, 1)}
 	first, err := stream.Receive()
 	if err == nil {
 		err = s.received.older(first.GetCurrent())
@@ -267,6 +270,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	defer c.session.CompareAndSwap(s, nil)
 	g.Go(func() error { return s.listen(first) })
 	g.Go(s.activate)
+	g.Go(s.prepares)
 	g.Go(s.report)
 	g.Go(s.settle)
 	g.Go(s.speak)

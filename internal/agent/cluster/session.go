@@ -30,6 +30,8 @@ type session struct {
 	// answers to calls come after all else that is to be said.
 	answers chan *controllerv1.HostAnswer
 	calls   *calls
+	// prepare holds the newest version that the host is to make ready.
+	prepare chan preparing
 }
 
 // listen takes in what the controller says, beginning with first.
@@ -69,6 +71,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 		s.anew.Store(n)
 		s.Changed()
 	}
+	if err := s.tellClock(m.GetClock()); err != nil {
+		return err
+	}
 	if q := m.GetCall(); q != nil {
 		if err := s.calls.take(q); err != nil {
 			return err
@@ -81,6 +86,7 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if err != nil {
 		return err
 	}
+	defer s.takePrepare(m.GetPrepare()) // which is made of what the message makes of the content
 	switch u := m.GetUpdate(); {
 	case u != nil:
 		err = s.received.update(u)
@@ -99,7 +105,7 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	default:
 	}
 	next := s.received.ready()
-	next.Forced = m.GetForced()
+	next.Forced, next.NotBefore = m.GetForced(), m.GetNotBefore()
 	s.next <- next
 	return nil
 }
@@ -125,7 +131,7 @@ func (s *session) activate() error {
 		case <-s.ctx.Done():
 			return nil
 		}
-		problems, err := s.Host.Take(s.ctx, next.Slice)
+		problems, err := s.activateOne(next.Slice)
 		var passes *MayPass
 		if errors.As(err, &passes) {
 			problems, again = []string{passes.Error()}, time.After(jitter(tryEvery))
@@ -141,6 +147,9 @@ func (s *session) activate() error {
 				"why", problems)
 		}
 		a := &controllerv1.SliceAcknowledgement{Version: next.version(), Problems: problems}
+		if a.ActiveAt, err = s.activeAt(next.Slice, problems); err != nil {
+			return err
+		}
 		if s.Kept != nil && len(problems) == 0 {
 			if a.Warnings, err = s.Kept(s.ctx); err != nil {
 				return err
@@ -219,6 +228,13 @@ func (s *session) speak() error {
 			case <-s.ctx.Done():
 				return nil
 			}
+		}
+		if m.Clock != nil {
+			now, err := s.Together.Clock()
+			if err != nil {
+				return err
+			}
+			m.Clock.Sent = now
 		}
 		if err := s.stream.Send(m); err != nil {
 			return err

@@ -15,6 +15,8 @@ type Slice struct {
 	Objects []slice.Object `json:"objects,omitempty"`
 	// Forced: it is to be tried though the host went back from it before.
 	Forced bool `json:"-"`
+	// NotBefore is the instant before which it is not activated, in nanoseconds of CLOCK_MONOTONIC; 0 for at once.
+	NotBefore int64 `json:"-"`
 }
 
 // Reverted is a controller's version from which the host went back, since it lost its controllers by it. It is replaced

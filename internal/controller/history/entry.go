@@ -49,6 +49,8 @@ type Entry struct {
 	Message string `json:"message,omitempty"`
 	// Restores is the revision whose definition the change brought back; 0 for another change.
 	Restores int64 `json:"restores,omitempty"`
+	// How the hosts made the change, where not each as soon as it could.
+	How string `json:"how,omitempty"`
 	// Objects are what the change concerns, a line each, Left how many more there are.
 	Objects []string `json:"objects,omitempty"`
 	Left    int      `json:"left,omitempty"`

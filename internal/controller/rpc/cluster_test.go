@@ -224,8 +224,14 @@ type machine struct {
 	refuses []string
 	taken   int
 	stop    func()
-	at      string // the controller that it goes to alone; "" for whichever
-	moves   *controllerv1.HostMoves
+	// unready says why nothing can be prepared; asked is called when something is to be. activeAt is when it had
+	// what it has, by clock, which is ahead by that of the test's.
+	unready  []string
+	asked    func()
+	activeAt int64
+	ahead    time.Duration
+	at       string // the controller that it goes to alone; "" for whichever
+	moves    *controllerv1.HostMoves
 }
 
 // Given is what the machine has active.
@@ -235,16 +241,44 @@ func (m *machine) Given(context.Context) (*state.Slice, error) {
 	return m.given, nil
 }
 
-// Take activates at once.
+// Take activates at once, or at the instant.
 func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
+	if next.NotBefore > 0 {
+		time.Sleep(time.Duration(next.NotBefore - m.clock()))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.taken++
 	if len(m.refuses) > 0 {
 		return m.refuses, nil
 	}
-	m.given = next
+	m.given, m.activeAt = next, m.clock()
 	return nil, nil
+}
+
+var clockBegan = time.Now()
+
+func (m *machine) clock() int64 { return int64(time.Since(clockBegan) + m.ahead) }
+
+// Clock is one that nobody sets.
+func (m *machine) Clock() (int64, error) { return m.clock(), nil }
+
+// Prepare does what the test says.
+func (m *machine) Prepare(context.Context, string, *state.Slice) ([]string, error) {
+	m.mu.Lock()
+	unready, asked := m.unready, m.asked
+	m.mu.Unlock()
+	if asked != nil {
+		asked()
+	}
+	return unready, nil
+}
+
+// ActiveAt is when it took what it has.
+func (m *machine) ActiveAt(context.Context) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.activeAt, nil
 }
 
 // Report is what the test says.
@@ -301,7 +335,7 @@ func (p pinned) Controllers() []string {
 // start begins the conversation; it ends with the test.
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
-	m.client = cluster.New(cluster.Options{Host: m, Membership: pinned{m.record, m.at}, Version: "test",
+	m.client = cluster.New(cluster.Options{Host: m, Together: m, Membership: pinned{m.record, m.at}, Version: "test",
 		Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()

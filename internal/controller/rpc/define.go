@@ -56,6 +56,9 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
 	}
+	if t := out.GetTogether(); t != nil {
+		return out, p.awaitTogether(ctx, q.ApplyDefinitionRequest, out)
+	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	return out, err
 }
@@ -135,7 +138,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		return nil, err
 	}
 	if q.GetDryRun() {
-		return out, nil
+		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
 	}
 	if change.Empty() {
 		return out, claimant(p).resize(ctx, sizes)
@@ -149,18 +152,27 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	record, entry, err := p.recorder().record(ctx, entryOf(ctx, q.ApplyDefinitionRequest, current.Version,
-		out.GetChanges()), have, change)
+	agreed, err := p.agree(ctx, q.ApplyDefinitionRequest, all, after, granted, out, there)
+	if err != nil {
+		return nil, err
+	}
+	entry := entryOf(ctx, q.ApplyDefinitionRequest, current.Version, out.GetChanges())
+	entry.How = agreed.how()
+	record, entry, err := p.recorder().record(ctx, entry, have, change)
 	if err != nil {
 		return nil, storeError(err)
 	}
 	definitions := p.definitions()
 	definitions.ids = q.ids
 	out.Revision, err = definitions.write(ctx, q.GetFile(), current.Version, all, versions,
-		slices.Concat(granted.lock(), record, q.with)...)
+		func() ([]store.Change, error) {
+			decision, err := agreed.decide()
+			return slices.Concat(granted.lock(), record, decision, q.with), err
+		})
 	if err != nil {
 		return nil, err
 	}
+	agreed.written(out)
 	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)

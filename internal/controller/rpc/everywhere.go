@@ -43,6 +43,9 @@ func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.H
 			return
 		}
 		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}
+		if h.conn != nil {
+			here.Together = h.conn.prep.made
+		}
 		if reports {
 			here.Report = h.report.message()
 		}

@@ -59,6 +59,8 @@ type fleet struct {
 	sharing *sharing
 	// meeting brings hosts together between which ports move.
 	meeting *meeting
+	// deciding is what is known of the newest change that hosts make together.
+	deciding deciding
 	// addresses are those that host ports have from pools.
 	addresses *addressBook
 	moving    map[nic]bool // whose ports are being bound elsewhere
@@ -124,7 +126,8 @@ const mostSets = 512
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
 		sharing: newSharing(), meeting: newMeeting(),
-		moving: map[nic]bool{}}
+		deciding: newDeciding(),
+		moving:   map[nic]bool{}}
 	f.reset()
 	return f
 }
@@ -174,6 +177,8 @@ func (f *fleet) take(b store.Batch) {
 		case e.Kind == changeKind:
 			f.staged.take(e)
 			staged = true
+		case e.Key == togetherKey() && e.Object != nil:
+			preparing{f}.decided(e.Object.Doc)
 		case e.Kind == addressKind:
 			addressing{f}.takeAddresses(e)
 		case e.Kind == bookKind && e.Object != nil:

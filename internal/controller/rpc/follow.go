@@ -45,6 +45,7 @@ type conn struct {
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
 	clock *reading
+	prep  preparation
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -89,7 +90,8 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
 		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(first.GetHello(), s.TLS.Now())}
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(first.GetHello(), s.TLS.Now()),
+		prep: preparation{able: first.GetHello().GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err
@@ -189,6 +191,10 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 			c.calls.answered(a)
 			continue
 		}
+		if a := m.GetClock(); a != nil {
+			preparing{s.fleet}.clock(c, a, s.fleet.deciding.ticks())
+			continue
+		}
 		s.fleet.said(h, c, m)
 		(claimant{s}).claims(ctx, h, c, m.GetClaims())
 	}
@@ -215,6 +221,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	}
 	rivalry{f}.looked(h, c, m.GetReported())
 	c.answered(m.GetPong())
+	c.prepared(m.GetPrepared())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
 		switch {
@@ -230,6 +237,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
 			h.report = h.report.warned(a.GetWarnings())
+			preparing{f}.changed(c, a.GetActiveAt())
 		}
 		if !a.GetResend() {
 			c.acknowledged++
@@ -271,7 +279,11 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			m.Ping = n
 		}
 		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
-		if m = (offering{s.fleet}).addMoves(h, c, m); m != nil {
+		m = preparing{s.fleet}.add(c, sent, (offering{s.fleet}).addMoves(h, c, m))
+		if m != nil {
+			if m.Clock != nil {
+				m.Clock.Sent = preparing{s.fleet}.asks(c)
+			}
 			if err := stream.Send(m); err != nil {
 				return err
 			}
@@ -283,7 +295,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		select {
 		case <-c.wake:
-		case <-time.After(renewal.wait()):
+		case <-time.After(min(renewal.wait(), preparing{s.fleet}.wait(c))):
 		case <-ctx.Done():
 			return ended(ctx)
 		}
@@ -349,11 +361,19 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 		}
 		return &controllerv1.FollowSliceResponse{}, nil
 	}
+	notBefore, held := preparing{f}.notBefore(c)
+	if held && sent.known {
+		if !first {
+			return nil, nil
+		}
+		return &controllerv1.FollowSliceResponse{Current: &controllerv1.SliceVersion{Epoch: f.epoch,
+			Revision: h.active.revision, Hash: sent.hash[:]}}, nil
+	}
 	was := sent.set
 	if c.resend {
 		was = nil
 	}
 	u := f.update(was, set)
 	*sent, c.resend = content{true, hash, set}, false
-	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced}, nil
+	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced, NotBefore: notBefore}, nil
 }

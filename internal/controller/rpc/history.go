@@ -50,7 +50,8 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 		}
 		out.Changes = append(out.Changes, &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base,
 			Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, File: e.File, Message: e.Message,
-			Restores: e.Restores, Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap})
+			Restores: e.Restores, Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap,
+			How: e.How})
 	}
 	return out, nil
 }

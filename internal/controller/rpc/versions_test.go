@@ -35,7 +35,7 @@ func (c *controller) writes(set *slice.Set) {
 	_, versions := c.stored()
 	revision := must(c.revision())(c.t)
 	must(c.definitions().write(c.t.Context(), "a later version", revision, slice.Between(&slice.Set{}, set),
-		versions))(c.t)
+		versions, nil))(c.t)
 }
 
 func (c *controller) revision() (int64, error) {

@@ -38,10 +38,19 @@ const (
 	orphaned = time.Hour
 )
 
+// beside makes what is written in the transaction from which on a change counts, just before that; nil for nothing.
+type beside func() ([]store.Change, error)
+
+func (b beside) changes() ([]store.Change, error) {
+	if b == nil {
+		return nil, nil
+	}
+	return b()
+}
+
 // write writes a change that was made on that revision of the definition, all of it at one instant (S83).
-// with are written in the transaction from which on it counts.
 func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
-	versions map[slice.Key]int64, with ...store.Change) (int64, error) {
+	versions map[slice.Key]int64, with beside) (int64, error) {
 	list := identified(changesOf(c, versions), s.ids)
 	if _, left := cut(list); len(left) > 0 {
 		return s.writeInParts(ctx, file, revision, c, with)
@@ -50,8 +59,12 @@ func (s definitions) write(ctx context.Context, file string, revision int64, c s
 	if err != nil {
 		return 0, err
 	}
+	more, err := with.changes()
+	if err != nil {
+		return 0, err
+	}
 	list = append(list, store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision})
-	return s.Store.Write(ctx, append(list, with...))
+	return s.Store.Write(ctx, append(list, more...))
 }
 
 // changesOf are the changes of the store's objects, made on those versions.
@@ -107,7 +120,7 @@ func cut(list []store.Change) (now, later []store.Change) {
 
 // writeInParts writes a change beside the definition, makes it count, and folds it.
 func (s definitions) writeInParts(ctx context.Context, file string, revision int64, c slice.Change,
-	with []store.Change) (int64, error) {
+	with beside) (int64, error) {
 	s.removeOrphans(ctx)
 	id, now := store.NewID(), time.Now()
 	parts := inParts(c)
@@ -128,8 +141,12 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	if err != nil {
 		return 0, err
 	}
+	more, err := with.changes()
+	if err != nil {
+		return 0, err
+	}
 	revision, err = s.Store.Write(ctx, append([]store.Change{{Key: changeKey(id), Doc: open},
-		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}}, with...))
+		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}}, more...))
 	if err != nil {
 		var conflict *store.Conflict
 		if errors.As(err, &conflict) { // it will never count

@@ -40,6 +40,9 @@ func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) 
 	}
 	c.img.Groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
+		if sw.Tunnel != nil {
+			return nil, fmt.Errorf("switch %s has a tunnel: this version carries no overlay segments", sw.Name)
+		}
 		if err := c.compileSwitch(sw); err != nil {
 			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
 		}

@@ -61,7 +61,7 @@ func rules() map[string]Rule {
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/slice/fields",
-		"internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
+		"internal/overlay", "internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
 		"internal/observe/undone",
 		"internal/host/qmp")
@@ -69,7 +69,7 @@ func rules() map[string]Rule {
 		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
 		"internal/host/keystore", "internal/host/ownfile",
 		"internal/host/reach")
-	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
+	stand(Answers, true, "internal/binding", "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
 		"internal/diagnose/trace")
@@ -92,7 +92,7 @@ func rules() map[string]Rule {
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
 	stand(Process, true, "internal/controller/backup", "internal/controller/history",
-		"internal/controller/inventory", "internal/controller/pki")
+		"internal/controller/inventory", "internal/controller/pki", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

@@ -1582,7 +1582,9 @@ type HostHere struct {
 	// known is what its agent knows: its place in the list of the answer, counted from 1; 0 where it has not said so.
 	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
 	// reverted is what the host went back from; unset for nothing.
-	Reverted      *RevertedSlice `protobuf:"bytes,31,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	Reverted *RevertedSlice `protobuf:"bytes,31,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	// together is how the host made the newest change that hosts made together; unset where it told nothing of it.
+	Together      *TogetherHere `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1652,6 +1654,78 @@ func (x *HostHere) GetReverted() *RevertedSlice {
 	return nil
 }
 
+func (x *HostHere) GetTogether() *TogetherHere {
+	if x != nil {
+		return x.Together
+	}
+	return nil
+}
+
+// TogetherHere is when a host made a change that hosts made together.
+type TogetherHere struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id of the change.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// off is by how much after the instant the host changed, in nanoseconds, by what is known of its clock; below 0
+	// before it.
+	Off int64 `protobuf:"varint,2,opt,name=off,proto3" json:"off,omitempty"`
+	// told: the host has told when it changed.
+	Told          bool `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TogetherHere) Reset() {
+	*x = TogetherHere{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TogetherHere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TogetherHere) ProtoMessage() {}
+
+func (x *TogetherHere) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TogetherHere.ProtoReflect.Descriptor instead.
+func (*TogetherHere) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TogetherHere) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TogetherHere) GetOff() int64 {
+	if x != nil {
+		return x.Off
+	}
+	return 0
+}
+
+func (x *TogetherHere) GetTold() bool {
+	if x != nil {
+		return x.Told
+	}
+	return false
+}
+
 // ClaimHostRequest says who has connected.
 type ClaimHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1666,7 +1740,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1752,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1765,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1726,7 +1800,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1812,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1825,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1759,6 +1833,314 @@ func (x *ClaimHostResponse) GetOther() string {
 		return x.Other
 	}
 	return ""
+}
+
+// PrepareHostsHereRequest has a change of the definition that is not decided yet.
+type PrepareHostsHereRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// revision that the change is made on.
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// put and removed are the objects of the definition, and the addresses of hosts, that change.
+	Put     []*SliceObject `protobuf:"bytes,3,rep,name=put,proto3" json:"put,omitempty"`
+	Removed []*SliceKey    `protobuf:"bytes,4,rep,name=removed,proto3" json:"removed,omitempty"`
+	// hosts that are to prepare it, by their names; others are not asked.
+	Hosts []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// patience is how long to wait for them.
+	Patience      *durationpb.Duration `protobuf:"bytes,6,opt,name=patience,proto3" json:"patience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrepareHostsHereRequest) Reset() {
+	*x = PrepareHostsHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrepareHostsHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrepareHostsHereRequest) ProtoMessage() {}
+
+func (x *PrepareHostsHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrepareHostsHereRequest.ProtoReflect.Descriptor instead.
+func (*PrepareHostsHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *PrepareHostsHereRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PrepareHostsHereRequest) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *PrepareHostsHereRequest) GetPut() []*SliceObject {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
+func (x *PrepareHostsHereRequest) GetRemoved() []*SliceKey {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *PrepareHostsHereRequest) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *PrepareHostsHereRequest) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+// PrepareHostsHereResponse is the answer.
+type PrepareHostsHereResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// hosts that are connected here, of those that were asked for.
+	Hosts         []*PreparedHost `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrepareHostsHereResponse) Reset() {
+	*x = PrepareHostsHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrepareHostsHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrepareHostsHereResponse) ProtoMessage() {}
+
+func (x *PrepareHostsHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrepareHostsHereResponse.ProtoReflect.Descriptor instead.
+func (*PrepareHostsHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *PrepareHostsHereResponse) GetHosts() []*PreparedHost {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+// PreparedHost is how far a host is with a change.
+type PreparedHost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// ready: it has said that it can make the change.
+	Ready bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	// problems says, line by line, why it can't; empty for one that is ready, and for one that has not answered.
+	Problems []string `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"`
+	// bound is by how much what is known of its clock may be wrong.
+	Bound *durationpb.Duration `protobuf:"bytes,4,opt,name=bound,proto3" json:"bound,omitempty"`
+	// lost: its connection has ended meanwhile.
+	Lost          bool `protobuf:"varint,5,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreparedHost) Reset() {
+	*x = PreparedHost{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreparedHost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreparedHost) ProtoMessage() {}
+
+func (x *PreparedHost) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreparedHost.ProtoReflect.Descriptor instead.
+func (*PreparedHost) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *PreparedHost) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PreparedHost) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *PreparedHost) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *PreparedHost) GetBound() *durationpb.Duration {
+	if x != nil {
+		return x.Bound
+	}
+	return nil
+}
+
+func (x *PreparedHost) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+// ReadClockRequest asks what the clock shows.
+type ReadClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadClockRequest) Reset() {
+	*x = ReadClockRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadClockRequest) ProtoMessage() {}
+
+func (x *ReadClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadClockRequest.ProtoReflect.Descriptor instead.
+func (*ReadClockRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+}
+
+// ReadClockResponse is the answer.
+type ReadClockResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// start is random for every start of the controller: the clock begins anew with it.
+	Start string `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	// now is what the clock shows, in nanoseconds.
+	Now           int64 `protobuf:"varint,2,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadClockResponse) Reset() {
+	*x = ReadClockResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadClockResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadClockResponse) ProtoMessage() {}
+
+func (x *ReadClockResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadClockResponse.ProtoReflect.Descriptor instead.
+func (*ReadClockResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ReadClockResponse) GetStart() string {
+	if x != nil {
+		return x.Start
+	}
+	return ""
+}
+
+func (x *ReadClockResponse) GetNow() int64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
 }
 
 // ListControllersRequest asks for the controllers.
@@ -1770,7 +2152,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +2164,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +2177,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
 }
 
 // ListControllersResponse is the answer.
@@ -1812,7 +2194,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +2206,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +2219,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -1893,7 +2275,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2287,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2300,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Controller) GetName() string {
@@ -2009,7 +2391,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2403,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2416,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -2055,7 +2437,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2449,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2462,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -2107,7 +2489,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2501,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2514,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -2152,7 +2534,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2546,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2559,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -2201,7 +2583,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2595,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2608,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2262,7 +2644,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2656,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2669,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2320,7 +2702,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2714,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2727,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2358,7 +2740,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2752,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2765,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -2403,7 +2785,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2797,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2810,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2448,7 +2830,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2842,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2855,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -2487,7 +2869,7 @@ var File_heddle_controller_v1_controller_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\n" +
-	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!heddle/controller/v1/access.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/controller/v1/move.proto\"T\n" +
+	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!heddle/controller/v1/access.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/slice.proto\"T\n" +
 	"\x14ListAuditHereRequest\x12<\n" +
 	"\x05query\x18\x01 \x01(\v2&.heddle.controller.v1.ListAuditRequestR\x05query\"V\n" +
 	"\x15ListAuditHereResponse\x12=\n" +
@@ -2595,19 +2977,43 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\xe9\x01\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xa9\x02\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x14\n" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
-	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\"`\n" +
+	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12>\n" +
+	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"D\n" +
+	"\fTogetherHere\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03off\x18\x02 \x01(\x03R\x03off\x12\x12\n" +
+	"\x04told\x18\x03 \x01(\bR\x04told\"`\n" +
 	"\x10ClaimHostRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\fR\x05start\x12\"\n" +
 	"\fconversation\x18\x03 \x01(\x04R\fconversation\")\n" +
 	"\x11ClaimHostResponse\x12\x14\n" +
-	"\x05other\x18\x01 \x01(\tR\x05other\"\x18\n" +
+	"\x05other\x18\x01 \x01(\tR\x05other\"\x81\x02\n" +
+	"\x17PrepareHostsHereRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x123\n" +
+	"\x03put\x18\x03 \x03(\v2!.heddle.controller.v1.SliceObjectR\x03put\x128\n" +
+	"\aremoved\x18\x04 \x03(\v2\x1e.heddle.controller.v1.SliceKeyR\aremoved\x12\x14\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x125\n" +
+	"\bpatience\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"T\n" +
+	"\x18PrepareHostsHereResponse\x128\n" +
+	"\x05hosts\x18\x01 \x03(\v2\".heddle.controller.v1.PreparedHostR\x05hosts\"\x99\x01\n" +
+	"\fPreparedHost\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x1a\n" +
+	"\bproblems\x18\x03 \x03(\tR\bproblems\x12/\n" +
+	"\x05bound\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05bound\x12\x12\n" +
+	"\x04lost\x18\x05 \x01(\bR\x04lost\"\x12\n" +
+	"\x10ReadClockRequest\";\n" +
+	"\x11ReadClockResponse\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\tR\x05start\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\x03R\x03now\"\x18\n" +
 	"\x16ListControllersRequest\"\xa3\x01\n" +
 	"\x17ListControllersResponse\x12B\n" +
 	"\vcontrollers\x18\x01 \x03(\v2 .heddle.controller.v1.ControllerR\vcontrollers\x12\x14\n" +
@@ -2653,7 +3059,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\x8c\t\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xdd\n" +
+	"\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -2666,7 +3073,9 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\rShareAdapters\x12*.heddle.controller.v1.ShareAdaptersRequest\x1a+.heddle.controller.v1.ShareAdaptersResponse\x12_\n" +
 	"\n" +
 	"ShareMoves\x12'.heddle.controller.v1.ShareMovesRequest\x1a(.heddle.controller.v1.ShareMovesResponse\x12n\n" +
-	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse2\xc2\x04\n" +
+	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse\x12q\n" +
+	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12\\\n" +
+	"\tReadClock\x12&.heddle.controller.v1.ReadClockRequest\x1a'.heddle.controller.v1.ReadClockResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
 	"\x15CreateControllerToken\x122.heddle.controller.v1.CreateControllerTokenRequest\x1a3.heddle.controller.v1.CreateControllerTokenResponse\x12q\n" +
@@ -2686,7 +3095,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -2715,100 +3124,118 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*GetHostsHereRequest)(nil),           // 24: heddle.controller.v1.GetHostsHereRequest
 	(*GetHostsHereResponse)(nil),          // 25: heddle.controller.v1.GetHostsHereResponse
 	(*HostHere)(nil),                      // 26: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 27: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 28: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 29: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 30: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 31: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 32: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 33: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 34: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 35: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 36: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 37: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 38: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 39: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 40: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 41: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 42: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 43: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 44: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 45: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 46: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 47: google.protobuf.Timestamp
-	(*MoveOffer)(nil),                     // 48: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 49: google.protobuf.Duration
-	(*Host)(nil),                          // 50: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 51: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 52: heddle.controller.v1.RevertedSlice
-	(*SyncHostsRequest)(nil),              // 53: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 54: heddle.controller.v1.SyncedHost
+	(*TogetherHere)(nil),                  // 27: heddle.controller.v1.TogetherHere
+	(*ClaimHostRequest)(nil),              // 28: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 29: heddle.controller.v1.ClaimHostResponse
+	(*PrepareHostsHereRequest)(nil),       // 30: heddle.controller.v1.PrepareHostsHereRequest
+	(*PrepareHostsHereResponse)(nil),      // 31: heddle.controller.v1.PrepareHostsHereResponse
+	(*PreparedHost)(nil),                  // 32: heddle.controller.v1.PreparedHost
+	(*ReadClockRequest)(nil),              // 33: heddle.controller.v1.ReadClockRequest
+	(*ReadClockResponse)(nil),             // 34: heddle.controller.v1.ReadClockResponse
+	(*ListControllersRequest)(nil),        // 35: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 36: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 37: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 38: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 39: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 40: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 41: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 42: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 43: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 44: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 45: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 46: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 47: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 48: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 49: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 50: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 51: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 52: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 53: google.protobuf.Timestamp
+	(*MoveOffer)(nil),                     // 54: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 55: google.protobuf.Duration
+	(*Host)(nil),                          // 56: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 57: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 58: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 59: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 60: heddle.controller.v1.SliceKey
+	(*SyncHostsRequest)(nil),              // 61: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 62: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	42, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	43, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	44, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	48, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	49, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	50, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	45, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	51, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	46, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	47, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	52, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	53, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	48, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	54, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	49, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	55, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	50, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	51, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	52, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	31, // 22: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	49, // 23: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	47, // 24: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	53, // 25: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	54, // 26: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	17, // 27: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	19, // 28: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	21, // 29: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	24, // 30: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	40, // 31: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	27, // 32: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 33: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 34: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 35: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 36: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 37: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	29, // 38: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	32, // 39: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	34, // 40: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	36, // 41: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	38, // 42: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	18, // 43: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	20, // 44: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	22, // 45: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	25, // 46: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	41, // 47: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	28, // 48: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 49: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 50: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 51: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 52: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 53: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	30, // 54: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	33, // 55: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	35, // 56: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	37, // 57: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	39, // 58: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	43, // [43:59] is the sub-list for method output_type
-	27, // [27:43] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	56, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	57, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	58, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	27, // 22: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
+	59, // 23: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	60, // 24: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	55, // 25: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	32, // 26: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
+	55, // 27: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	37, // 28: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	55, // 29: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	53, // 30: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	61, // 31: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	62, // 32: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	17, // 33: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	19, // 34: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	21, // 35: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	24, // 36: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	46, // 37: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	28, // 38: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 39: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 40: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 41: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 42: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 43: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	30, // 44: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	33, // 45: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	35, // 46: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	38, // 47: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	40, // 48: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	42, // 49: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	44, // 50: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	18, // 51: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	20, // 52: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	22, // 53: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	25, // 54: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	47, // 55: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	29, // 56: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 57: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 58: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 59: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 60: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 61: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	31, // 62: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	34, // 63: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	36, // 64: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	39, // 65: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	41, // 66: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	43, // 67: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	45, // 68: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	51, // [51:69] is the sub-list for method output_type
+	33, // [33:51] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -2820,13 +3247,14 @@ func file_heddle_controller_v1_controller_proto_init() {
 	file_heddle_controller_v1_fleet_proto_init()
 	file_heddle_controller_v1_host_proto_init()
 	file_heddle_controller_v1_move_proto_init()
+	file_heddle_controller_v1_slice_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -116,7 +116,9 @@ type ApplyDefinitionRequest struct {
 	// message is why the change is made; at most 1024 bytes are kept.
 	Message string `protobuf:"bytes,71,opt,name=message,proto3" json:"message,omitempty"`
 	// restore brings back the definition of that revision; content is empty then. 0 for a file.
-	Restore       int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
+	Restore int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
+	// together: all hosts concerned change at one instant, or none does (S101); unset for each as soon as it can.
+	Together      *ChangeTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +216,197 @@ func (x *ApplyDefinitionRequest) GetRestore() int64 {
 	return 0
 }
 
+func (x *ApplyDefinitionRequest) GetTogether() *ChangeTogether {
+	if x != nil {
+		return x.Together
+	}
+	return nil
+}
+
+// ChangeTogether is how hosts change together.
+type ChangeTogether struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// except_away: hosts that are not connected take the change when they are back; otherwise it is refused and names
+	// them.
+	ExceptAway bool `protobuf:"varint,1,opt,name=except_away,json=exceptAway,proto3" json:"except_away,omitempty"`
+	// lead is how long after the decision the instant is, 1 s to 1 min; unset for 1 s.
+	Lead *durationpb.Duration `protobuf:"bytes,2,opt,name=lead,proto3" json:"lead,omitempty"`
+	// patience is how long hosts may take to prepare the change; unset for 10 s.
+	Patience      *durationpb.Duration `protobuf:"bytes,3,opt,name=patience,proto3" json:"patience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTogether) Reset() {
+	*x = ChangeTogether{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTogether) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTogether) ProtoMessage() {}
+
+func (x *ChangeTogether) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTogether.ProtoReflect.Descriptor instead.
+func (*ChangeTogether) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ChangeTogether) GetExceptAway() bool {
+	if x != nil {
+		return x.ExceptAway
+	}
+	return false
+}
+
+func (x *ChangeTogether) GetLead() *durationpb.Duration {
+	if x != nil {
+		return x.Lead
+	}
+	return nil
+}
+
+func (x *ChangeTogether) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+// ChangedTogether is what became of a change that hosts made together.
+type ChangedTogether struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// at is the instant, by the controller's clock.
+	At *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// hosts is how many were asked and had prepared the change.
+	Hosts int32 `protobuf:"varint,2,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	// announced is within what time of each other they were to change: what is known of their clocks may be wrong by
+	// that.
+	Announced *durationpb.Duration `protobuf:"bytes,3,opt,name=announced,proto3" json:"announced,omitempty"`
+	// spread is the time between the first and the last of those that changed at the instant, as they told; unset where
+	// fewer than two told.
+	Spread *durationpb.Duration `protobuf:"bytes,4,opt,name=spread,proto3" json:"spread,omitempty"`
+	// late are hosts that did not change at the instant, with why.
+	Late []*HostProblem `protobuf:"bytes,5,rep,name=late,proto3" json:"late,omitempty"`
+	// away are hosts that were not connected, and take the change when they are back.
+	Away []string `protobuf:"bytes,6,rep,name=away,proto3" json:"away,omitempty"`
+	// prepared is how long it took until all were ready, decided how long until that was written.
+	Prepared *durationpb.Duration `protobuf:"bytes,7,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	Decided  *durationpb.Duration `protobuf:"bytes,8,opt,name=decided,proto3" json:"decided,omitempty"`
+	// id of the decision.
+	Id            string `protobuf:"bytes,9,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangedTogether) Reset() {
+	*x = ChangedTogether{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangedTogether) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangedTogether) ProtoMessage() {}
+
+func (x *ChangedTogether) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangedTogether.ProtoReflect.Descriptor instead.
+func (*ChangedTogether) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ChangedTogether) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetHosts() int32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return 0
+}
+
+func (x *ChangedTogether) GetAnnounced() *durationpb.Duration {
+	if x != nil {
+		return x.Announced
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetSpread() *durationpb.Duration {
+	if x != nil {
+		return x.Spread
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetLate() []*HostProblem {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetAway() []string {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetPrepared() *durationpb.Duration {
+	if x != nil {
+		return x.Prepared
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetDecided() *durationpb.Duration {
+	if x != nil {
+		return x.Decided
+	}
+	return nil
+}
+
+func (x *ChangedTogether) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 // ApplyDefinitionResponse says what was done, or would be.
 type ApplyDefinitionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -236,14 +429,16 @@ type ApplyDefinitionResponse struct {
 	// at_risk are hosts whose own addresses are on ports that change: the way to a controller may be among them.
 	AtRisk []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
 	// host_ports of hosts that change, with their addresses.
-	HostPorts     []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
+	HostPorts []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
+	// together is what became of the change where all hosts were to make it at one instant; unset otherwise.
+	Together      *ChangedTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyDefinitionResponse) Reset() {
 	*x = ApplyDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +450,7 @@ func (x *ApplyDefinitionResponse) String() string {
 func (*ApplyDefinitionResponse) ProtoMessage() {}
 
 func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +463,7 @@ func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*ApplyDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApplyDefinitionResponse) GetRevision() int64 {
@@ -341,6 +536,13 @@ func (x *ApplyDefinitionResponse) GetHostPorts() []*HostPortChange {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetTogether() *ChangedTogether {
+	if x != nil {
+		return x.Together
+	}
+	return nil
+}
+
 // HostPortChange is what a change does to a host port (a port with addresses of the host's own).
 type HostPortChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,7 +561,7 @@ type HostPortChange struct {
 
 func (x *HostPortChange) Reset() {
 	*x = HostPortChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +573,7 @@ func (x *HostPortChange) String() string {
 func (*HostPortChange) ProtoMessage() {}
 
 func (x *HostPortChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +586,7 @@ func (x *HostPortChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortChange.ProtoReflect.Descriptor instead.
 func (*HostPortChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HostPortChange) GetHost() string {
@@ -453,7 +655,7 @@ type ObjectChange struct {
 
 func (x *ObjectChange) Reset() {
 	*x = ObjectChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +667,7 @@ func (x *ObjectChange) String() string {
 func (*ObjectChange) ProtoMessage() {}
 
 func (x *ObjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +680,7 @@ func (x *ObjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
 func (*ObjectChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ObjectChange) GetKind() string {
@@ -523,7 +725,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +737,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +750,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FieldChange) GetField() string {
@@ -588,7 +790,7 @@ type AffectedGroup struct {
 
 func (x *AffectedGroup) Reset() {
 	*x = AffectedGroup{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +802,7 @@ func (x *AffectedGroup) String() string {
 func (*AffectedGroup) ProtoMessage() {}
 
 func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +815,7 @@ func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
 func (*AffectedGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AffectedGroup) GetSwitch() string {
@@ -662,7 +864,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +876,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +889,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -713,7 +915,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +927,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +940,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 // GetDefinitionResponse is the answer.
@@ -756,7 +958,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +970,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +983,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -821,7 +1023,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +1035,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +1048,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 // ListHostsResponse is the answer.
@@ -867,7 +1069,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +1081,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +1094,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -965,7 +1167,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1179,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1192,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Host) GetName() string {
@@ -1111,7 +1313,7 @@ type DefinedHostPort struct {
 
 func (x *DefinedHostPort) Reset() {
 	*x = DefinedHostPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1325,7 @@ func (x *DefinedHostPort) String() string {
 func (*DefinedHostPort) ProtoMessage() {}
 
 func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1338,7 @@ func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
 func (*DefinedHostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DefinedHostPort) GetName() string {
@@ -1177,7 +1379,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1391,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1404,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -1221,7 +1423,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1435,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1448,7 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 // RetryHostRequest names the host.
@@ -1259,7 +1461,7 @@ type RetryHostRequest struct {
 
 func (x *RetryHostRequest) Reset() {
 	*x = RetryHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1473,7 @@ func (x *RetryHostRequest) String() string {
 func (*RetryHostRequest) ProtoMessage() {}
 
 func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1486,7 @@ func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
 func (*RetryHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryHostRequest) GetName() string {
@@ -1305,7 +1507,7 @@ type RetryHostResponse struct {
 
 func (x *RetryHostResponse) Reset() {
 	*x = RetryHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1519,7 @@ func (x *RetryHostResponse) String() string {
 func (*RetryHostResponse) ProtoMessage() {}
 
 func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1532,7 @@ func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
 func (*RetryHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RetryHostResponse) GetRevision() int64 {
@@ -1353,7 +1555,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1567,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1580,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -1415,7 +1617,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1629,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1642,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -1485,7 +1687,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1699,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1712,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -1596,7 +1798,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1810,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1823,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -1649,7 +1851,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1863,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1876,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -1704,7 +1906,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1918,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1931,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -1758,7 +1960,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1972,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1985,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -1816,7 +2018,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +2030,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2043,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -1883,7 +2085,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xa1\x02\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xe3\x02\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -1893,7 +2095,23 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
 	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\x12\x18\n" +
 	"\amessage\x18G \x01(\tR\amessage\x12\x18\n" +
-	"\arestore\x18H \x01(\x03R\arestore\"\xf3\x03\n" +
+	"\arestore\x18H \x01(\x03R\arestore\x12@\n" +
+	"\btogether\x18d \x01(\v2$.heddle.controller.v1.ChangeTogetherR\btogether\"\x97\x01\n" +
+	"\x0eChangeTogether\x12\x1f\n" +
+	"\vexcept_away\x18\x01 \x01(\bR\n" +
+	"exceptAway\x12-\n" +
+	"\x04lead\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04lead\x125\n" +
+	"\bpatience\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"\x86\x03\n" +
+	"\x0fChangedTogether\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x127\n" +
+	"\tannounced\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tannounced\x121\n" +
+	"\x06spread\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06spread\x125\n" +
+	"\x04late\x18\x05 \x03(\v2!.heddle.controller.v1.HostProblemR\x04late\x12\x12\n" +
+	"\x04away\x18\x06 \x03(\tR\x04away\x125\n" +
+	"\bprepared\x18\a \x01(\v2\x19.google.protobuf.DurationR\bprepared\x123\n" +
+	"\adecided\x18\b \x01(\v2\x19.google.protobuf.DurationR\adecided\x12\x0e\n" +
+	"\x02id\x18\t \x01(\tR\x02id\"\xb6\x04\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -1905,7 +2123,8 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\baffected\x18! \x03(\v2#.heddle.controller.v1.AffectedGroupR\baffected\x12:\n" +
 	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\x12C\n" +
 	"\n" +
-	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\"\xbd\x01\n" +
+	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\x12A\n" +
+	"\btogether\x18d \x01(\v2%.heddle.controller.v1.ChangedTogetherR\btogether\"\xbd\x01\n" +
 	"\x0eHostPortChange\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2060,84 +2279,96 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
-	(*ApplyDefinitionResponse)(nil), // 2: heddle.controller.v1.ApplyDefinitionResponse
-	(*HostPortChange)(nil),          // 3: heddle.controller.v1.HostPortChange
-	(*ObjectChange)(nil),            // 4: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 5: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 6: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 7: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 8: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 9: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 10: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 11: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 12: heddle.controller.v1.Host
-	(*DefinedHostPort)(nil),         // 13: heddle.controller.v1.DefinedHostPort
-	(*RemoveHostRequest)(nil),       // 14: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 15: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 16: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 17: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 18: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 19: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 20: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 21: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 22: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 23: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 24: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 25: heddle.controller.v1.SyncedHost
-	nil,                             // 26: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 27: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 28: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 29: google.protobuf.Timestamp
-	(*HostSwitch)(nil),              // 30: heddle.controller.v1.HostSwitch
+	(*ChangeTogether)(nil),          // 2: heddle.controller.v1.ChangeTogether
+	(*ChangedTogether)(nil),         // 3: heddle.controller.v1.ChangedTogether
+	(*ApplyDefinitionResponse)(nil), // 4: heddle.controller.v1.ApplyDefinitionResponse
+	(*HostPortChange)(nil),          // 5: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 6: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 7: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 8: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 9: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 10: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 11: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 12: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 13: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 14: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 15: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 16: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 17: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 18: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 19: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 20: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 21: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 22: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 23: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 24: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 25: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 26: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 27: heddle.controller.v1.SyncedHost
+	nil,                             // 28: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 29: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 31: google.protobuf.Timestamp
+	(*HostSwitch)(nil),              // 32: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	28, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	7,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	4,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	6,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	7,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	3,  // 6: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	5,  // 7: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	12, // 8: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	26, // 9: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 10: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	29, // 11: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	30, // 12: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	13, // 13: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	20, // 14: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	27, // 15: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	28, // 16: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	29, // 17: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	28, // 18: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	25, // 19: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 20: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 21: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 22: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	8,  // 23: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	10, // 24: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	14, // 25: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	18, // 26: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	23, // 27: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	16, // 28: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	21, // 29: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 30: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	9,  // 31: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	11, // 32: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	15, // 33: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	19, // 34: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	24, // 35: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	17, // 36: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	22, // 37: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	30, // [30:38] is the sub-list for method output_type
-	22, // [22:30] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	30, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	2,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
+	30, // 2: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
+	30, // 3: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
+	31, // 4: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
+	30, // 5: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
+	30, // 6: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
+	9,  // 7: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
+	30, // 8: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
+	30, // 9: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
+	9,  // 10: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	9,  // 11: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	6,  // 12: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	8,  // 13: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	9,  // 14: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	5,  // 15: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	3,  // 16: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
+	7,  // 17: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	14, // 18: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	28, // 19: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 20: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	31, // 21: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	32, // 22: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	15, // 23: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	22, // 24: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	29, // 25: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	30, // 26: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	31, // 27: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	30, // 28: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	27, // 29: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 30: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 31: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 32: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	10, // 33: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	12, // 34: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	16, // 35: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	20, // 36: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	25, // 37: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	18, // 38: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	23, // 39: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	4,  // 40: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	11, // 41: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	13, // 42: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	17, // 43: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	21, // 44: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	26, // 45: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	19, // 46: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	24, // 47: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	40, // [40:48] is the sub-list for method output_type
+	32, // [32:40] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -2152,7 +2383,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -152,7 +152,9 @@ type DefinitionChange struct {
 	Objects []string `protobuf:"bytes,9,rep,name=objects,proto3" json:"objects,omitempty"`
 	Left    int32    `protobuf:"varint,10,opt,name=left,proto3" json:"left,omitempty"`
 	// gap: the definition had been changed without a record since the record before.
-	Gap           bool `protobuf:"varint,11,opt,name=gap,proto3" json:"gap,omitempty"`
+	Gap bool `protobuf:"varint,11,opt,name=gap,proto3" json:"gap,omitempty"`
+	// how the hosts made it, where not each as soon as it could: together at an instant, or in stages.
+	How           string `protobuf:"bytes,100,opt,name=how,proto3" json:"how,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +264,13 @@ func (x *DefinitionChange) GetGap() bool {
 		return x.Gap
 	}
 	return false
+}
+
+func (x *DefinitionChange) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
 }
 
 // CompareDefinitionsRequest names two revisions.
@@ -488,7 +497,7 @@ const file_heddle_controller_v1_history_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"k\n" +
 	"\x13ListChangesResponse\x12@\n" +
 	"\achanges\x18\x01 \x03(\v2&.heddle.controller.v1.DefinitionChangeR\achanges\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\x03R\x04more\"\xa2\x02\n" +
+	"\x04more\x18\x02 \x01(\x03R\x04more\"\xb4\x02\n" +
 	"\x10DefinitionChange\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\x03R\x04base\x12\x16\n" +
@@ -501,7 +510,8 @@ const file_heddle_controller_v1_history_proto_rawDesc = "" +
 	"\aobjects\x18\t \x03(\tR\aobjects\x12\x12\n" +
 	"\x04left\x18\n" +
 	" \x01(\x05R\x04left\x12\x10\n" +
-	"\x03gap\x18\v \x01(\bR\x03gap\"?\n" +
+	"\x03gap\x18\v \x01(\bR\x03gap\x12\x10\n" +
+	"\x03how\x18d \x01(\tR\x03how\"?\n" +
 	"\x19CompareDefinitionsRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"~\n" +

@@ -414,7 +414,11 @@ type FollowSliceRequest struct {
 	Offers *HostOffers `protobuf:"bytes,70,opt,name=offers,proto3" json:"offers,omitempty"`
 	// reported is the number of the newest report_anew that the report or change of this message, and those before,
 	// answer; 0 for none.
-	Reported      uint64 `protobuf:"varint,71,opt,name=reported,proto3" json:"reported,omitempty"`
+	Reported uint64 `protobuf:"varint,71,opt,name=reported,proto3" json:"reported,omitempty"`
+	// prepared says whether the host can make a change that it was asked to prepare.
+	Prepared *PreparedChange `protobuf:"bytes,100,opt,name=prepared,proto3" json:"prepared,omitempty"`
+	// clock answers a question of the same name.
+	Clock         *ClockAnswer `protobuf:"bytes,101,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,6 +516,184 @@ func (x *FollowSliceRequest) GetReported() uint64 {
 	return 0
 }
 
+func (x *FollowSliceRequest) GetPrepared() *PreparedChange {
+	if x != nil {
+		return x.Prepared
+	}
+	return nil
+}
+
+func (x *FollowSliceRequest) GetClock() *ClockAnswer {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// PreparedChange is a host's answer to a PrepareChange; a later one replaces those before.
+type PreparedChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id of the change.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// problems says, line by line, why the host can't make it; empty where it is ready.
+	Problems      []string `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreparedChange) Reset() {
+	*x = PreparedChange{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreparedChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreparedChange) ProtoMessage() {}
+
+func (x *PreparedChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreparedChange.ProtoReflect.Descriptor instead.
+func (*PreparedChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PreparedChange) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PreparedChange) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// ClockQuestion asks what the host's clock shows (S101).
+type ClockQuestion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// sent is what the controller's clock showed when it asked, in nanoseconds; the host repeats it.
+	Sent          int64 `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockQuestion) Reset() {
+	*x = ClockQuestion{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockQuestion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockQuestion) ProtoMessage() {}
+
+func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockQuestion.ProtoReflect.Descriptor instead.
+func (*ClockQuestion) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ClockQuestion) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+// ClockAnswer says what the host's clock shows. It is one that nobody sets: CLOCK_MONOTONIC of the agent.
+type ClockAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// asked is the question's sent.
+	Asked int64 `protobuf:"varint,1,opt,name=asked,proto3" json:"asked,omitempty"`
+	// received and sent are what the host's clock showed when the question came and when the answer went, in nanoseconds.
+	Received      int64 `protobuf:"varint,2,opt,name=received,proto3" json:"received,omitempty"`
+	Sent          int64 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockAnswer) Reset() {
+	*x = ClockAnswer{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockAnswer) ProtoMessage() {}
+
+func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
+func (*ClockAnswer) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ClockAnswer) GetAsked() int64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
+func (x *ClockAnswer) GetReceived() int64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *ClockAnswer) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
 // PortClaim asks for a static port for an adapter of a VM on this host, or gives it up.
 type PortClaim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -536,7 +718,7 @@ type PortClaim struct {
 
 func (x *PortClaim) Reset() {
 	*x = PortClaim{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +730,7 @@ func (x *PortClaim) String() string {
 func (*PortClaim) ProtoMessage() {}
 
 func (x *PortClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +743,7 @@ func (x *PortClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortClaim.ProtoReflect.Descriptor instead.
 func (*PortClaim) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PortClaim) GetNumber() uint64 {
@@ -645,7 +827,7 @@ type PortAnswer struct {
 
 func (x *PortAnswer) Reset() {
 	*x = PortAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +839,7 @@ func (x *PortAnswer) String() string {
 func (*PortAnswer) ProtoMessage() {}
 
 func (x *PortAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +852,7 @@ func (x *PortAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAnswer.ProtoReflect.Descriptor instead.
 func (*PortAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PortAnswer) GetNumber() uint64 {
@@ -725,7 +907,7 @@ type StaticPort struct {
 
 func (x *StaticPort) Reset() {
 	*x = StaticPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +919,7 @@ func (x *StaticPort) String() string {
 func (*StaticPort) ProtoMessage() {}
 
 func (x *StaticPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +932,7 @@ func (x *StaticPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPort.ProtoReflect.Descriptor instead.
 func (*StaticPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StaticPort) GetPort() string {
@@ -816,7 +998,7 @@ type StaticPorts struct {
 
 func (x *StaticPorts) Reset() {
 	*x = StaticPorts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +1010,7 @@ func (x *StaticPorts) String() string {
 func (*StaticPorts) ProtoMessage() {}
 
 func (x *StaticPorts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +1023,7 @@ func (x *StaticPorts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPorts.ProtoReflect.Descriptor instead.
 func (*StaticPorts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StaticPorts) GetWhole() bool {
@@ -875,7 +1057,7 @@ type PortConflicts struct {
 
 func (x *PortConflicts) Reset() {
 	*x = PortConflicts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1069,7 @@ func (x *PortConflicts) String() string {
 func (*PortConflicts) ProtoMessage() {}
 
 func (x *PortConflicts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1082,7 @@ func (x *PortConflicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflicts.ProtoReflect.Descriptor instead.
 func (*PortConflicts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PortConflicts) GetConflicts() []*PortConflict {
@@ -922,7 +1104,7 @@ type PortConflict struct {
 
 func (x *PortConflict) Reset() {
 	*x = PortConflict{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1116,7 @@ func (x *PortConflict) String() string {
 func (*PortConflict) ProtoMessage() {}
 
 func (x *PortConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1129,7 @@ func (x *PortConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflict.ProtoReflect.Descriptor instead.
 func (*PortConflict) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PortConflict) GetVm() string {
@@ -991,14 +1173,16 @@ type HostHello struct {
 	// those of the version before the one that says it.
 	Fields string `protobuf:"bytes,30,opt,name=fields,proto3" json:"fields,omitempty"`
 	// now is the host's clock; unset from an earlier version.
-	Now           *timestamppb.Timestamp `protobuf:"bytes,73,opt,name=now,proto3" json:"now,omitempty"`
+	Now *timestamppb.Timestamp `protobuf:"bytes,73,opt,name=now,proto3" json:"now,omitempty"`
+	// together: the host prepares changes, says what its clock shows, and activates a version not before an instant.
+	Together      bool `protobuf:"varint,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1194,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1207,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -1082,6 +1266,13 @@ func (x *HostHello) GetNow() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *HostHello) GetTogether() bool {
+	if x != nil {
+		return x.Together
+	}
+	return false
+}
+
 // SliceAcknowledgement says what became of an update.
 type SliceAcknowledgement struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1091,14 +1282,17 @@ type SliceAcknowledgement struct {
 	// resend: the update did not fit what the host has; it asks for the whole content.
 	Resend bool `protobuf:"varint,3,opt,name=resend,proto3" json:"resend,omitempty"`
 	// warnings are what the host keeps beside an active version that it lacks; a report has them as well, a little later.
-	Warnings      []string `protobuf:"bytes,60,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,60,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// active_at is when the kernel began to forward by a version that came with a not_before, by the clock of ClockAnswer,
+	// in nanoseconds; 0 where that is not known, and where nothing changed for the kernel.
+	ActiveAt      int64 `protobuf:"varint,100,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1304,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1317,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -1154,6 +1348,13 @@ func (x *SliceAcknowledgement) GetWarnings() []string {
 	return nil
 }
 
+func (x *SliceAcknowledgement) GetActiveAt() int64 {
+	if x != nil {
+		return x.ActiveAt
+	}
+	return 0
+}
+
 // HostReport is what a host has; a later one replaces those before.
 type HostReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1170,7 +1371,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1383,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1396,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -1242,7 +1443,7 @@ type HostSwitch struct {
 
 func (x *HostSwitch) Reset() {
 	*x = HostSwitch{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1455,7 @@ func (x *HostSwitch) String() string {
 func (*HostSwitch) ProtoMessage() {}
 
 func (x *HostSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1468,7 @@ func (x *HostSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSwitch.ProtoReflect.Descriptor instead.
 func (*HostSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostSwitch) GetName() string {
@@ -1313,7 +1514,7 @@ type HostUplink struct {
 
 func (x *HostUplink) Reset() {
 	*x = HostUplink{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1526,7 @@ func (x *HostUplink) String() string {
 func (*HostUplink) ProtoMessage() {}
 
 func (x *HostUplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1539,7 @@ func (x *HostUplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostUplink.ProtoReflect.Descriptor instead.
 func (*HostUplink) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HostUplink) GetName() string {
@@ -1384,7 +1585,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1597,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1610,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -1449,7 +1650,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1662,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1675,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -1516,7 +1717,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1729,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1742,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -1598,7 +1799,7 @@ type HostPort struct {
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1811,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1824,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -1781,6 +1982,13 @@ type FollowSliceResponse struct {
 	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// moves is unset where they are as before.
 	Moves *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	// prepare asks the host to make a change ready and not to activate it.
+	Prepare *PrepareChange `protobuf:"bytes,100,opt,name=prepare,proto3" json:"prepare,omitempty"`
+	// clock asks what the host's clock shows; it is answered at once, whatever else the host does.
+	Clock *ClockQuestion `protobuf:"bytes,101,opt,name=clock,proto3" json:"clock,omitempty"`
+	// not_before is the instant before which the update's version is not activated, by the clock of ClockAnswer, in
+	// nanoseconds; 0 for at once.
+	NotBefore int64 `protobuf:"varint,102,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	// report_anew asks the host to look at its ports now and to answer by reported, with what is another: a report may be
 	// older than what another host says. A number that rises; 0 for nothing. A host that reports no generations does not
 	// answer.
@@ -1791,7 +1999,7 @@ type FollowSliceResponse struct {
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +2011,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +2024,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -1910,11 +2118,88 @@ func (x *FollowSliceResponse) GetMoves() *HostMoves {
 	return nil
 }
 
+func (x *FollowSliceResponse) GetPrepare() *PrepareChange {
+	if x != nil {
+		return x.Prepare
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetClock() *ClockQuestion {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetNotBefore() int64 {
+	if x != nil {
+		return x.NotBefore
+	}
+	return 0
+}
+
 func (x *FollowSliceResponse) GetReportAnew() uint64 {
 	if x != nil {
 		return x.ReportAnew
 	}
 	return 0
+}
+
+// PrepareChange has a change that is not decided yet (S101). What a host prepared is forgotten when it is sent another
+// version, and after a minute.
+type PrepareChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id of the change.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// update is made of the content that the host has been sent; its version has no revision yet.
+	Update        *SliceUpdate `protobuf:"bytes,2,opt,name=update,proto3" json:"update,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrepareChange) Reset() {
+	*x = PrepareChange{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrepareChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrepareChange) ProtoMessage() {}
+
+func (x *PrepareChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrepareChange.ProtoReflect.Descriptor instead.
+func (*PrepareChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PrepareChange) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PrepareChange) GetUpdate() *SliceUpdate {
+	if x != nil {
+		return x.Update
+	}
+	return nil
 }
 
 // RenewCertificate asks a host to renew its certificate.
@@ -1928,7 +2213,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2225,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2238,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -1981,7 +2266,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2278,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2291,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -2051,7 +2336,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2348,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2361,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -2118,7 +2403,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2415,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2428,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -2193,7 +2478,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2490,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2503,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -2259,7 +2544,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xf8\x03\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xf3\x04\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
@@ -2269,7 +2554,18 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\x127\n" +
 	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\x128\n" +
 	"\x06offers\x18F \x01(\v2 .heddle.controller.v1.HostOffersR\x06offers\x12\x1a\n" +
-	"\breported\x18G \x01(\x04R\breported\"\xe0\x01\n" +
+	"\breported\x18G \x01(\x04R\breported\x12@\n" +
+	"\bprepared\x18d \x01(\v2$.heddle.controller.v1.PreparedChangeR\bprepared\x127\n" +
+	"\x05clock\x18e \x01(\v2!.heddle.controller.v1.ClockAnswerR\x05clock\"<\n" +
+	"\x0ePreparedChange\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bproblems\x18\x02 \x03(\tR\bproblems\"#\n" +
+	"\rClockQuestion\x12\x12\n" +
+	"\x04sent\x18\x01 \x01(\x03R\x04sent\"S\n" +
+	"\vClockAnswer\x12\x14\n" +
+	"\x05asked\x18\x01 \x01(\x03R\x05asked\x12\x1a\n" +
+	"\breceived\x18\x02 \x01(\x03R\breceived\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x03R\x04sent\"\xe0\x01\n" +
 	"\tPortClaim\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -2307,7 +2603,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\fPortConflict\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\xad\x02\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xc9\x02\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2316,12 +2612,14 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x18\x14 \x01(\bR\aanswers\x12\"\n" +
 	"\fconversation\x18\x05 \x01(\x04R\fconversation\x12\x16\n" +
 	"\x06fields\x18\x1e \x01(\tR\x06fields\x12,\n" +
-	"\x03now\x18I \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa4\x01\n" +
+	"\x03now\x18I \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
+	"\btogether\x18d \x01(\bR\btogether\"\xc1\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
 	"\x06resend\x18\x03 \x01(\bR\x06resend\x12\x1a\n" +
-	"\bwarnings\x18< \x03(\tR\bwarnings\"\xdd\x01\n" +
+	"\bwarnings\x18< \x03(\tR\bwarnings\x12\x1b\n" +
+	"\tactive_at\x18d \x01(\x03R\bactiveAt\"\xdd\x01\n" +
 	"\n" +
 	"HostReport\x124\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x05ports\x12\x1a\n" +
@@ -2375,7 +2673,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05rival\x18> \x01(\bR\x05rival\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\x9c\x05\n" +
+	"generation\"\xb5\x06\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2389,9 +2687,16 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
 	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
-	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12\x1f\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12=\n" +
+	"\aprepare\x18d \x01(\v2#.heddle.controller.v1.PrepareChangeR\aprepare\x129\n" +
+	"\x05clock\x18e \x01(\v2#.heddle.controller.v1.ClockQuestionR\x05clock\x12\x1d\n" +
+	"\n" +
+	"not_before\x18f \x01(\x03R\tnotBefore\x12\x1f\n" +
 	"\vreport_anew\x18G \x01(\x04R\n" +
-	"reportAnew\"-\n" +
+	"reportAnew\"Z\n" +
+	"\rPrepareChange\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x129\n" +
+	"\x06update\x18\x02 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +
@@ -2437,7 +2742,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
 	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
@@ -2447,86 +2752,95 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*RenewHostRequest)(nil),       // 5: heddle.controller.v1.RenewHostRequest
 	(*RenewHostResponse)(nil),      // 6: heddle.controller.v1.RenewHostResponse
 	(*FollowSliceRequest)(nil),     // 7: heddle.controller.v1.FollowSliceRequest
-	(*PortClaim)(nil),              // 8: heddle.controller.v1.PortClaim
-	(*PortAnswer)(nil),             // 9: heddle.controller.v1.PortAnswer
-	(*StaticPort)(nil),             // 10: heddle.controller.v1.StaticPort
-	(*StaticPorts)(nil),            // 11: heddle.controller.v1.StaticPorts
-	(*PortConflicts)(nil),          // 12: heddle.controller.v1.PortConflicts
-	(*PortConflict)(nil),           // 13: heddle.controller.v1.PortConflict
-	(*HostHello)(nil),              // 14: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),   // 15: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),             // 16: heddle.controller.v1.HostReport
-	(*HostSwitch)(nil),             // 17: heddle.controller.v1.HostSwitch
-	(*HostUplink)(nil),             // 18: heddle.controller.v1.HostUplink
-	(*RevertedSlice)(nil),          // 19: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),       // 20: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),            // 21: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),               // 22: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),    // 23: heddle.controller.v1.FollowSliceResponse
-	(*RenewCertificate)(nil),       // 24: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),               // 25: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),          // 26: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),             // 27: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),        // 28: heddle.controller.v1.HostAnswerBegin
-	nil,                            // 29: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                            // 30: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*HostOffers)(nil),             // 31: heddle.controller.v1.HostOffers
-	(*SliceVersion)(nil),           // 32: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 33: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 34: heddle.controller.v1.SliceUpdate
-	(*HostMoves)(nil),              // 35: heddle.controller.v1.HostMoves
+	(*PreparedChange)(nil),         // 8: heddle.controller.v1.PreparedChange
+	(*ClockQuestion)(nil),          // 9: heddle.controller.v1.ClockQuestion
+	(*ClockAnswer)(nil),            // 10: heddle.controller.v1.ClockAnswer
+	(*PortClaim)(nil),              // 11: heddle.controller.v1.PortClaim
+	(*PortAnswer)(nil),             // 12: heddle.controller.v1.PortAnswer
+	(*StaticPort)(nil),             // 13: heddle.controller.v1.StaticPort
+	(*StaticPorts)(nil),            // 14: heddle.controller.v1.StaticPorts
+	(*PortConflicts)(nil),          // 15: heddle.controller.v1.PortConflicts
+	(*PortConflict)(nil),           // 16: heddle.controller.v1.PortConflict
+	(*HostHello)(nil),              // 17: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),   // 18: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),             // 19: heddle.controller.v1.HostReport
+	(*HostSwitch)(nil),             // 20: heddle.controller.v1.HostSwitch
+	(*HostUplink)(nil),             // 21: heddle.controller.v1.HostUplink
+	(*RevertedSlice)(nil),          // 22: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),       // 23: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),            // 24: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),               // 25: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),    // 26: heddle.controller.v1.FollowSliceResponse
+	(*PrepareChange)(nil),          // 27: heddle.controller.v1.PrepareChange
+	(*RenewCertificate)(nil),       // 28: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),               // 29: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),          // 30: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),             // 31: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),        // 32: heddle.controller.v1.HostAnswerBegin
+	nil,                            // 33: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                            // 34: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*HostOffers)(nil),             // 35: heddle.controller.v1.HostOffers
+	(*SliceVersion)(nil),           // 36: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 37: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 38: heddle.controller.v1.SliceUpdate
+	(*HostMoves)(nil),              // 39: heddle.controller.v1.HostMoves
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
 	4,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	14, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	15, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	16, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	20, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	27, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	8,  // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
-	31, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
-	10, // 9: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
-	10, // 10: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
-	13, // 11: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	32, // 12: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	16, // 13: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	33, // 14: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
-	32, // 15: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 16: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	19, // 17: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	17, // 18: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	18, // 19: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	32, // 20: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 21: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	21, // 22: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	17, // 23: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	33, // 24: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	34, // 25: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	32, // 26: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	24, // 27: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	25, // 28: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	9,  // 29: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	11, // 30: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	12, // 31: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	35, // 32: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	26, // 33: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	29, // 34: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	28, // 35: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	30, // 36: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 37: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 38: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 39: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 40: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 41: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 42: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	23, // 43: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 44: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	41, // [41:45] is the sub-list for method output_type
-	37, // [37:41] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	17, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	18, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	19, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	23, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	31, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	11, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
+	35, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
+	8,  // 9: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
+	10, // 10: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
+	13, // 11: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	13, // 12: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	16, // 13: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	36, // 14: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	19, // 15: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	37, // 16: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
+	36, // 17: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	25, // 18: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	22, // 19: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	20, // 20: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	21, // 21: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	36, // 22: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	25, // 23: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	24, // 24: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	20, // 25: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	37, // 26: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	38, // 27: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	36, // 28: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	28, // 29: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	29, // 30: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	12, // 31: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	14, // 32: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	15, // 33: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	39, // 34: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	27, // 35: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	9,  // 36: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	38, // 37: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	30, // 38: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	33, // 39: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	32, // 40: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	34, // 41: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 42: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 43: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 44: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 45: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 46: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 47: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	26, // 48: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 49: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	46, // [46:50] is the sub-list for method output_type
+	42, // [42:46] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -2542,7 +2856,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ type host struct {
 	made   atomic.Int64 // connections
 	turn   chan struct{}
 	client *cluster.Client
+	began  time.Time     // of its clock
 	again  *atomic.Int64 // claims that no controller answered, of all hosts
 
 	mu     sync.Mutex
@@ -45,7 +46,10 @@ func (h *host) Given(context.Context) (*state.Slice, error) {
 }
 
 // Take implements cluster.Host.
-func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
+func (h *host) Take(ctx context.Context, next *state.Slice) ([]string, error) {
+	if err := h.awaitInstant(ctx, next.NotBefore); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.active != nil && next.Revision < h.active.Revision {
@@ -87,7 +91,8 @@ func (h *host) count() int {
 }
 
 func newHost(number, ports int) *host {
-	h := &host{number: number, ports: make([]simulatedPort, ports)}
+	h := &host{number: number, began: time.Now().Add(-time.Duration(number) * time.Hour),
+		ports: make([]simulatedPort, ports)}
 	for i := range h.ports {
 		h.ports[i] = simulatedPort{name: fmt.Sprintf("vm%d/eth0", number*ports+i), device: fmt.Sprintf("tap%d", i),
 			mac:   fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", number>>8&0xff, number&0xff, i>>8&0xff, i&0xff),
@@ -182,7 +187,7 @@ func (c *crowd) run(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for _, h := range c.hosts {
 		up := false // Connected is called by one goroutine
-		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Membership: h.record,
+		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Together: h, Membership: h.record,
 			Log: slog.New(slog.DiscardHandler), Version: "simulated", Dial: h.dial,
 			Connected: func(controller string, _ error) {
 				if now := controller != ""; now != up {

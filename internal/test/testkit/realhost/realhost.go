@@ -40,6 +40,9 @@ type Host struct {
 	Dir string    // of the agent's run and state directories
 	// Clock is that of an agent that is started; nil for the machine's. It needs a namespace.
 	Clock *clockshift.Clock
+	// Uptime is by how much the clock of an agent that is started, which nobody sets, is ahead of the machine's:
+	// as on a machine that has run for longer.
+	Uptime time.Duration
 	// Args are more flags of an agent that is started.
 	Args   []string
 	binary string
@@ -200,7 +203,12 @@ func (h *Host) Start(config string) {
 // File is the path of the host's configuration file.
 func (h *Host) File() string { return filepath.Join(h.Dir, "heddle.yaml") }
 
-func (h *Host) launchAgent(cmd *exec.Cmd) error { return launch(h.T, h.NS, cmd, h.Clock) }
+func (h *Host) launchAgent(cmd *exec.Cmd) error {
+	if h.Uptime > 0 {
+		clockshift.Longer(h.T, cmd, h.Uptime)
+	}
+	return launch(h.T, h.NS, cmd, h.Clock)
+}
 
 // StartWith starts the agent by how with these arguments, and waits until it serves.
 func (h *Host) StartWith(how func(*exec.Cmd) error, args ...string) {

@@ -59,6 +59,12 @@ const (
 	// ControllerServiceLocatePortsHereProcedure is the procedure name of the ControllerService's
 	// LocatePortsHere RPC.
 	ControllerServiceLocatePortsHereProcedure = "/heddle.controller.v1.ControllerService/LocatePortsHere"
+	// ControllerServicePrepareHostsHereProcedure is the procedure name of the ControllerService's
+	// PrepareHostsHere RPC.
+	ControllerServicePrepareHostsHereProcedure = "/heddle.controller.v1.ControllerService/PrepareHostsHere"
+	// ControllerServiceReadClockProcedure is the procedure name of the ControllerService's ReadClock
+	// RPC.
+	ControllerServiceReadClockProcedure = "/heddle.controller.v1.ControllerService/ReadClock"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -152,6 +158,20 @@ var (
 			Procedure:  ControllerServiceLocatePortsHereProcedure,
 		}
 	})
+	controllerServicePrepareHostsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("PrepareHostsHere"),
+			Procedure:  ControllerServicePrepareHostsHereProcedure,
+		}
+	})
+	controllerServiceReadClockSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ReadClock"),
+			Procedure:  ControllerServiceReadClockProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -179,6 +199,10 @@ type ControllerServiceClient interface {
 	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
 	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
 	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
+	// PrepareHostsHere has hosts that are connected here prepare a change, and says which are ready (S101).
+	PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error)
+	// ReadClock says what this controller's clock shows: one that nobody sets.
+	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -213,6 +237,10 @@ type ControllerServiceHandler interface {
 	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
 	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
 	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
+	// PrepareHostsHere has hosts that are connected here prepare a change, and says which are ready (S101).
+	PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error)
+	// ReadClock says what this controller's clock shows: one that nobody sets.
+	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -231,6 +259,8 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
 		connect.Method{Spec: controllerServiceShareMovesSpec(), Handler: adapter.shareMoves},
 		connect.Method{Spec: controllerServiceLocatePortsHereSpec(), Handler: adapter.locatePortsHere},
+		connect.Method{Spec: controllerServicePrepareHostsHereSpec(), Handler: adapter.prepareHostsHere},
+		connect.Method{Spec: controllerServiceReadClockSpec(), Handler: adapter.readClock},
 	)
 }
 
@@ -279,6 +309,14 @@ func (UnimplementedControllerServiceHandler) ShareMoves(context.Context, *v1.Sha
 
 func (UnimplementedControllerServiceHandler) LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.LocatePortsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.PrepareHostsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ReadClock is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -368,6 +406,22 @@ func (c *controllerServiceClient) ShareMoves(ctx context.Context, req *v1.ShareM
 func (c *controllerServiceClient) LocatePortsHere(ctx context.Context, req *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
 	var res v1.LocatePortsHereResponse
 	if err := c.client.CallUnary(ctx, controllerServiceLocatePortsHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) PrepareHostsHere(ctx context.Context, req *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error) {
+	var res v1.PrepareHostsHereResponse
+	if err := c.client.CallUnary(ctx, controllerServicePrepareHostsHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ReadClock(ctx context.Context, req *v1.ReadClockRequest) (*v1.ReadClockResponse, error) {
+	var res v1.ReadClockResponse
+	if err := c.client.CallUnary(ctx, controllerServiceReadClockSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -501,6 +555,30 @@ func (h controllerServiceHandler) locatePortsHere(ctx context.Context, _ connect
 		return err
 	}
 	res, err := h.svc.LocatePortsHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) prepareHostsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.PrepareHostsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.PrepareHostsHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) readClock(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReadClockRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReadClock(ctx, &req)
 	if err != nil {
 		return err
 	}

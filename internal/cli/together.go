@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+// changeWay is how hosts make a change of the definition.
+type changeWay struct {
+	atOnce, exceptAway bool
+	at                 string
+	patience           time.Duration
+}
+
+// leastLead is how long after the decision the instant is, unless somebody says.
+const leastLead = time.Second
+
+func (w *changeWay) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&w.atOnce, "together", false, "all hosts concerned change at one instant, or none does")
+	c.Flags().BoolVar(&w.exceptAway, "except-away", false, "with --together: hosts that are not connected take the "+
+		"change\nwhen they are back")
+	c.Flags().StringVar(&w.at, "at", "+1s", "with --together: how long after the decision the instant is,\n+1s to +1m")
+	c.Flags().DurationVar(&w.patience, "prepare-wait", 10*time.Second, "with --together: how long hosts may take to "+
+		"make the\nchange ready, at most 1m")
+}
+
+// together is how hosts change at one instant; nil where each changes as soon as it can.
+func (w *changeWay) together(c *cobra.Command) (*api.Together, error) {
+	if !w.atOnce {
+		for _, name := range []string{"except-away", "at", "prepare-wait"} {
+			if c.Flags().Changed(name) {
+				return nil, usagef("--%s is for a change that hosts make together: add --together", name)
+			}
+		}
+		return nil, nil
+	}
+	after, ok := strings.CutPrefix(w.at, "+")
+	lead, err := time.ParseDuration(after)
+	if !ok || err != nil || lead < leastLead || lead > time.Minute {
+		return nil, usagef("--at %s: give how long after the decision the hosts change, +1s to +1m", w.at)
+	}
+	if w.patience <= 0 || w.patience > time.Minute {
+		return nil, usagef("--prepare-wait %s: give how long hosts may take, at most 1m", w.patience)
+	}
+	return &api.Together{ExceptAway: w.exceptAway, Lead: lead, Patience: w.patience}, nil
+}
+
+// togetherLines say what became of a change that hosts made together, or would.
+func togetherLines(out *api.Defined, dry bool) (lines []string) {
+	t := out.Together
+	if t == nil {
+		return nil
+	}
+	if dry {
+		lines = append(lines, howMany(t.Hosts, "host")+" would change together")
+		for _, name := range t.Away {
+			lines = append(lines, "away: "+name+" is not connected")
+		}
+		return lines
+	}
+	line := fmt.Sprintf("%s changed together at %s", howMany(t.Hosts, "host"),
+		t.At.Local().Format("15:04:05.000"))
+	if t.Spread > 0 {
+		line += fmt.Sprintf(", within %s of each other", shortTime(t.Spread))
+	}
+	line += fmt.Sprintf(" (announced: %s)", shortTime(t.Announced))
+	return append(append(lines, line), problemLines("late: ", t.Late)...)
+}
+
+// shortTime is a time in three digits or so.
+func shortTime(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,444 @@
+package rpc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/controller/together"
+	"heddle/internal/slice"
+)
+
+// preparePatience is how long hosts may take to prepare a change, unless the caller says; mostPrepare is the most.
+const (
+	preparePatience = 10 * time.Second
+	mostPrepare     = time.Minute
+)
+
+// agreed is a change that all hosts are ready to make together; nil for one that each makes as soon as it can.
+type agreed struct {
+	*Server
+	id   string
+	lead time.Duration
+	// hosts are ready, away take the change when they are back.
+	hosts, away []string
+	// bound is by how much what is known of the hosts' clocks may be wrong.
+	bound time.Duration
+	// clocks are those of the other controllers, by their starts.
+	clocks map[string]*together.Clock
+	began  time.Time
+	// ready is how long it took until all were.
+	ready   time.Duration
+	decided time.Time
+	wall    time.Time
+}
+
+// awayFrom completes a dry run with the hosts that are not connected, where the change is to be made together.
+func (p people) awayFrom(q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse,
+	there *elsewhere) error {
+	if q.GetTogether() == nil {
+		return nil
+	}
+	_, lead, err := timesOf(q.GetTogether())
+	here, away := p.connectedOf(out.GetHosts(), there)
+	out.Together = &controllerv1.ChangedTogether{Hosts: int32(len(here)), Away: away, Decided: durationpb.New(lead)}
+	return err
+}
+
+// timesOf are how long hosts may take to prepare a change, and how long after the decision they make it.
+func timesOf(q *controllerv1.ChangeTogether) (patience, lead time.Duration, err error) {
+	patience, lead = preparePatience, together.LeastLead
+	if q.GetPatience() != nil {
+		patience = max(0, min(q.GetPatience().AsDuration(), mostPrepare))
+	}
+	if q.GetLead() != nil {
+		lead = q.GetLead().AsDuration()
+	}
+	if lead < together.LeastLead || lead > together.MostLead {
+		return 0, 0, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("the instant is %s after the decision: "+
+			"use %s to %s", lead, together.LeastLead, together.MostLead))
+	}
+	return patience, lead, nil
+}
+
+// connectedOf parts hosts into those that are connected to some controller, and the others.
+func (p people) connectedOf(names []string, there *elsewhere) (here, away []string) {
+	p.fleet.mu.Lock()
+	defer p.fleet.mu.Unlock()
+	for _, name := range names {
+		h := p.fleet.names[name]
+		if h == nil {
+			continue
+		}
+		at := there.hosts[h.id]
+		if h.conn != nil || at.GetConnected() && !at.GetHost().GetStale() {
+			here = append(here, name)
+		} else {
+			away = append(away, name)
+		}
+	}
+	return here, away
+}
+
+// agree has all hosts that a change concerns prepare it, and returns when all are ready. The error says who can't, or
+// is not there; nothing has changed then.
+func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, c slice.Change,
+	after *inventory.Inventory, g *grant, out *controllerv1.ApplyDefinitionResponse, there *elsewhere) (*agreed,
+	error) {
+	if q.GetTogether() == nil {
+		return nil, nil
+	}
+	patience, lead, err := timesOf(q.GetTogether())
+	if err != nil {
+		return nil, err
+	}
+	a := &agreed{Server: p.Server, id: rand.Text(), lead: lead, began: time.Now(),
+		clocks: map[string]*together.Clock{}}
+	here, away := p.connectedOf(out.GetHosts(), there)
+	attempt := together.New(here, away, q.GetTogether().GetExceptAway())
+	if attempt.Verdict(false) == together.Refuse {
+		return nil, refusedTogether(attempt, patience, "; wait for it, or leave out who is away (--except-away): such "+
+			"a host takes the change when it is back")
+	}
+	ask := &controllerv1.PrepareHostsHereRequest{Id: a.id, Revision: out.GetRevision(), Hosts: here,
+		Patience: durationpb.New(patience)}
+	u := &controllerv1.SliceUpdate{}
+	addChange(u, c)
+	ask.Put, ask.Removed = u.GetPut(), u.GetRemoved()
+	others := make(chan error, 1)
+	var elsewhere []answer[*controllerv1.PrepareHostsHereResponse]
+	go func() {
+		elsewhere = askOthers(ctx, p.roster, patience+askTime, a.askOne(ask))
+		others <- nil
+	}()
+	list, err := preparing{p.fleet}.here(ctx, a.id, after, g, here, patience)
+	<-others
+	if err != nil {
+		return nil, err
+	}
+	a.take(attempt, list)
+	for _, o := range elsewhere {
+		if o.err != nil {
+			p.Log.Warn("another controller does not prepare a change", "controller", nameOf(o.of), "err", o.err)
+		}
+		a.take(attempt, o.got.GetHosts())
+	}
+	if attempt.Verdict(true) == together.Refuse {
+		return nil, refusedTogether(attempt, patience, "")
+	}
+	a.hosts, a.away, a.ready = attempt.Ready(), attempt.Away(), time.Since(a.began)
+	return a, nil
+}
+
+// refusedTogether is the error of a change that some host does not make.
+func refusedTogether(a *together.Attempt, patience time.Duration, way string) error {
+	lines := a.Lines(patience)
+	lines[len(lines)-1] += way
+	return connect.NewError(connect.CodeFailedPrecondition, "no host was changed: "+strings.Join(lines, "\n"))
+}
+
+// take takes in what hosts have said.
+func (a *agreed) take(to *together.Attempt, list []*controllerv1.PreparedHost) {
+	for _, h := range list {
+		a.bound = max(a.bound, h.GetBound().AsDuration())
+		if h.GetReady() || len(h.GetProblems()) > 0 {
+			to.Answered(h.GetName(), h.GetProblems())
+		}
+		if h.GetLost() {
+			to.Lost(h.GetName())
+		}
+	}
+}
+
+// clockQuestions is how often another controller is asked what its clock shows.
+const clockQuestions = 4
+
+// askOne asks another controller to prepare its hosts, and what its clock shows.
+func (a *agreed) askOne(q *controllerv1.PrepareHostsHereRequest) func(context.Context, *link) (
+	*controllerv1.PrepareHostsHereResponse, error) {
+	return func(ctx context.Context, k *link) (*controllerv1.PrepareHostsHereResponse, error) {
+		got, err := k.PrepareHostsHere(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		clock, start := &together.Clock{}, ""
+		for range clockQuestions {
+			s := together.Sample{Sent: a.fleet.deciding.ticks()}
+			shows, err := k.ReadClock(ctx, &controllerv1.ReadClockRequest{})
+			if err != nil {
+				return nil, err
+			}
+			s.Received, s.Came, s.Went = a.fleet.deciding.ticks(), shows.GetNow(), shows.GetNow()
+			start = shows.GetStart()
+			clock.Add(s)
+		}
+		a.fleet.mu.Lock()
+		defer a.fleet.mu.Unlock()
+		a.clocks[start] = clock
+		_, bound, _ := clock.Ahead(a.fleet.deciding.ticks())
+		for _, h := range got.GetHosts() {
+			h.Bound = durationpb.New(h.GetBound().AsDuration() + time.Duration(bound))
+		}
+		return got, nil
+	}
+}
+
+// how is what the history says of the change.
+func (a *agreed) how() string {
+	if a == nil {
+		return ""
+	}
+	text := fmt.Sprintf("together: %d hosts, %s after the decision", len(a.hosts), a.lead)
+	if len(a.away) > 0 {
+		text += fmt.Sprintf(", except %d that were away", len(a.away))
+	}
+	return text
+}
+
+// decide makes the decision and its instant, to be written in the transaction of the change.
+func (a *agreed) decide() ([]store.Change, error) {
+	if a == nil {
+		return nil, nil
+	}
+	a.decided = time.Now()
+	now := a.fleet.deciding.ticks()
+	at := now + int64(a.lead)
+	a.wall = time.Now().Add(a.lead)
+	d := together.Decision{ID: a.id, At: map[string]int64{a.fleet.deciding.start: at}, Wall: a.wall,
+		Hosts: len(a.hosts)}
+	for start, clock := range a.clocks {
+		if ahead, _, known := clock.Ahead(now); known {
+			d.At[start] = at + ahead
+		}
+	}
+	doc, err := json.Marshal(d)
+	return []store.Change{{Key: togetherKey(), Doc: doc, IfVersion: store.Any}}, err
+}
+
+// written notes that the decision counts.
+func (a *agreed) written(out *controllerv1.ApplyDefinitionResponse) {
+	if a == nil {
+		return
+	}
+	out.Together = &controllerv1.ChangedTogether{Id: a.id, At: timestamppb.New(a.wall), Hosts: int32(len(a.hosts)),
+		Announced: durationpb.New(a.bound), Away: a.away, Prepared: durationpb.New(a.ready),
+		Decided: durationpb.New(time.Since(a.decided))}
+	a.Log.Info("hosts change together", "id", a.id, "hosts", len(a.hosts), "away", len(a.away), "at", a.wall,
+		"announced", a.bound, "prepared", a.ready, "decided", time.Since(a.decided))
+}
+
+// awaitTogether waits until the hosts have changed, and says which were late.
+func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefinitionRequest,
+	out *controllerv1.ApplyDefinitionResponse) (err error) {
+	t := out.GetTogether()
+	names := slices.DeleteFunc(slices.Clone(out.GetHosts()), func(name string) bool {
+		_, away := slices.BinarySearch(t.GetAway(), name)
+		return away
+	})
+	if q.GetWait().AsDuration() <= 0 {
+		return nil
+	}
+	left := max(0, time.Until(t.GetAt().AsTime()))
+	out.Waiting, err = p.await(ctx, out.GetRevision(), names, left+q.GetWait().AsDuration())
+	if err != nil {
+		return err
+	}
+	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names})
+	missing, off := map[string]string{}, map[string]int64{}
+	for _, w := range out.GetWaiting() {
+		missing[w.GetHost()] = strings.Join(w.GetProblems(), "; ")
+	}
+	f := p.fleet
+	f.mu.Lock()
+	for _, name := range names {
+		if h := f.names[name]; h != nil {
+			made := there.hosts[h.id].GetTogether()
+			if h.conn != nil {
+				made = h.conn.prep.made
+			}
+			if made.GetTold() && made.GetId() == t.GetId() {
+				off[name] = made.GetOff()
+			}
+		}
+	}
+	f.mu.Unlock()
+	late, spread := together.Outcome(names, t.GetAway(), off, t.GetAnnounced().AsDuration(), missing)
+	for _, l := range late {
+		t.Late = append(t.Late, &controllerv1.HostProblem{Host: l.Host, Problems: []string{l.Why}})
+	}
+	if len(off) > 1 {
+		t.Spread = durationpb.New(spread)
+	}
+	access.Note(ctx, fmt.Sprintf("together: %d hosts within %s, %d late", len(names)-len(late)+len(t.GetAway()), spread,
+		len(late)))
+	return nil
+}
+
+// PrepareHostsHere has hosts that are connected here prepare a change.
+func (s others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHostsHereRequest) (
+	*controllerv1.PrepareHostsHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	patience := max(0, min(q.GetPatience().AsDuration(), mostPrepare))
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := until(wait, s.fleet, func() bool { return s.fleet.revision >= q.GetRevision() }); err != nil {
+		return nil, connect.NewError(connect.CodeUnavailable, "this controller does not have the definition that the "+
+			"change is made on")
+	}
+	s.fleet.mu.Lock()
+	same, set := s.fleet.revision == q.GetRevision(), s.fleet.inventory.Objects().Clone()
+	g := &grant{changed: map[string][]inventory.Granted{}}
+	s.fleet.mu.Unlock()
+	if !same {
+		return nil, connect.NewError(connect.CodeAborted, "the definition has changed meanwhile")
+	}
+	if err := g.with(set, q); err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	after, err := inventory.New(set)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	list, err := preparing{s.fleet}.here(ctx, q.GetId(), after, g, q.GetHosts(), patience)
+	return &controllerv1.PrepareHostsHereResponse{Hosts: list}, err
+}
+
+// with makes the change of a request: objects of the definition in set, and addresses of hosts in the grant.
+func (g *grant) with(set *slice.Set, q *controllerv1.PrepareHostsHereRequest) error {
+	for _, o := range q.GetPut() {
+		if o.GetKind() != string(addressKind) {
+			set.Put(slice.Object{Key: slice.Key{Kind: slice.Kind(o.GetKind()), Name: o.GetName()}, Doc: o.GetDoc()})
+			continue
+		}
+		var doc addressDoc
+		if err := json.Unmarshal(o.GetDoc(), &doc); err != nil {
+			return err
+		}
+		g.changed[o.GetName()] = doc.Addresses
+	}
+	for _, k := range q.GetRemoved() {
+		if k.GetKind() == string(addressKind) {
+			g.changed[k.GetName()] = nil
+		} else {
+			set.Remove(slice.Key{Kind: slice.Kind(k.GetKind()), Name: k.GetName()})
+		}
+	}
+	return nil
+}
+
+// ReadClock says what this controller's clock shows.
+func (s others) ReadClock(ctx context.Context, _ *controllerv1.ReadClockRequest) (*controllerv1.ReadClockResponse,
+	error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	return &controllerv1.ReadClockResponse{Start: s.fleet.deciding.start, Now: s.fleet.deciding.ticks()}, nil
+}
+
+// here has hosts that are connected to this controller prepare a change, and waits for them as long as patience. Those
+// that are not connected here are left out.
+func (f preparing) here(ctx context.Context, id string, after *inventory.Inventory, g *grant, names []string,
+	patience time.Duration) ([]*controllerv1.PreparedHost, error) {
+	asked, err := f.ask(id, after, g, names)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	left := slices.Clone(asked)
+	if err := until(wait, f.fleet, func() bool {
+		left = f.unsaid(left)
+		return len(left) == 0
+	}); err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []*controllerv1.PreparedHost
+	for _, a := range asked {
+		_, bound, known := a.conn.prep.clocks.Ahead(f.deciding.ticks())
+		list = append(list, &controllerv1.PreparedHost{Name: a.name,
+			Ready:    known && a.conn.prep.said && len(a.conn.prep.problems) == 0,
+			Problems: a.conn.prep.problems, Lost: a.host.conn != a.conn, Bound: durationpb.New(time.Duration(bound))})
+	}
+	return list, nil
+}
+
+// askedHost is a host that was asked, by a connection.
+type askedHost struct {
+	name string
+	host *host
+	conn *conn
+	// questions is how often it was asked what its clock shows since.
+	questions int
+}
+
+// ask asks the hosts of these names that are connected here.
+func (f preparing) ask(id string, after *inventory.Inventory, g *grant, names []string) (list []*askedHost, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		h := f.names[name]
+		if h == nil || h.conn == nil {
+			continue
+		}
+		c := h.conn
+		list = append(list, &askedHost{name: name, host: h, conn: c})
+		c.prep.id, c.prep.sent, c.prep.said, c.prep.problems = id, false, false, nil
+		if !c.prep.able {
+			c.prep.said, c.prep.problems = true, []string{"its agent (" + h.agent + ") does not know how: update it"}
+			continue
+		}
+		fits, _, err := contents{f.fleet}.sliceOf(after, h, g.of(f.addresses, h.doc.Name))
+		if err != nil {
+			return nil, err
+		}
+		c.prep.set, c.prep.askClock = fits.set, true
+		c.poke()
+	}
+	return list, nil
+}
+
+// Bounds of what is asked about clocks while hosts prepare a change.
+const (
+	// closeEnough is by how much what is known of a host's clock may be wrong without that it is asked again.
+	closeEnough = int64(500 * time.Microsecond)
+	// mostQuestions is how often it is asked: a busy network does not become quieter by more.
+	mostQuestions = 6
+)
+
+// unsaid is what is left of the hosts without those at the end that have said whether they are ready, and of whose
+// clocks enough is known. The caller holds the lock.
+func (f preparing) unsaid(list []*askedHost) []*askedHost {
+	for i := len(list); i > 0; i-- {
+		a := list[i-1]
+		c := a.conn
+		if a.host.conn != c || len(c.prep.problems) > 0 {
+			continue
+		}
+		_, bound, known := c.prep.clocks.Ahead(f.deciding.ticks())
+		if !c.prep.open && !c.prep.askClock && a.questions < mostQuestions && (!known || bound > closeEnough) {
+			a.questions++
+			c.prep.askClock = true
+			c.poke()
+		}
+		if !c.prep.said || c.prep.open || c.prep.askClock {
+			return list[:i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package together
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of the time between the decision and the instant.
+const (
+	LeastLead = time.Second
+	MostLead  = time.Minute
+)
+
+// Decision is what was decided, as it is kept: it counts from the transaction on that has the change.
+type Decision struct {
+	ID string `json:"id"`
+	// At is the instant by the clock of each controller, in nanoseconds. A controller is named by its start, with which
+	// its clock begins.
+	At map[string]int64 `json:"at"`
+	// Wall is the instant by the clock on the wall of who decided, for people, and for a controller that At lacks.
+	Wall time.Time `json:"wall"`
+	// Hosts is how many were ready.
+	Hosts int `json:"hosts"`
+}
+
+// Instant is when hosts change, by the clock of the controller of that start, which shows now; wall is what its clock
+// on the wall shows. One that was not asked goes by that clock, and never later than the longest lead.
+func (d Decision) Instant(start string, now int64, wall time.Time) int64 {
+	if at, ok := d.At[start]; ok {
+		return at
+	}
+	return now + int64(max(0, min(d.Wall.Sub(wall), MostLead)))
+}
+
+// Late is a host that did not change at the instant.
+type Late struct{ Host, Why string }
+
+// tolerance is how late a host may be, beside what is not known of its clock.
+const tolerance = 5 * time.Millisecond
+
+// Outcome says what became of a decision, by what hosts told: off is by how much after the instant each changed, in
+// nanoseconds. announced is by how much what is known of their clocks may be wrong. missing says why a host has not
+// changed yet; hosts that are in neither took the change without the instant.
+func Outcome(hosts, others []string, off map[string]int64, announced time.Duration, missing map[string]string) (
+	late []Late, spread time.Duration) {
+	var first, last int64
+	some := false
+	for _, name := range hosts {
+		by, told := off[name]
+		switch {
+		case missing[name] != "":
+			late = append(late, Late{name, missing[name]})
+		case !told:
+			late = append(late, Late{name, "it lost its connection before the instant, and took the change when it " +
+				"was back"})
+		case time.Duration(by) > announced+tolerance:
+			late = append(late, Late{name, fmt.Sprintf("it changed %s after the instant",
+				time.Duration(by).Round(time.Millisecond/10))})
+		case !some:
+			first, last, some = by, by, true
+		default:
+			first, last = min(first, by), max(last, by)
+		}
+	}
+	for _, name := range others {
+		late = append(late, Late{name, cmp.Or(missing[name], "it was not connected, and takes the change when it is "+
+			"back")})
+	}
+	slices.SortFunc(late, func(a, b Late) int { return cmp.Compare(a.Host, b.Host) })
+	return late, time.Duration(last - first)
+}

@@ -1,0 +1,173 @@
+// Package overlay has the words of overlay segments: a VNI instead of a VLAN, one segment over any routed network. A
+// switch of a host speaks to other hosts through one tunnel. What this host knows of them comes from its file (peers)
+// or from controllers, and reaches the kernel in two forms:
+//
+//   - Reach, in binding.Desired: which endpoints are taken seriously, and which of them have members of which segment.
+//     It changes when hosts join or get their first port of a segment, and goes into force with the plan, at one
+//     instant.
+//   - Locations, by dataplane.Kernel.Locate: where a MAC is. They change all the time and by themselves, as deltas.
+//
+// A segment is (switch, VNI, VLAN inside). Inside a VNI, VLANs are as on the switch itself: a port of mode none is in
+// the untagged one, an access port of VLAN 10 in (VNI, 10), a trunk port in all that it lists; the VLANs of two VNIs
+// have nothing to do with each other, nor with those of the switch. In the tunnel the inner frame carries the tag of
+// its VLAN, so that all hosts agree. Pure types.
+package overlay
+
+import (
+	"net/netip"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Endpoint is a tunnel endpoint of another host. The address is its identity: one that moves to another address is
+// another endpoint.
+type Endpoint struct {
+	// Address is the outer address, IPv4 or IPv6, without zone; an IPv4 address is never mapped into IPv6.
+	Address netip.Addr `json:"address"`
+	// Host is the name of the host, for people, and says which endpoints belong together: a segment sends one copy to
+	// a host, not one to each of its endpoints. "" is a host of its own.
+	Host string `json:"host,omitzero"`
+	// Subnet is the set of endpoints among which two-tier replication repeats frames; the zero Prefix is the /24 or
+	// /64 of the address.
+	Subnet netip.Prefix `json:"subnet,omitzero"`
+}
+
+// SubnetOf returns the endpoint's subnet for two-tier replication.
+func (e Endpoint) SubnetOf() netip.Prefix {
+	if e.Subnet.IsValid() {
+		return e.Subnet.Masked()
+	}
+	return DefaultSubnet(e.Address)
+}
+
+// DefaultSubnet returns the /24 of an IPv4 address, the /64 of an IPv6 address.
+func DefaultSubnet(a netip.Addr) netip.Prefix {
+	bits := 64
+	if a.Is4() {
+		bits = 24
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// Segment is who has members of a VNI.
+type Segment struct {
+	// VNI is 1–16777214.
+	VNI uint32 `json:"vni"`
+	// Members are the endpoints with members of the segment, each of which is among the Endpoints of the Reach. This
+	// host's own are not. Of several endpoints of one host the first that is usable is taken. In two-tier replication
+	// the first of each remote subnet is its proxy, so that whoever sees that one dead leaves it out or puts another
+	// first.
+	Members []netip.Addr `json:"members,omitzero"`
+}
+
+// Reach is what a switch of this host knows of the endpoints of other hosts. The zero Reach is a tunnel to nowhere.
+type Reach struct {
+	// Endpoints are those from which frames are accepted (S105), each once: all others are strangers. At most
+	// MaxEndpoints for all switches of a host.
+	Endpoints []Endpoint `json:"endpoints,omitzero"`
+	// Segments are those that this host has, with the members elsewhere. A VNI without an entry, or without members,
+	// has none. Entries for VNIs that no port group of the switch has are ignored.
+	Segments []Segment `json:"segments,omitzero"`
+	// Learn: the source MACs of frames from the tunnel are learned, as many per endpoint as LearnLimit. It is on in a
+	// file with peers, and on a host that has lost its controllers.
+	Learn bool `json:"learn,omitzero"`
+}
+
+// Limits of one host, for all its switches together.
+const (
+	// MaxEndpoints is how many endpoints of other hosts the kernel's table holds.
+	MaxEndpoints = 16383
+	// MaxLocations is how many announced and static locations the kernel's table holds.
+	MaxLocations = 262144
+	// LearnLimit is how many MACs are learned behind one endpoint.
+	LearnLimit = 4096
+)
+
+// Source says how a location became known, from the weakest to the strongest.
+type Source uint8
+
+// The sources of a location. A stronger one wins over a weaker one for the same MAC, except that what is learned wins
+// over what was announced while Reach.Learn is on: then nobody is there who could announce that the MAC has moved.
+const (
+	// Learned from frames that came from the endpoint; it ages after 10 minutes of silence. Only the kernel makes
+	// these.
+	Learned Source = iota + 1
+	// Announced by a controller, or by the endpoint's own host. It stays until it is withdrawn.
+	Announced
+	// Static in this host's file.
+	Static
+)
+
+// String returns learned, announced or static.
+func (s Source) String() string {
+	return [...]string{"", "learned", "announced", "static"}[s&3]
+}
+
+// Key is what a location is for.
+type Key struct {
+	VNI uint32   `json:"vni"`
+	MAC plan.MAC `json:"mac"`
+}
+
+// Location says behind which endpoint a MAC of a segment is, in every VLAN inside the segment.
+type Location struct {
+	Key
+	// Endpoint is the outer address; while it is not among the Endpoints of the Reach, the location does not count.
+	Endpoint netip.Addr `json:"endpoint"`
+	Source   Source     `json:"source"`
+}
+
+// Binding says which MAC has an IP address in a segment, so that this host can answer ARP and neighbour solicitations
+// itself (S85).
+type Binding struct {
+	VNI uint32     `json:"vni"`
+	IP  netip.Addr `json:"ip"`
+	MAC plan.MAC   `json:"mac"`
+}
+
+// Of returns what the file of a host says of the endpoints of others: each peer has members of every segment of the
+// switch. It is the zero Reach for a switch without a tunnel.
+func Of(sw *plan.Switch) Reach {
+	var r Reach
+	if sw.Tunnel == nil {
+		return r
+	}
+	r.Learn = sw.Tunnel.Learning
+	var members []netip.Addr
+	for _, p := range sw.Tunnel.Peers {
+		r.Endpoints = append(r.Endpoints, Endpoint{Address: p.Address, Host: p.Name, Subnet: p.Subnet})
+		members = append(members, p.Address)
+	}
+	for _, vni := range sw.VNIs() {
+		r.Segments = append(r.Segments, Segment{VNI: vni, Members: members})
+	}
+	return r
+}
+
+// StaticOf returns the locations in the file of a host.
+func StaticOf(sw *plan.Switch) []Location {
+	if sw.Tunnel == nil {
+		return nil
+	}
+	var list []Location
+	for _, p := range sw.Tunnel.Peers {
+		for _, m := range p.MACs {
+			list = append(list, Location{Key: Key{VNI: m.VNI, MAC: m.MAC}, Endpoint: p.Address, Source: Static})
+		}
+	}
+	return list
+}
+
+// Headroom is how many bytes an inner packet must be smaller than the MTU of the underlay, so that it fits untagged:
+// inner Ethernet header, VXLAN, UDP and the outer IP header. A VLAN tag inside the VNI takes 4 more.
+func Headroom(outer netip.Addr) int {
+	if outer.Is4() {
+		return 14 + 8 + 8 + 20
+	}
+	return 14 + 8 + 8 + 40
+}
+
+// TwoTier reports whether the tunnel replicates in two tiers.
+func TwoTier(t *plan.Tunnel) bool { return t.Replication == spec.ReplicateTwoTier }
