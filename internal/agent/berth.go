@@ -17,6 +17,9 @@ type berth struct {
 	cfg *spec.Config
 	// up reports whether a port's device passes frames.
 	up func(plan.PortID) bool
+	// table is how many learned MACs the host can hold, held how many it holds; called only where it matters.
+	table int
+	held  func() (int, error)
 }
 
 // berth is what is known now. It is called in the loop.
@@ -24,7 +27,16 @@ func (c *commands) berth() berth {
 	return berth{cfg: c.ports.cfg, src: view.Source{Plan: c.ports.plan, Applied: c.effect.applied, Remembered: c.state,
 		Problems: c.effect.problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
 		return c.effect.applied != nil && c.effect.applied.Facts[id].Up
-	}}
+	}, table: c.kernel.MACTable(), held: c.heldMACs}
+}
+
+// heldMACs is how many learned MACs the host holds.
+func (c *commands) heldMACs() (held int, err error) {
+	all, err := c.kernel.Counters()
+	for _, counters := range all {
+		held += int(counters.MACsHeld)
+	}
+	return held, err
 }
 
 // refuses says by an error what the host lacks for the guest; nil for nothing.
@@ -44,10 +56,55 @@ func (b berth) refuses(q api.Incoming, on string) error {
 			lines = append(lines, fmt.Sprintf("port %s: its guest needs %s, and %s", q.Name, name, why))
 		}
 	}
+	if q.MACs > 0 {
+		why, err := b.cramped(q, on)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			lines = append(lines, fmt.Sprintf("port %s: it has learned %d MACs where its guest runs, and %s", q.Name,
+				q.MACs, why))
+		}
+	}
 	if len(lines) == 0 {
 		return nil
 	}
 	return api.NewError(api.Invalid, append(lines, "use --force to prepare the port even so")...)
+}
+
+// cramped says why the host can't hold the MACs that a port has learned; "" where it can. Where the port may have a
+// limit of its own, that comes along with it, and is not known yet.
+func (b berth) cramped(q api.Incoming, on string) (why string, err error) {
+	policy := plan.OfGroup(b.cfg, on, q.PortGroup)
+	if policy == nil {
+		return "", nil // which says itself that there is no such port group
+	}
+	l := policy.Learning
+	switch {
+	case b.ownLimits(on, q.PortGroup):
+	case !l.Enabled.V:
+		return fmt.Sprintf("port group %s/%s does not learn any here", on, q.PortGroup), nil
+	case l.Limit.V < q.MACs:
+		return fmt.Sprintf("port group %s/%s lets a port hold %d here (security.macLearning.limit)", on, q.PortGroup,
+			l.Limit.V), nil
+	}
+	held, err := b.held()
+	if free := max(0, b.table-held); err == nil && free < q.MACs {
+		why = fmt.Sprintf("this host's table of learned MACs has room for %d more (host.macTable: %d)", free, b.table)
+	}
+	return why, err
+}
+
+// ownLimits reports whether the port group lets its ports have security settings of their own.
+func (b berth) ownLimits(on, group string) bool {
+	for _, s := range b.cfg.Switches {
+		for _, g := range s.PortGroups {
+			if s.Name == on && g.Name == group {
+				return g.Overrides.Security
+			}
+		}
+	}
+	return false
 }
 
 // cutOff says why no frame passes between a switch and the physical network; "" where some uplink is up.

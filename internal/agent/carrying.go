@@ -35,6 +35,9 @@ func (cr *carrying) reads(id plan.PortID) (func() ([]observe.MACEntry, error), e
 	return cr.kernel.Travel().MACs(id)
 }
 
+// settled returns when all frames that were under way are counted. It is called beside the loop.
+func (cr *carrying) settled() error { return cr.kernel.Travel().Settled() }
+
 // pack puts together what the port has now: these MACs, and everything else that came with it and that was added here.
 // Where its guest has left, the bundle is complete, and what was counted here so far belongs to the next host from then
 // on.

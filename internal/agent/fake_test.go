@@ -342,6 +342,8 @@ func (k fakeTravel) MACs(id plan.PortID) (func() ([]observe.MACEntry, error), er
 	return func() ([]observe.MACEntry, error) { return list, nil }, nil
 }
 
+func (k fakeTravel) Settled() error { return nil }
+
 func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) ([]observe.MACEntry, error) {
 	if k.learned == nil {
 		k.learned = map[plan.PortID][]observe.MACEntry{}

@@ -382,7 +382,7 @@ func (m member) reported(p api.Port) *controllerv1.HostPort {
 		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing,
 		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
 	if n := m.state.NICOf(p.Name); n != nil && p.Conflict != "" {
-		out.Rival = n.Rival != ""
+		out.Rival, out.Rivals = n.Rival != "", n.Rivals
 	}
 	if n := m.state.NICOf(p.Name); n != nil {
 		out.Generation = m.moving.generationOf(n)

@@ -26,6 +26,9 @@ type baggage interface {
 	// reads returns what reads the MACs that were learned at the port; nil where there are none. It takes long with
 	// many of them, and may be called beside the loop.
 	reads(id plan.PortID) (func() ([]observe.MACEntry, error), error)
+	// settled returns when everything that was under way through the port at the call is counted. It takes a grace
+	// period of the kernel, some milliseconds, and is called beside the loop.
+	settled() error
 	// pack reads the rest of what the port has now, and puts these MACs to it.
 	pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error)
 	// keep gives a waiting port what it had where it comes from, in place of an earlier copy. It is on disk when keep

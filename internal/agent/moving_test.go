@@ -28,9 +28,17 @@ type fakeGoods struct {
 	kept      uint32 // what came with it
 	installed int
 	dropped   int
+	settles   func() // called when somebody waits for frames that are under way
 }
 
 func (g *fakeGoods) reads(plan.PortID) (func() ([]observe.MACEntry, error), error) { return nil, nil }
+
+func (g *fakeGoods) settled() error {
+	if g.settles != nil {
+		g.settles()
+	}
+	return nil
+}
 
 func (g *fakeGoods) pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, error) {
 	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
@@ -284,6 +292,32 @@ func moveOnce(p *movingPair, before func(step string)) {
 		all[0].Peer != "h1" || !all[0].Last || all[0].Copies == 0 {
 		t.Errorf("shown as %+v %v", all, err)
 	}
+}
+
+// TestS79_TheLastCopyHasWhatWasUnderWay: a frame that the program had begun with before the port became silent is
+// counted after that.
+func TestS79_TheLastCopyHasWhatWasUnderWay(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	from.until("it serves its guest", func(t *state.Travel) bool { return t.Serves })
+	from.must(nil, from.do(ctx, func() error { from.goods.has = 9; return nil }))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+	from.must(nil, from.do(ctx, func() error {
+		from.goods.settles = func() {
+			from.must(nil, from.do(ctx, func() error { from.goods.has = 10; return nil }))
+		}
+		return nil
+	}))
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+	to.must(nil, to.do(ctx, func() error {
+		if to.goods.kept != 10 {
+			t.Errorf("the target has %d of 10", to.goods.kept)
+		}
+		return nil
+	}))
 }
 
 func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {

@@ -59,19 +59,24 @@ func (f *ferrying) hearsNow(id plan.PortID) {
 	f.heard = h
 }
 
-// hears reads, beside the loop, the MACs that the next copy has; nil where it has none, or they can't be read.
+// hears reads, beside the loop, the MACs that the next copy has; nil where it has none, or they can't be read. For the
+// last copy it first waits until the frames that were under way at the guest's stop are counted: what the port has is
+// read after that.
 func (f *ferrying) hears() (fresh *heard) {
 	var read func() ([]observe.MACEntry, error)
-	carries := false
+	carries, last := false, false
 	err := f.do(f.ctx, func() (err error) {
 		t := f.known[f.key]
 		if t == nil || t.Away == nil || f.ferries[f.key] != f || f.goods == nil || !t.Away.Carries() {
 			return nil
 		}
-		carries, f.gone = true, false
+		carries, last, f.gone = true, t.Away.Silent, false
 		read, err = f.goods.reads(t.Port)
 		return err
 	})
+	if err == nil && last {
+		err = f.goods.settled()
+	}
 	if err == nil && carries {
 		fresh, err = hear(read)
 	}
@@ -79,7 +84,7 @@ func (f *ferrying) hears() (fresh *heard) {
 		return fresh
 	}
 	_ = f.do(f.ctx, func() error {
-		f.complain("read the MACs of a port that leaves this host", err)
+		f.complain("read what a port has that leaves this host", err)
 		return nil
 	}) // it fails where the agent or the move ends
 	return nil

@@ -71,7 +71,7 @@ func (st *statics) claim(ctx context.Context, q api.Connect, incoming bool) (*st
 	}
 	if known.Switch == n.Switch && known.PortGroup == n.PortGroup {
 		n.ID, n.MAC, n.Policy, n.Counters, n.Rival = known.ID, known.MAC, known.Policy, known.Counters, known.Rival
-		n.Bound = known.Bound
+		n.Bound, n.Rivals = known.Bound, known.Rivals
 	}
 	if !static {
 		n.ID, n.Bound = "", false
@@ -135,7 +135,7 @@ func (st *statics) connected(port string, n *state.NIC) {
 	}
 	was := st.state.NIC(n.VM, n.Adapter)
 	if was != nil && was.Rival != "" {
-		n.Rival = was.Rival
+		n.Rival, n.Rivals = was.Rival, was.Rivals
 	}
 	before := ""
 	if was != nil {

@@ -65,7 +65,8 @@ func (st *statics) putBound(p *controllerv1.StaticPort) {
 
 func sameNIC(a, b state.NIC) bool {
 	return a.VM == b.VM && a.Adapter == b.Adapter && a.ID == b.ID && a.MAC == b.MAC && a.Bound == b.Bound &&
-		a.Switch == b.Switch && a.PortGroup == b.PortGroup && a.Conflict == b.Conflict && a.Rival == b.Rival
+		a.Switch == b.Switch && a.PortGroup == b.PortGroup && a.Conflict == b.Conflict && a.Rival == b.Rival &&
+		slices.Equal(a.Rivals, b.Rivals)
 }
 
 // Conflicts takes in which adapters on this host others use too.
@@ -73,17 +74,17 @@ func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts)
 	return st.do(ctx, func() error {
 		changed := false
 		for _, n := range st.state.NICs {
-			text := ""
+			text, rivals := "", []string(nil)
 			for _, c := range m.GetConflicts() {
 				if c.GetVm() == n.VM && c.GetAdapter() == n.Adapter {
-					text = c.GetText()
+					text, rivals = c.GetText(), c.GetRivals()
 				}
 			}
-			if text == n.Rival {
+			if text == n.Rival && slices.Equal(rivals, n.Rivals) {
 				continue
 			}
 			before := n.Trouble()
-			n.Rival, changed = text, true
+			n.Rival, n.Rivals, changed = text, rivals, true
 			st.state.PutNIC(n, abi.MaxPorts)
 			if st.state.Connected(&n) {
 				st.tell(&n, before)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -347,6 +348,47 @@ func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 	r.waiting.watchWaits()
 	if len(r.state.Ports) != 1 || r.state.Ports[0].Name != "vm" || r.fact("vm").Waits() {
 		t.Errorf("%+v %+v", r.state.Ports, r.fact("vm"))
+	}
+}
+
+// A port that has learned more MACs than it may hold here, or than this host has room for, is refused in words.
+func TestS100_APortIsRefusedWhereItsMACsHaveNoRoom(t *testing.T) {
+	r := newRig(t, base)
+	config := strings.Replace(base, "      - {name: other", "      - {name: few, security: {macLearning: {enabled: "+
+		"true, limit: 10}}}\n      - {name: many, security: {macLearning: {enabled: true}}}\n"+
+		"      - {name: own, overrides: {security: true}}\n      - {name: other", 1)
+	if config == base {
+		t.Fatal("the configuration has another form")
+	}
+	if err := r.restart(config); err != nil {
+		t.Fatal(err)
+	}
+	r.kernel.macTable = 1000
+	r.kernel.counters = map[plan.PortID]observe.Counters{id("u1"): {MACsHeld: 800}}
+	for i, row := range []struct {
+		group string
+		macs  int
+		force bool
+		says  string // "" where it is connected
+	}{
+		{"few", 11, false, "it has learned 11 MACs where its guest runs, and port group lab/few lets a port hold 10"},
+		{"other", 1, false, "and port group lab/other does not learn any here"},
+		{"many", 201, false, "table of learned MACs has room for 200 more"},
+		{"own", 201, false, "table of learned MACs has room for 200 more"},
+		{"many", 201, true, ""},
+		{"own", 200, false, ""},
+		{"few", 10, false, ""},
+		{"other", 0, false, ""},
+	} {
+		q := api.Incoming{MACs: row.macs, Force: row.force}
+		q.Port = spec.Port{Name: fmt.Sprintf("p%d", i), Switch: "lab", PortGroup: row.group,
+			Device: fmt.Sprintf("d%d", i)}
+		err := r.command(func(ctx context.Context) error { _, err := r.commands.ConnectIncoming(ctx, q); return err })
+		connected := r.ports.runTime(q.Name) != nil
+		if row.says == "" && (err != nil || !connected) || row.says != "" && (!invalid(err) || connected ||
+			!strings.Contains(err.Error(), row.says)) {
+			t.Errorf("%+v: connected %v, %v", row, connected, err)
+		}
 	}
 }
 

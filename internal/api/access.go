@@ -8,19 +8,13 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 )
 
-// AccessRole is what a person or a tool may do at a controller.
+// AccessRole is what a person or a tool may do at a controller: a named set of permissions.
 type AccessRole string
-
-// The roles, each of which may do what those before it may.
-const (
-	RoleViewer   AccessRole = "viewer"
-	RoleOperator AccessRole = "operator"
-	RoleAdmin    AccessRole = "admin"
-)
 
 // WhoAmI is as whom a controller knows the caller.
 type WhoAmI struct {
-	Name string     `json:"name"`
+	Name string `json:"name"`
+	// Role is the strongest one for the whole cluster; "" for none.
 	Role AccessRole `json:"role"`
 	// Look: the caller may capture and trace frames.
 	Look bool `json:"look"`
@@ -28,6 +22,12 @@ type WhoAmI struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Cluster is the cluster's id.
 	Cluster string `json:"cluster"`
+	// Groups are those of the person or the token, Grants all that they have been granted.
+	Groups []string      `json:"groups"`
+	Grants []AccessGrant `json:"grants"`
+	// TokenID is the token's; "" at the socket. SignedIn: it came by signing in.
+	TokenID  string `json:"tokenId"`
+	SignedIn bool   `json:"signedIn"`
 }
 
 // Trust is by what callers know a cluster's controllers.
@@ -50,6 +50,8 @@ type TokenTerms struct {
 	Look bool `json:"look"`
 	// Lasts is how long it counts; 0 for 30 days.
 	Lasts time.Duration `json:"lasts"`
+	// Scopes are the parts of the cluster that the role is for; none for all of it.
+	Scopes []AccessScope `json:"scopes"`
 }
 
 // NewToken is a token for a person or a tool, which is shown this once.
@@ -73,6 +75,11 @@ type AccessToken struct {
 	By string `json:"by"`
 	// Expired: it counts no more.
 	Expired bool `json:"expired"`
+	// Grants are what the token allows by itself.
+	Grants []AccessGrant `json:"grants"`
+	// Person signed in and got the token for it, with their groups; "" for another token.
+	Person string   `json:"person"`
+	Groups []string `json:"groups"`
 }
 
 // AuditResult is what became of a call.
@@ -122,6 +129,9 @@ type AuditEntry struct {
 	Times int `json:"times"`
 	// Controller is the name of the one that recorded it.
 	Controller string `json:"controller"`
+	// Groups of the caller, and the grant that allowed the call.
+	Groups []string `json:"groups"`
+	Grant  string   `json:"grant"`
 }
 
 // Audit are entries of the audit log.

@@ -210,7 +210,8 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}}
 	named := func(name string) Connect { return Connect{Port: spec.Port{Name: name}} }
 	coming := func(name string) Incoming {
-		return Incoming{Connect: named(name), Needs: []string{"storage"}, NeedsUplink: true, Force: true}
+		return Incoming{Connect: named(name), Needs: []string{"storage"}, NeedsUplink: true, MACs: 3,
+			Force: true}
 	}
 	for _, q := range []struct {
 		call func() error

@@ -391,6 +391,8 @@ type Incoming struct {
 	// they are not there, or can't reach the physical network. NeedsUplink says the same of the port's own switch.
 	Needs       []string `json:"needs,omitempty"`
 	NeedsUplink bool     `json:"needsUplink,omitempty"`
+	// MACs is how many MACs the port has learned where its guest runs: it is refused where it could not hold them.
+	MACs int `json:"macs,omitempty"`
 	// Force connects the port whatever the guest needs.
 	Force bool `json:"force,omitempty"`
 }

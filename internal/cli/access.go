@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/spec/printable"
 )
 
@@ -20,15 +21,17 @@ func newAccess(d Deps) *cobra.Command {
 	c := group("access", "Who may do what at the controllers: tokens and roles",
 		"  heddle access token create --name ann --role operator --for 30d\n  heddle access token list\n"+
 			"  heddle access whoami")
-	c.Long = "People and tools call the controllers with a token, which has a role and an end. A viewer reads; an " +
-		"operator also connects, moves and blocks ports; an admin changes everything. Root at a controller's socket " +
-		"is an admin and needs no token: the first token is made there."
+	c.Long = "People and tools call the controllers with a token, which has an end. It allows what its role allows, " +
+		"and what is granted to it, to its owner and to their groups: each a role for the whole cluster, a switch or " +
+		"a port group (\"heddle access role list\"). Root at a controller's socket is an admin and needs no token: " +
+		"the first token is made there."
 	t.flag(d, c, defaultController)
 	token := group("token", "Tokens of people and tools",
 		"  heddle access token create --name ann --role viewer --for 30d\n  heddle access token list\n"+
 			"  heddle access token revoke x5wrzq2k")
 	token.AddCommand(newTokenCreate(d, t), newTokenList(d, t), newTokenRevoke(d, t))
-	c.AddCommand(token, newAccessWho(d, t), newAccessCA(d, t))
+	c.AddCommand(token, newRoles(d), newGrants(d, t), newGroups(d, t), newWhoCan(d, t), newAccessExplain(d, t),
+		newAccessWho(d, t), newAccessCA(d, t))
 	return c
 }
 
@@ -36,25 +39,30 @@ func newTokenCreate(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	q := api.TokenTerms{}
 	var role string
+	var on []string
 	c := &cobra.Command{
 		Use: "create --name NAME --role ROLE", Short: "Make a token for a person or a tool",
 		Long: "Make a token for a person or a tool. It is shown this once, on standard output; how to use it is on " +
-			"standard error. The name says whose it is, in lists and in the audit log. The role is viewer (reads), " +
-			"operator (also connects, moves and blocks ports) or admin (changes everything). Captures and traces " +
-			"show what guests send: they need an admin, or --look.",
+			"standard error. The name says whose it is, in lists and in the audit log. The role (\"heddle access " +
+			"role list\") is for the whole cluster, or for the switches and port groups of --on. Captures and traces " +
+			"show what guests send: they need an admin, the role capture, or --look.",
 		Example: "  heddle access token create --name grafana --role viewer --for 365d > token\n" +
-			"  heddle access token create --name ann --role operator --look --for 30d",
+			"  heddle access token create --name ann --role operator --look --for 30d\n" +
+			"  heddle access token create --name ann --role viewer --on dvs/web,dvs/db",
 		Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := o.check(); err != nil {
+				return err
+			}
+			if q.Scopes, err = scopesOf(on); err != nil {
 				return err
 			}
 			q.Role = api.AccessRole(role)
 			switch {
 			case q.Name == "":
 				return usagef("--name is needed: it says whose token it is")
-			case q.Role != api.RoleViewer && q.Role != api.RoleOperator && q.Role != api.RoleAdmin:
-				return usagef("--role %q: use viewer, operator or admin", role)
+			case roles.Role(role).Known() != nil:
+				return usagef("--role: %v", roles.Role(role).Known())
 			case q.Lasts <= 0:
 				return usagef("--for %s: a token counts for some time, such as 30d", q.Lasts)
 			}
@@ -75,7 +83,9 @@ func newTokenCreate(d Deps, t *fleetTarget) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&q.Name, "name", "", "whose it is: a person or a tool")
-	f.StringVar(&role, "role", "", "what it allows: viewer, operator or admin")
+	f.StringVar(&role, "role", "", "what it allows: "+roles.Words(roles.All(), "or"))
+	f.StringSliceVar(&on, "on", nil, "for which part of the cluster: SWITCH or SWITCH/GROUP (default: all of it)")
+	roleCompletion(c)
 	f.BoolVar(&q.Look, "look", false, "it allows captures and traces")
 	f.DurationVar(&q.Lasts, "for", 30*24*time.Hour, "how long it counts, such as 30d")
 	o.flag(c)
@@ -128,9 +138,27 @@ func tokenTable(list []api.AccessToken, now time.Time) *table {
 	head := []string{"ID", "NAME", "ROLE", "LOOK", "EXPIRES", "MADE BY"}
 	tab := &table{head: head, keep: columns(head, "ID", "ROLE", "EXPIRES")}
 	for _, k := range list {
-		tab.add(k.ID, k.Name, string(k.Role), yesNo(k.Look), untilText(k.Expires, now), k.By)
+		tab.add(k.ID, k.Name, tokenRoles(k), yesNo(k.Look), untilText(k.Expires, now), k.By)
 	}
 	return tab
+}
+
+// tokenRoles is what a token allows by itself.
+func tokenRoles(k api.AccessToken) string {
+	if len(k.Grants) == 0 {
+		return dash(string(k.Role))
+	}
+	return rolesText(k.Grants)
+}
+
+// rolesText is what grants allow, in short.
+func rolesText(list []api.AccessGrant) string {
+	var all []roles.Grant
+	for _, g := range list {
+		all = append(all, roles.Grant{Role: roles.Role(g.Role), Scope: roles.Scope{Switch: g.Scope.Switch,
+			PortGroup: g.Scope.PortGroup}})
+	}
+	return roles.NewAccess(all...).Roles()
 }
 
 func newTokenRevoke(d Deps, t *fleetTarget) *cobra.Command {
@@ -185,10 +213,13 @@ func newAccessWho(d Deps, t *fleetTarget) *cobra.Command {
 				return err
 			}
 			return o.print(d, me, func(w io.Writer) error {
-				for _, l := range [][2]string{{"name", me.Name}, {"role", string(me.Role)},
-					{"may look", yesNo(me.Look)}, {"cluster", me.Cluster},
-					{"until", untilText(me.Expires, time.Now())}} {
-					if _, err := fmt.Fprintf(w, "%-9s %s\n", l[0], l[1]); err != nil {
+				lines := [][2]string{{"name", me.Name}, {"role", myRoles(me)}, {"may look", yesNo(me.Look)},
+					{"cluster", me.Cluster}, {"until", untilText(me.Expires, time.Now())}}
+				if len(me.Groups) > 0 {
+					lines = append(lines, [2]string{"groups", strings.Join(me.Groups, ", ")})
+				}
+				for _, l := range lines {
+					if _, err := fmt.Fprintf(w, "%-9s %s\n", l[0], printable.Text(l[1])); err != nil {
 						return err
 					}
 				}
@@ -198,6 +229,14 @@ func newAccessWho(d Deps, t *fleetTarget) *cobra.Command {
 	}
 	o.flag(c)
 	return c
+}
+
+// myRoles are the caller's roles, each with its part of the cluster.
+func myRoles(me *api.WhoAmI) string {
+	if len(me.Grants) == 0 {
+		return dash(string(me.Role))
+	}
+	return dash(rolesText(me.Grants))
 }
 
 func newAccessCA(d Deps, t *fleetTarget) *cobra.Command {

@@ -27,9 +27,11 @@ func newAdvise(d Deps) *cobra.Command {
 			"shows what was seen in the last 10 minutes. --since shows what was seen in a longer or shorter time, " +
 			"--all also what was seen before that. Once a setting that caused a finding is changed, what was " +
 			"counted before counts no more. With --for it measures from now on, for that long.\n\n" +
-			"The exit status is 1 when something that is shown is wrong; notes leave it 0.",
+			"With --controller all hosts of a cluster are asked at the same time: each finding has the host's name, " +
+			"and findings that are alike on several hosts are shown as one.\n\n" +
+			"The exit status is 1 when something that is shown is wrong, or a host does not answer; notes leave it 0.",
 		Example: "  heddle advise\n  heddle advise --since 24h\n  heddle advise --for 10s\n  heddle advise " +
-			"--all -o json",
+			"--all -o json\n  heddle advise --controller controller1",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -40,6 +42,12 @@ func newAdvise(d Deps) *cobra.Command {
 			}
 			if err := adviceOf(c, &q); err != nil {
 				return err
+			}
+			if all, err := t.everywhere(); err != nil || all {
+				if err != nil {
+					return err
+				}
+				return adviseAll(c, d, t, o, q)
 			}
 			a, err := advice(c, t, q)
 			if err != nil {
@@ -83,54 +91,79 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), q.For+callTimeout)
+	ctx, cancel := context.WithTimeout(t.bound(c), q.For+callTimeout)
 	defer cancel()
 	return client.Advise(ctx, q)
 }
 
 // WriteAdvice writes findings for people; times are shown relative to now.
 func WriteAdvice(w io.Writer, d Deps, a *api.Advice, now time.Time) error {
-	period := "since each port was connected"
-	if a.MeasuredSeconds > 0 {
-		period = "of the last " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(
-			100*time.Millisecond).String()
-	}
 	var b strings.Builder
 	for i := range a.Findings {
-		writeFinding(&b, d, &a.Findings[i], now)
+		writeAlike(&b, d, []hosted[api.Finding]{{of: a.Findings[i]}}, now)
 	}
-	for _, rule := range slices.Sorted(maps.Keys(a.More)) {
-		fmt.Fprintf(&b, "and %d more of %s\n\n", a.More[rule], rule)
-	}
-	found := "No problems found"
-	if n := len(a.Findings); n > 0 {
-		found = printable.Count(n, "finding", "findings")
-	}
-	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found,
+	writeMore(&b, a.More)
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\n", findingsFound(len(a.Findings)),
 		printable.Count(a.Rules, "rule", "rules"),
-		printable.Count(a.Ports, "port", "ports"), printable.Count(a.Uplinks, "uplink", "uplinks"), period)
-	if a.Older > 0 {
-		fmt.Fprintf(&b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
-			printable.Count(a.Older, "older finding was", "older findings were"),
-			times.Age(time.Duration(a.SinceSeconds*float64(time.Second))),
-			map[bool]string{true: "it", false: "them"}[a.Older == 1])
-	}
+		printable.Count(a.Ports, "port", "ports"), printable.Count(a.Uplinks, "uplink", "uplinks"))
+	writeBounds(&b, a.MeasuredSeconds, a.SinceSeconds, a.Older)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeFinding writes one finding: what and where, then the sign, the consequence, and the remedy, each wrapped.
-// Commands and lines of the configuration are never broken.
-func writeFinding(b *strings.Builder, d Deps, f *api.Finding, now time.Time) {
-	colour := map[api.FindingLevel]string{api.FindingWrong: red, api.FindingNote: yellow}[f.Level]
+// writeMore says how many findings of which rules were left out.
+func writeMore(b *strings.Builder, more map[string]int) {
+	for _, rule := range slices.Sorted(maps.Keys(more)) {
+		fmt.Fprintf(b, "and %d more of %s\n\n", more[rule], rule)
+	}
+}
+
+func findingsFound(n int) string {
+	if n == 0 {
+		return "No problems found"
+	}
+	return printable.Count(n, "finding", "findings")
+}
+
+// writeBounds says of which time the findings are.
+func writeBounds(b *strings.Builder, measured, since float64, older int) {
+	period := "since each port was connected"
+	if measured > 0 {
+		period = "of the last " + time.Duration(measured*float64(time.Second)).Round(100*time.Millisecond).String()
+	}
+	fmt.Fprintf(b, "The counters are those %s.\n", period)
+	if older > 0 {
+		fmt.Fprintf(b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
+			printable.Count(older, "older finding was", "older findings were"),
+			times.Age(time.Duration(since*float64(time.Second))),
+			map[bool]string{true: "it", false: "them"}[older == 1])
+	}
+}
+
+// writeAlike writes findings that are alike, each of another host, or one of this host: what and where, then the
+// signs, the consequence, and the remedy, each wrapped. Commands and lines of the configuration are never broken.
+func writeAlike(b *strings.Builder, d Deps, alike []hosted[api.Finding], now time.Time) {
+	f, hosts := &alike[0].of, make([]string, len(alike))
+	var parts [][2]string
+	for i, h := range alike {
+		hosts[i] = h.host
+		of := ""
+		if len(alike) > 1 {
+			of = h.host + ": "
+		}
+		parts = append(parts, [2]string{"measured:", of + h.of.Sign}, [2]string{"seen:", seenText(&h.of, now)})
+	}
 	where := f.Object()
 	if !strings.HasPrefix(where, "switch ") {
 		where += " of switch " + f.Switch
 	}
+	if hosts[0] != "" {
+		where += map[bool]string{true: " on host ", false: " on hosts "}[len(hosts) == 1] + strings.Join(hosts, ", ")
+	}
+	colour := map[api.FindingLevel]string{api.FindingWrong: red, api.FindingNote: yellow}[f.Level]
 	fmt.Fprintf(b, "%s  %s: %s\n", d.coloured(colour, string(f.Level)), f.Rule, where)
 	const label = 10
-	for _, p := range [][2]string{{"measured:", f.Sign}, {"seen:", seenText(f, now)}, {"so:", f.Why},
-		{"change:", f.Change}} {
+	for _, p := range append(parts, [2]string{"so:", f.Why}, [2]string{"change:", f.Change}) {
 		if p[1] == "" {
 			continue
 		}

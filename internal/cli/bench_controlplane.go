@@ -26,7 +26,7 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
 			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n." +
 			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
-			"takes to know where they are.",
+			"takes to know where they are. With --together all hosts make each change at one instant.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
 			"--check\n  heddle bench control-plane --migrate",
 		Args: exactly(),
@@ -53,6 +53,7 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.IntVar(&opts.Connects, "connects", opts.Connects, "how many ports are connected a second; 0: none")
 	f.DurationVar(&opts.Connecting, "connecting", opts.Connecting, "how long ports are connected: static ones, and "+
 		"then ephemeral ones")
+	f.BoolVar(&opts.Together, "together", false, "measure changes that hosts make at one instant, nothing else")
 	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
 	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")
 	f.DurationVar(&opts.Moving, "moving", opts.Moving, "how long VMs move, with --migrate")

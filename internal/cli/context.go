@@ -94,7 +94,7 @@ func newContextAdd(d Deps) *cobra.Command {
 			}
 			return o.print(d, listed(file, *added.context), func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "context %s: cluster %s, you are %s (%s)\n", added.context.Name,
-					added.context.Cluster, added.me.Name, added.me.Role)
+					added.context.Cluster, added.me.Name, myRoles(added.me))
 				return err
 			})
 		},

@@ -86,7 +86,7 @@ func defineFlags(c *cobra.Command, q *api.Define) {
 func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) error {
 	wait := q.Wait
 	if q.Together != nil {
-		wait += q.Together.Lead + q.Together.Patience
+		wait += q.Together.Lead + 2*q.Together.Patience
 	}
 	out, err := askFleet(c, t, wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
 		defer d.showHosts(ctx, f)()

@@ -96,7 +96,7 @@ func askHosts[T any](c *cobra.Command, t *target, f func(*target) (T, error)) ([
 	answers, errs := make([]T, len(hosts.Hosts)), make([]error, len(hosts.Hosts))
 	var g errgroup.Group
 	g.SetLimit(askedAtOnce)
-	slow := &stragglers{}
+	slow := &stragglers{patience: hostPatience + t.patience}
 	for i, h := range hosts.Hosts {
 		if h.State == api.HostDisconnected && !justNow(h.Since) {
 			errs[i] = &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"}

@@ -23,11 +23,13 @@ const (
 // connected may hang, or its network be cut a moment ago. On a busy machine all are slow, so the time counts from the
 // last answer of any.
 type stragglers struct {
+	patience time.Duration // of one host while no other answers
+
 	mu   sync.Mutex
 	last time.Time // of the last answer
 }
 
-var errStraggler = errors.New("it has not answered for " + hostPatience.String())
+var errStraggler = errors.New("it has not answered")
 
 // begin begins a call to a host. done ends it, and makes what was given up an error of that host.
 func (s *stragglers) begin(ctx context.Context, host string) (within context.Context, done func(error) error) {
@@ -39,7 +41,7 @@ func (s *stragglers) begin(ctx context.Context, host string) (within context.Con
 		late := errors.Is(context.Cause(within), errStraggler)
 		cancel(nil)
 		if err != nil && late {
-			return &api.AwayError{Host: host, Why: errStraggler.Error()}
+			return &api.AwayError{Host: host, Why: "it has not answered for " + s.patience.String()}
 		}
 		if err == nil {
 			s.mu.Lock()
@@ -53,7 +55,7 @@ func (s *stragglers) begin(ctx context.Context, host string) (within context.Con
 // watch cancels a call that takes too long.
 func (s *stragglers) watch(cancel context.CancelCauseFunc, ended <-chan struct{}) {
 	begun := time.Now()
-	wait := time.NewTimer(hostPatience)
+	wait := time.NewTimer(s.patience)
 	defer wait.Stop()
 	for {
 		select {
@@ -61,7 +63,7 @@ func (s *stragglers) watch(cancel context.CancelCauseFunc, ended <-chan struct{}
 			return
 		case <-wait.C:
 		}
-		left := hostPatience - time.Since(s.since(begun))
+		left := s.patience - time.Since(s.since(begun))
 		if left <= 0 {
 			cancel(errStraggler)
 			return

@@ -14,7 +14,7 @@ import (
 // is waited for, also where all are slow.
 func TestStragglers_AreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, begun := &stragglers{}, time.Now()
+		s, begun := &stragglers{patience: hostPatience}, time.Now()
 		ask := func(host string, takes time.Duration) <-chan error {
 			within, done := s.begin(t.Context(), host)
 			answer := make(chan error, 1)

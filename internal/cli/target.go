@@ -32,6 +32,8 @@ type target struct {
 	getenv                    func(string) string
 	// within bounds calls that are made of one host of several; nil for the command's own context.
 	within context.Context
+	// patience is for how long a host works before it answers, beside what any may take.
+	patience time.Duration
 }
 
 // flags adds --agent and --run-dir to a command and its subcommands.

@@ -24,7 +24,8 @@ func (w *changeWay) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&w.atOnce, "together", false, "all hosts concerned change at one instant, or none does")
 	c.Flags().BoolVar(&w.exceptAway, "except-away", false, "with --together: hosts that are not connected take the "+
 		"change\nwhen they are back")
-	c.Flags().StringVar(&w.at, "at", "+1s", "with --together: how long after the decision the instant is,\n+1s to +1m")
+	c.Flags().StringVar(&w.at, "at", "+1s", "with --together: how long after the decision the instant is "+
+		"at\nleast, +1s to +1m")
 	c.Flags().DurationVar(&w.patience, "prepare-wait", 10*time.Second, "with --together: how long hosts may take to "+
 		"make the\nchange ready, at most 1m")
 }

@@ -26,6 +26,8 @@ import (
 
 // Options are what a controller is started with.
 type Options struct {
+	// AuditExport are where the audit log is sent as well: see export.Parse.
+	AuditExport []string
 	// Dir holds all that the controller keeps.
 	Dir string
 	// Listen is the address for agents: HOST:PORT.
@@ -89,6 +91,11 @@ func run(ctx context.Context, o Options) (ended error) {
 		return err
 	}
 	defer func() { ended = errors.Join(ended, record.Close()) }()
+	exported, err := exports(ctx, o, self.Controller.Name, record)
+	if err != nil {
+		return err
+	}
+	defer exported()
 	listen, err := o.listen()
 	if err != nil {
 		return err

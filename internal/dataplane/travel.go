@@ -21,6 +21,10 @@ type Travel interface {
 	// goes through the table, and may be called in parallel with the use of the Kernel, until that is closed. If
 	// another port has got the port's slot meanwhile, it reads that port's MACs.
 	MACs(id plan.PortID) (read func() ([]observe.MACEntry, error), err error)
+	// Settled returns when no frame that was under way at the call is still under way: a port that had become silent by
+	// then counts nothing more that its guest sent or got. It takes a grace period of the kernel, and any goroutine may
+	// call it.
+	Settled() error
 	// Learn gives the port MACs, with the times since they were heard. It takes none that is known already, that
 	// exceeds the port's limit or the table's room, or that is older than the port keeps MACs; none at all where the
 	// port may learn none. It returns those that it took. They count as sent from here now: an announcement of one that
@@ -90,6 +94,8 @@ func (k travel) entry(id plan.PortID, key *abi.MACKey, value *abi.Learned, now u
 	}
 	return e
 }
+
+func (k travel) Settled() error { return k.tables.grace.await() }
 
 // recordOf is the port's record in the active plan.
 func (k travel) recordOf(slot uint32) (p abi.Port, err error) {

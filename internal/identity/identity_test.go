@@ -180,27 +180,3 @@ func TestRenewAt(t *testing.T) {
 		})
 	}
 }
-
-func TestRoles(t *testing.T) {
-	all := []Role{Viewer, Operator, Admin}
-	for i, a := range all {
-		for j, b := range all {
-			if a.Covers(b) != (i >= j) {
-				t.Errorf("%v covers %v: %v", a, b, a.Covers(b))
-			}
-		}
-		for _, none := range []Role{0, Admin + 1} {
-			if a.Covers(none) || none.Covers(a) || none.Covers(none) {
-				t.Errorf("%v and %v", a, none)
-			}
-		}
-		var got Role
-		if text, err := a.MarshalText(); err != nil || got.UnmarshalText(text) != nil || got != a {
-			t.Error(got, err)
-		}
-	}
-	var r Role
-	if _, err := r.MarshalText(); err == nil || r.UnmarshalText([]byte("root")) == nil || r.UnmarshalText(nil) == nil {
-		t.Error("a role that does not exist")
-	}
-}

@@ -162,6 +162,17 @@ func groupPoliciesOf(s *spec.Switch) groupPolicies {
 	return all
 }
 
+// OfGroup is the effective policy of a port that sets nothing for itself, in a port group of a valid configuration; nil
+// where there is no such port group.
+func OfGroup(cfg *spec.Config, sw, group string) *Effective {
+	for i := range cfg.Switches {
+		if s := &cfg.Switches[i]; s.Name == sw {
+			return groupPoliciesOf(s)[group].effective
+		}
+	}
+	return nil
+}
+
 func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 	p := &Port{
 		ID:        PortID{s.Name, sp.Name},

@@ -94,10 +94,10 @@ func resolveTunnel(s *spec.Switch) *Tunnel {
 }
 
 // VNIs returns the overlay segments in which the switch has ports, sorted.
-func (sw *Switch) VNIs() []uint32 {
+func (s *Switch) VNIs() []uint32 {
 	var all []uint32
 	seen := map[uint32]bool{0: true}
-	for _, p := range sw.Ports {
+	for _, p := range s.Ports {
 		if !seen[p.VNI] {
 			seen[p.VNI] = true
 			all = append(all, p.VNI)

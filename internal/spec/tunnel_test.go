@@ -33,6 +33,9 @@ func TestTunnelIsRead(t *testing.T) {
 		s.PortGroups[0].VNI() != 5000 || s.PortGroups[1].VNI() != 0 || s.Tunnel.Endpoints[1].Label() != "tep0" {
 		t.Errorf("read as %+v", s.Tunnel)
 	}
+	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "does not carry them") {
+		t.Errorf("the warnings are %q", w)
+	}
 	if (&Tunnel{}).ActualPort() != DefaultTunnelPort || (&Tunnel{}).ActualReplication() != ReplicateHead {
 		t.Error("the defaults are not UDP port 4789 and head-end replication")
 	}

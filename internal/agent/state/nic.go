@@ -23,9 +23,11 @@ type NIC struct {
 	Policy spec.Policy `json:"policy,omitzero"`
 	// Bound: the controllers say that the port is bound on this host.
 	Bound bool `json:"bound,omitzero"`
-	// Conflict says why it is a conflict port; "" for none. Rival says that the adapter is used on another host too.
-	Conflict string `json:"conflict,omitzero"`
-	Rival    string `json:"rival,omitzero"`
+	// Conflict says why it is a conflict port; "" for none. Rival says that the adapter is used on another host too,
+	// Rivals are the ids of those hosts.
+	Conflict string   `json:"conflict,omitzero"`
+	Rival    string   `json:"rival,omitzero"`
+	Rivals   []string `json:"rivals,omitzero"`
 	// Counters are those of its connections before the present one.
 	Counters observe.Counters `json:"counters,omitzero"`
 }

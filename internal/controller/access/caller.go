@@ -5,25 +5,28 @@ package access
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"connectrpc.com/connect/v2"
 
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
-	"heddle/internal/identity"
 )
 
 // Caller is who calls.
 type Caller struct {
-	// Name is that of the token, or of the user at the socket.
+	// Name is that of the token, of the person who signed in, or of the user at the socket.
 	Name string
 	// Token is nil for callers at the socket.
 	Token *pki.APIRecord
-	Role  identity.Role
-	From  string
+	// Groups are those of the person or the token, as far as the controllers know.
+	Groups []string
+	// Access is what they may do.
+	Access *roles.Access
+	From   string
 }
 
 type callerKey struct{}
@@ -40,28 +43,74 @@ func NameOf(ctx context.Context) string {
 	return cmp.Or(c.Name, "the controller")
 }
 
+// GrantedTo is what the caller may do; all where nobody was asked, as in a call of the controller's own.
+func GrantedTo(ctx context.Context) *roles.Access {
+	if c, ok := Of(ctx); ok {
+		return c.Access
+	}
+	return roles.NewAccess(roles.Grant{Role: roles.Admin})
+}
+
 func with(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// may returns an error that says what is needed where the caller may not make a call of that rule.
-func (c Caller) may(r Rule) error {
-	if c.Token == nil && c.Role.Covers(r.Role) {
-		return nil
+// Title names the caller in a refusal.
+func (c Caller) Title() string {
+	name := cmp.Or(c.Name, "the caller")
+	switch {
+	case c.Token != nil && len(c.Groups) > 0:
+		return name + " (token " + string(c.Token.ID) + ", groups " + strings.Join(c.Groups, ", ") + ")"
+	case c.Token != nil:
+		return name + " (token " + string(c.Token.ID) + ")"
 	}
-	if c.Token == nil {
-		return fmt.Errorf("this needs %s, and %s has no role", r.Role, cmp.Or(c.Name, "the caller"))
-	}
-	if r.Look {
-		if err := c.Token.MayLook(); err != nil {
-			return err
-		}
-	}
-	return c.Token.May(r.Role)
+	return name
 }
 
-func (c Caller) entry(call string, objects []string) audit.Entry {
-	e := audit.Entry{Who: c.Name, Role: c.Role.String(), From: c.From, Call: call, Objects: objects}
+// may returns the grant by which the caller makes a call of that rule, or the error that says what is needed.
+func (c Caller) may(r Rule) (roles.Grant, error) {
+	if len(r.Needs) == 0 {
+		return roles.Grant{}, nil
+	}
+	if r.Judged {
+		if g, ok := c.Access.Somewhere(r.Needs...); ok {
+			return g, nil
+		}
+	}
+	for _, p := range r.Needs {
+		if g, ok := c.Access.Allows(p, roles.Cluster()); ok {
+			return g, nil
+		}
+	}
+	return roles.Grant{}, &roles.Refusal{Who: c.Title(), Needs: r.Needs, Has: c.Access}
+}
+
+// Need returns an error unless the caller has the permission for each of the parts of the cluster. The call is recorded
+// as refused then.
+func Need(ctx context.Context, p roles.Permission, what string, parts ...roles.Scope) error {
+	a := GrantedTo(ctx)
+	for _, part := range parts {
+		if !a.Has(p, part) {
+			c, _ := Of(ctx)
+			return Refused(&roles.Refusal{Who: c.Title(), Needs: []roles.Permission{p}, Of: part, What: what, Has: a})
+		}
+	}
+	return nil
+}
+
+// Refused is the answer to who may not do what they asked for.
+func Refused(why error) error {
+	return connect.NewError(connect.CodePermissionDenied, why.Error()+explain)
+}
+
+// explain is how a refusal ends.
+const explain = " (heddle access explain)"
+
+func (c Caller) entry(call string, objects []string, by roles.Grant) audit.Entry {
+	e := audit.Entry{Who: c.Name, Role: c.Access.Roles(), Groups: c.Groups, From: c.From, Call: call, Objects: objects}
+	if by.Role != "" {
+		e.Grant = by.String()
+	}
 	if c.Token != nil {
 		e.Token = string(c.Token.ID)
 	}
@@ -92,13 +141,35 @@ func (n *notes) all() []string {
 }
 
 // Look is for calls that show what guests send, where that is known only once the call has been read, such as a capture
-// that is passed on to a host. It is called before the first of it is shown: it refuses who may not look, and records
-// who does. The caller calls done when it ends.
-func (g *Guard) Look(ctx context.Context, what string, objects ...string) (done func(error), err error) {
+// that is passed on to a host. parts are the port groups whose frames are shown; none for what may show any. It is
+// called before the first of it is shown: it refuses who may not look, and records who does. The caller calls done when
+// it ends.
+func (g *Guard) Look(ctx context.Context, what string, parts []roles.Scope, objects ...string) (done func(error),
+	err error) {
 	c, _ := Of(ctx)
-	if err := c.may(Rule{Role: identity.Viewer, Look: true}); err != nil {
-		g.refuse(c.entry(what, objects), err)
-		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
+	if len(parts) == 0 {
+		parts = []roles.Scope{roles.Cluster()}
 	}
-	return g.begin(ctx, c.entry(what, objects))
+	var by roles.Grant
+	for _, part := range parts {
+		var ok bool
+		if by, ok = c.Access.Allows(roles.Capture, part); !ok {
+			why := &roles.Refusal{Who: c.Title(), Needs: []roles.Permission{roles.Capture}, Of: part, Has: c.Access,
+				What: "captures and traces show what guests send"}
+			g.refuse(c.entry(what, objects, roles.Grant{}), why)
+			return nil, Refused(why)
+		}
+	}
+	return g.begin(ctx, c.entry(what, objects, by))
+}
+
+// Whole refuses, and records, who lacks the permission for the whole cluster.
+func (g *Guard) Whole(ctx context.Context, p roles.Permission, what string, objects ...string) error {
+	c, _ := Of(ctx)
+	if c.Access.Has(p, roles.Cluster()) {
+		return nil
+	}
+	why := &roles.Refusal{Who: c.Title(), Needs: []roles.Permission{p}, Has: c.Access}
+	g.refuse(c.entry(what, objects, roles.Grant{}), why)
+	return Refused(why)
 }

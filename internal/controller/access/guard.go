@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect/v2/connecthttp"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
@@ -35,6 +36,8 @@ const (
 type Options struct {
 	// Token finds the record of a token; nil for none.
 	Token func(identity.TokenID) *pki.APIRecord
+	// Book are the grants and groups at present.
+	Book  func() *Book
 	Audit *audit.Log
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -47,6 +50,7 @@ type Guard struct {
 	Options
 	throttle *throttle
 	slots    chan struct{}
+	rules    Table
 
 	mu    sync.Mutex
 	calls map[audit.Result]int64
@@ -55,8 +59,9 @@ type Guard struct {
 
 // visit is a request of a token under way.
 type visit struct {
-	token identity.TokenID
-	cut   context.CancelCauseFunc
+	token  identity.TokenID
+	access *roles.Access
+	cut    context.CancelCauseFunc
 }
 
 // New makes a guard.
@@ -64,15 +69,33 @@ func New(o Options) *Guard {
 	if o.ReadTime == 0 {
 		o.ReadTime = readTime
 	}
-	return &Guard{Options: o, throttle: newThrottle(o.Now()), slots: make(chan struct{}, mostAtOnce),
+	return &Guard{Options: o, throttle: newThrottle(o.Now()), slots: make(chan struct{}, mostAtOnce), rules: Rules(),
 		in: map[*visit]struct{}{}, calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
 }
 
 // Local lets callers through that are who they are by the socket's mode: they may do all.
 func (g *Guard) Local(next http.Handler, who func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(with(r.Context(), Caller{Name: who(r), Role: identity.Admin, From: "socket"})))
+		next.ServeHTTP(w, r.WithContext(with(r.Context(), AtSocket(who(r)))))
 	})
+}
+
+// AtSocket is a caller at the controller's own socket: they may do all.
+func AtSocket(name string) Caller {
+	return Caller{Name: name, From: "socket", Access: roles.NewAccess(roles.Grant{Role: roles.Admin})}
+}
+
+// Known is the caller who shows that token.
+func (g *Guard) Known(r *pki.APIRecord, from string) Caller {
+	groups, a := g.book().Of(r)
+	return Caller{Name: r.Owner(), Token: r, Groups: groups, Access: a, From: from}
+}
+
+func (g *Guard) book() *Book {
+	if g.Book == nil {
+		return nil
+	}
+	return g.Book()
 }
 
 // Remote lets callers through that show a token. admitted is called for each of their requests.
@@ -92,9 +115,9 @@ func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Han
 				"it can at a time: try again"))
 			return
 		}
-		ctx, leave := g.enter(r.Context(), record)
+		c := g.Known(record, r.RemoteAddr)
+		ctx, leave := g.enter(r.Context(), record, c.Access)
 		defer leave()
-		c := Caller{Name: record.Name, Token: record, Role: record.Role, From: r.RemoteAddr}
 		g.bounded(w, r.WithContext(with(ctx, c)), c, next)
 	})
 }
@@ -145,9 +168,9 @@ func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, why error) {
 func (g *Guard) Hold(procedure string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := Of(r.Context())
-		if err := c.may(RuleOf(procedure)); err != nil {
-			g.refuse(c.entry(callOf(procedure), nil), err)
-			g.write(w, r, connect.NewError(connect.CodePermissionDenied, err.Error()))
+		if _, err := c.may(g.rules.Of(procedure)); err != nil {
+			g.refuse(c.entry(callOf(procedure), nil, roles.Grant{}), err)
+			g.write(w, r, connect.NewError(connect.CodePermissionDenied, err.Error()+explain))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -229,12 +252,15 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, err *connect.Error
 }
 
 // enter takes in a request of a token: it ends with the token.
-func (g *Guard) enter(ctx context.Context, r *pki.APIRecord) (context.Context, func()) {
+func (g *Guard) enter(ctx context.Context, r *pki.APIRecord, a *roles.Access) (context.Context, func()) {
 	ctx, cut := context.WithCancelCause(ctx)
-	v := &visit{r.ID, cut}
+	v := &visit{r.ID, a, cut}
 	g.mu.Lock()
 	g.in[v] = struct{}{}
 	g.mu.Unlock()
+	if g.Token(r.ID) == nil { // it was withdrawn since it was looked at
+		cut(&identity.TokenError{Fault: identity.Unknown, ID: r.ID})
+	}
 	over := time.AfterFunc(r.Expires.Sub(g.Now()), func() {
 		cut(&identity.TokenError{Fault: identity.Expired, ID: r.ID})
 	})
@@ -247,13 +273,20 @@ func (g *Guard) enter(ctx context.Context, r *pki.APIRecord) (context.Context, f
 	}
 }
 
-// Recheck ends the requests of tokens that are withdrawn.
+// Recheck ends the requests of tokens that are withdrawn, and of those whose owners lost a permission.
 func (g *Guard) Recheck() {
+	book := g.book()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for v := range g.in {
-		if g.Token(v.token) == nil {
+		r := g.Token(v.token)
+		if r == nil {
 			v.cut(&identity.TokenError{Fault: identity.Unknown, ID: v.token})
+			continue
+		}
+		if _, now := book.Of(r); !now.Covers(v.access) {
+			v.cut(&identity.TokenError{Fault: identity.NotAllowed, ID: v.token,
+				Err: errors.New("a permission of its owner was withdrawn meanwhile: call again for what is left")})
 		}
 	}
 }
@@ -264,7 +297,8 @@ func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, next h
 	// Errors of the two say that the connection has no deadlines, which those of the network have.
 	_ = control.SetReadDeadline(time.Now().Add(g.ReadTime))
 	body := io.Reader(r.Body)
-	if rule := RuleOf(r.URL.Path); !rule.Audit || !c.Role.Covers(rule.Role) {
+	rule := g.rules.Of(r.URL.Path)
+	if _, err := c.may(rule); !rule.Audit || err != nil {
 		body = http.MaxBytesReader(w, r.Body, smallBody)
 	}
 	r.Body = &timed{Reader: body, Closer: r.Body, control: control}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
@@ -67,7 +68,7 @@ func TestGuard_ARequestEndsWithItsToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			text := h.token(pki.APITerms{Name: "ann", Role: identity.Viewer, Life: c.life})
+			text := h.token(pki.APITerms{Name: "ann", Role: roles.Viewer, Life: c.life})
 			began, why := make(chan struct{}), make(chan error, 1)
 			server := httptest.NewServer(h.Remote(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				close(began)
@@ -106,18 +107,18 @@ func TestGuard_Look(t *testing.T) {
 		terms pki.APITerms
 		may   bool
 	}{
-		"viewer":           {pki.APITerms{Name: "val", Role: identity.Viewer, Life: time.Hour}, false},
-		"operator":         {pki.APITerms{Name: "oli", Role: identity.Operator, Life: time.Hour}, false},
-		"viewer with look": {pki.APITerms{Name: "lou", Role: identity.Viewer, Look: true, Life: time.Hour}, true},
-		"admin":            {pki.APITerms{Name: "ada", Role: identity.Admin, Life: time.Hour}, true},
+		"viewer":           {pki.APITerms{Name: "val", Role: roles.Viewer, Life: time.Hour}, false},
+		"operator":         {pki.APITerms{Name: "oli", Role: roles.Operator, Life: time.Hour}, false},
+		"viewer with look": {pki.APITerms{Name: "lou", Role: roles.Viewer, Look: true, Life: time.Hour}, true},
+		"admin":            {pki.APITerms{Name: "ada", Role: roles.Admin, Life: time.Hour}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, record, err := pki.NewAPIToken(c.terms, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx := with(t.Context(), Caller{Name: record.Name, Token: record, Role: record.Role})
-			done, err := h.Look(ctx, "Capture", "host=esx1")
+			ctx := with(t.Context(), h.Known(record, ""))
+			done, err := h.Look(ctx, "Capture", nil, "host=esx1")
 			if (err == nil) != c.may {
 				t.Fatalf("looks: %v", err)
 			}
@@ -133,27 +134,8 @@ func TestGuard_Look(t *testing.T) {
 			}
 		})
 	}
-	if _, err := h.Look(t.Context(), "Capture"); err == nil {
+	if _, err := h.Look(t.Context(), "Capture", nil); err == nil {
 		t.Error("somebody looks of whom nothing is known")
-	}
-}
-
-// A call that nobody has given a rule is an admin's, and recorded.
-func TestRuleOf(t *testing.T) {
-	for procedure, want := range map[string]Rule{
-		"/heddle.controller.v1.FleetService/ListHosts":       {Role: identity.Viewer},
-		"/heddle.controller.v1.FleetService/ApplyDefinition": {Role: identity.Admin, Audit: true},
-		"/heddle.controller.v1.AccessService/ListAudit":      {Role: identity.Admin},
-		"/heddle.controller.v1.Unheard/GetEverything":        {Role: identity.Admin, Audit: true},
-		"/hosts/esx1/heddle.agent.v1.StateService/GetState":  {Role: identity.Viewer},
-		"/metrics": {Role: identity.Viewer},
-		"":         {Role: identity.Admin, Audit: true},
-	} {
-		t.Run(procedure, func(t *testing.T) {
-			if got := RuleOf(procedure); got != want {
-				t.Errorf("%+v", got)
-			}
-		})
 	}
 }
 

@@ -18,17 +18,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	optionsv1 "heddle/api/heddle/options/v1"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 )
 
 // Intercept holds each call against its rule and records it.
 func (g *Guard) Intercept(next connect.ServerFunc) connect.ServerFunc {
 	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
-		rule, call := RuleOf(spec.Procedure), callOf(spec.Procedure)
+		rule, call := g.rules.Of(spec.Procedure), callOf(spec.Procedure)
 		c, _ := Of(ctx)
-		if err := c.may(rule); err != nil {
-			g.refuse(c.entry(call, asked(spec, stream)), err)
-			return connect.NewError(connect.CodePermissionDenied, err.Error())
+		by, err := c.may(rule)
+		if err != nil {
+			g.refuse(c.entry(call, asked(spec, stream), roles.Grant{}), err)
+			return Refused(err)
 		}
 		if !rule.Audit {
 			return ended(ctx, next(ctx, spec, stream))
@@ -37,10 +39,10 @@ func (g *Guard) Intercept(next connect.ServerFunc) connect.ServerFunc {
 		ctx = context.WithValue(ctx, notesKey{}, n)
 		var done func(error)
 		r := &recorded{ServerStream: stream, begin: func(objects []string) (err error) {
-			done, err = g.begin(ctx, c.entry(call, objects))
+			done, err = g.begin(ctx, c.entry(call, objects, by))
 			return err
 		}}
-		err := ended(ctx, next(ctx, spec, r))
+		err = ended(ctx, next(ctx, spec, r))
 		if done != nil {
 			done(err)
 		}
@@ -71,6 +73,9 @@ func (g *Guard) begin(ctx context.Context, e audit.Entry) (done func(error), err
 		result, why := audit.Done, ""
 		if err != nil {
 			result, why = audit.Failed, text(err)
+		}
+		if connect.CodeOf(err) == connect.CodePermissionDenied { // for one of its objects
+			result = audit.Refused
 		}
 		g.count(result, 1)
 		var objects []string

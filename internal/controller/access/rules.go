@@ -3,42 +3,69 @@ package access
 import (
 	"strings"
 
-	"heddle/internal/identity"
+	"heddle/internal/controller/access/roles"
 )
 
 // Rule says who may make a call, and whether it is recorded.
 type Rule struct {
-	// Role is the least that may make it.
-	Role identity.Role
+	// Needs are the permissions of which the caller has to have one; none where everybody may call whom the controller
+	// knows.
+	Needs []roles.Permission
+	// Judged: the call itself asks for each object that it is about, or shows the caller's part of the cluster alone. A
+	// permission for any part of the cluster is enough to make it. Without it takes the permission for the whole
+	// cluster.
+	Judged bool
 	// Audit: the call is recorded, also where it succeeds. Refusals always are.
 	Audit bool
-	// Look: it shows what guests send, for which an admin or a token that says so is needed.
-	Look bool
 }
 
 // hostsPath is where calls are that are passed on to a host.
 const hostsPath = "/hosts/"
 
-// RuleOf is the rule of a call, /PACKAGE.Service/Call. One that nobody has thought about is an admin's, and recorded.
-func RuleOf(procedure string) Rule {
-	call := procedure[strings.LastIndexByte(procedure, '/')+1:]
-	if strings.HasPrefix(procedure, hostsPath) {
-		return Rule{Role: identity.Viewer} // only calls that look pass, and those into frames go by Look
+// Table are the rules of the calls, by their names.
+type Table map[string]Rule
+
+// Rules are those of all calls. Each is listed here, since a call may be added elsewhere by who does not know this
+// list: one that nobody has thought about takes who may manage the cluster, and is recorded.
+func Rules() Table {
+	t := Table{}
+	add := func(r Rule, calls ...string) {
+		for _, c := range calls {
+			t[c] = r
+		}
 	}
-	switch call {
-	// What only reads. Each is listed here, since a call may be added elsewhere by who does not know this list.
-	case "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts", "ListControllers", "ListStaticPorts",
-		"GetControllerStatus",
-		"GetTrust",
-		"GetRoot", "WhoAmI", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
-		"metrics":
-		return Rule{Role: identity.Viewer}
+	view := []roles.Permission{roles.View}
+	// What everybody may ask whom the controller knows.
+	add(Rule{}, "WhoAmI", "GetTrust", "ExplainAccess")
+	// What shows the caller's part of the cluster.
+	add(Rule{Needs: view, Judged: true}, "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts",
+		"ListStaticPorts", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition")
+	// What shows all of the cluster.
+	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "metrics")
 	// What is done with ports, and changes nothing else.
-	case "ReleaseStaticPort", "SettleStaticPort", "SyncHosts", "MovePort", "CancelMove", "ActivateMove":
-		return Rule{Role: identity.Operator, Audit: true}
-	// The lists of who may do what, and of who did what, show more than the network; a backup has every VM's identity.
-	case "ListAPITokens", "ListAudit", "VerifyAudit", "ExportBackup", "CompareBackup":
-		return Rule{Role: identity.Admin}
+	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",
+		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove")
+	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts")
+	// The definition is judged field by field.
+	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition")
+	// The lists of who may do what, and of who did what, show more than the network.
+	add(Rule{Needs: []roles.Permission{roles.Audit}}, "ListAPITokens", "ListAudit", "VerifyAudit", "ListGrants",
+		"ListGroups", "WhoCan")
+	// A backup has every VM's identity, of all of the cluster.
+	add(Rule{Needs: []roles.Permission{roles.Manage}}, "ExportBackup", "CompareBackup")
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ImportBackup", "RemoveHost", "RetryHost",
+		"CreateJoinToken", "CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
+		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
+	return t
+}
+
+// Of is the rule of a call, /PACKAGE.Service/Call.
+func (t Table) Of(procedure string) Rule {
+	if strings.HasPrefix(procedure, hostsPath) { // only calls that look pass, and each of them is judged
+		return Rule{Needs: []roles.Permission{roles.View, roles.Capture}, Judged: true}
 	}
-	return Rule{Role: identity.Admin, Audit: true}
+	if r, ok := t[callOf(procedure)]; ok {
+		return r
+	}
+	return Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}
 }

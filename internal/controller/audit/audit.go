@@ -36,6 +36,9 @@ type Entry struct {
 	// Token is the token's id, which is no secret.
 	Token string `json:"token,omitempty"`
 	Role  string `json:"role,omitempty"`
+	// Groups are those of the caller, Grant what allowed the call.
+	Groups []string `json:"groups,omitempty"`
+	Grant  string   `json:"grant,omitempty"`
 	// From is the address of the caller.
 	From string `json:"from,omitempty"`
 	// Call is what was asked for, such as ApplyDefinition.
@@ -54,6 +57,7 @@ type Entry struct {
 // Bounds of one entry, in bytes and in objects.
 const (
 	mostObjects = 64
+	mostGroups  = 32
 	longestText = 400
 )
 
@@ -68,7 +72,16 @@ func (e Entry) bounded() Entry {
 			e.Objects[i] = shorten(o)
 		}
 	}
-	for _, text := range []*string{&e.Who, &e.Call, &e.Error} {
+	if n := len(e.Groups); n > mostGroups {
+		e.Groups = append(append([]string(nil), e.Groups[:mostGroups]...), fmt.Sprintf("and %d more", n-mostGroups))
+	}
+	for i, g := range e.Groups {
+		if len(g) > longestText {
+			e.Groups = append([]string(nil), e.Groups...)
+			e.Groups[i] = shorten(g)
+		}
+	}
+	for _, text := range []*string{&e.Who, &e.Call, &e.Error, &e.Role, &e.Grant} {
 		*text = shorten(*text)
 	}
 	return e
@@ -103,8 +116,9 @@ type Log struct {
 	changes  *series
 	refusals *series
 
-	mu   sync.Mutex
-	next int64
+	mu        sync.Mutex
+	next      int64
+	followers map[chan struct{}]bool
 }
 
 // Open opens the record in a directory, or begins it.
@@ -112,7 +126,7 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 	if err := ownfile.MakeDir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the directory of the audit log: %w", err)
 	}
-	l := &Log{now: now, changes: newSeries(dir, "changes", b.File, b.Changes),
+	l := &Log{now: now, followers: map[chan struct{}]bool{}, changes: newSeries(dir, "changes", b.File, b.Changes),
 		refusals: newSeries(dir, "refusals", b.File, b.Refusals)}
 	for _, s := range []*series{l.changes, l.refusals} {
 		last, err := s.last()
@@ -147,6 +161,7 @@ func (l *Log) Begin(e Entry) (*Call, error) {
 	if err := l.changes.append(e.bounded()); err != nil {
 		return nil, fmt.Errorf("the audit log can't be written, so that nothing is changed: %w", err)
 	}
+	l.tell()
 	return &Call{log: l, number: e.Number}, nil
 }
 
@@ -159,6 +174,7 @@ type Call struct {
 // End records what became of it. Objects are added to those of the beginning.
 func (c *Call) End(result Result, objects []string, why string) error {
 	now := c.log.now().UTC()
+	defer c.log.tell()
 	return c.log.changes.append(Entry{Number: c.number, At: now, Objects: objects, Result: result,
 		Error: why}.bounded())
 }
@@ -166,5 +182,6 @@ func (c *Call) End(result Result, objects []string, why string) error {
 // Refuse records a refusal.
 func (l *Log) Refuse(e Entry) error {
 	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Refused
+	defer l.tell()
 	return l.refusals.append(e.bounded())
 }

@@ -73,7 +73,7 @@ func (c *collector) take(e Entry) {
 	switch {
 	case e.Result == Begun:
 		c.open[e.Number] = &e
-	case e.Result == Refused:
+	case begun == nil && e.Result == Refused: // before it began
 		c.add(&e)
 	case begun == nil: // its beginning was removed for age
 		e.Ended = e.At

@@ -134,8 +134,8 @@ var (
 		"(heddle backup export writes one)")
 	errDamaged = errors.New("the backup is not whole, or was changed: its checksum does not fit. To bring in a file " +
 		"that you edited, take its second document for \"heddle definition apply -f\"")
-	errSnapshot = errors.New("this is a snapshot of the controllers' database: make a backup of it first " +
-		"(heddle-controller snapshot-export), or look for the .yaml file beside it")
+	errSnapshot = errors.New("this is a snapshot of the controllers' database and no backup: heddle-controller " +
+		"restore brings it back where no controller runs, and heddle backup export then makes a backup")
 )
 
 // Decode reads and checks a file. The whole of it is right, or there is an error that says what is wrong.

@@ -112,6 +112,10 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 		"(default: the host of --listen, and the port 32 above it: 7443)")
 	f.StringVar(&o.Metrics, "metrics", "", "address on the loopback for Prometheus, such as 127.0.0.1:9947;\n"+
 		"other machines read /metrics at --api-listen with a token")
+	f.StringArrayVar(&o.AuditExport, "audit-export", nil, "send the audit log there as well, may be given several\n"+
+		"times: "+
+		"stdout, file:/PATH, syslog+udp://HOST, syslog+tcp://HOST,\n"+
+		"syslog+tls://HOST?ca=FILE or https://HOST/PATH?token-file=FILE")
 	f.StringVar(&o.ListenPeers, "listen-peers", "", "address for the other controllers, HOST:PORT (default: the host\n"+
 		"of --listen and the port after its); none for a controller that\nstays alone")
 	f.StringVar(&o.AdvertisePeers, "advertise-peers", "", "where the other controllers find this one, HOST:PORT\n"+

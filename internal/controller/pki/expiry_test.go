@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/identity"
+	"heddle/internal/controller/access/roles"
 )
 
 func TestWarnings(t *testing.T) {
@@ -16,7 +16,7 @@ func TestWarnings(t *testing.T) {
 	ctl, err := ExpiringCertificate(c.controller("c1", start()).cert)
 	c.must(err)
 	root := c.ExpiringRoots()[0]
-	_, api, err := NewAPIToken(APITerms{Name: "ci", Role: identity.Viewer, Life: 365 * day, By: "x"}, start())
+	_, api, err := NewAPIToken(APITerms{Name: "ci", Role: roles.Viewer, Life: 365 * day, By: "x"}, start())
 	c.must(err)
 	short := Expiring{APITokenSubject, "short", "", start(), start().Add(12 * time.Hour)}
 	for _, row := range []struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/identity"
+	"heddle/internal/controller/access/roles"
 )
 
 // The records of tokens survive a controller that knows less than the one which wrote them.
@@ -16,7 +16,7 @@ func TestRecords_KeepWhatTheyDoNotKnow(t *testing.T) {
 	token, join, err := c.NewJoinToken(JoinTerms{Life: time.Hour, By: "anna", Labels: LabelBounds{"rack": {"r1"}}},
 		start())
 	c.must(err)
-	_, api, err := NewAPIToken(APITerms{Name: "ci", Role: identity.Operator, Look: true, Life: day, By: "anna"},
+	_, api, err := NewAPIToken(APITerms{Name: "ci", Role: roles.Operator, Look: true, Life: day, By: "anna"},
 		start())
 	c.must(err)
 	add := func(text []byte, err error) []byte {

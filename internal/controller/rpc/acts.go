@@ -15,6 +15,7 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/access"
 )
 
 // acts is the half of a server by which people move ports from host to host. A controller begins a move and reports it;
@@ -35,6 +36,9 @@ const (
 func (a acts) MovePort(ctx context.Context, q *controllerv1.MovePortRequest,
 	out controllerv1connect.MoveServiceMovePortServerStream) error {
 	m, err := a.planned(ctx, q)
+	if err == nil && !q.GetForce() {
+		err = a.room(ctx, m)
+	}
 	if err != nil {
 		return err
 	}
@@ -198,8 +202,9 @@ func (a acts) ListMoves(ctx context.Context, _ *controllerv1.ListMovesRequest) (
 	error) {
 	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	out := &controllerv1.ListMovesResponse{Unreachable: there.away, Stale: a.staleText()}
-	hosts := map[string]bool{}
+	hosts, sight, seen := map[string]bool{}, access.GrantedTo(ctx), map[nic]bool{}
 	for _, p := range a.instances(there) {
+		seen[p.nic()] = seen[p.nic()] || sight.Sees(p.GetSwitch(), p.GetPortGroup())
 		if p.GetWaits() && p.GetVm() != "" && p.connected {
 			hosts[p.host] = true
 		}
@@ -219,7 +224,7 @@ func (a acts) ListMoves(ctx context.Context, _ *controllerv1.ListMovesRequest) (
 				return
 			}
 			for _, m := range list {
-				if open(m) {
+				if open(m) && seen[nic{m.GetVm(), m.GetAdapter()}] {
 					out.Moves = append(out.Moves, &controllerv1.FleetMove{Move: m.GetMove(), Vm: m.GetVm(),
 						Adapter: m.GetAdapter(), From: m.GetPeer(), To: host, Since: timestamppb.New(began(m)),
 						Step: controllerv1.MoveStep(m.GetPhase())})

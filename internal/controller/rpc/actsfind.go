@@ -60,13 +60,14 @@ type moving struct {
 	group    string
 	// uplink: the source reaches the physical network.
 	uplink bool
+	macs   int32 // that the port has learned at the source
 }
 
 // request is what prepares the port at the target.
 func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomingPortRequest {
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
-		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink,
+		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: cmp.Or(q.GetDevice(), p.GetDevice())}}
 }
@@ -80,6 +81,9 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 	all := a.instances(there)
 	p, err := sourceOf(all, q.GetPort(), q.GetHost())
 	if err != nil {
+		return nil, err
+	}
+	if err := operates(ctx, p.GetSwitch(), p.GetPortGroup()); err != nil {
 		return nil, err
 	}
 	m := &moving{nic: p.nic(), from: p.host, to: q.GetTo(), port: p, sw: p.GetSwitch(), name: p.GetName(),
@@ -219,7 +223,7 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	case 0:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host waits for the guest of port %s", port))
 	case 1:
-		return found[0], nil
+		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}
 	var hosts []string
 	for _, m := range found {

@@ -12,6 +12,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/granting"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -60,21 +62,35 @@ func (s Front) apiTokens() (list []*pki.APIRecord) {
 	return list
 }
 
-// takeTokens takes in a batch of the store: what is under way with a token that was withdrawn ends.
+// takeTokens takes in a batch of the store: what is under way with a token that was withdrawn ends, and so does what
+// somebody does who lost a permission.
 func (s Front) takeTokens(b store.Batch) {
 	gone := func(e store.Event) bool { return e.Kind == apiTokenKind && e.Object == nil }
-	if b.Reset || slices.ContainsFunc(b.Events, gone) {
+	if s.granted.Take(b, s.Store) || b.Reset || slices.ContainsFunc(b.Events, gone) {
 		s.guard.Recheck()
 	}
+}
+
+// desk answers people about tokens, grants and the audit log.
+type desk struct {
+	people
+	granting.Service
+}
+
+func (s Front) desk() desk {
+	return desk{people(s), granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken,
+		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: storeError}}
 }
 
 // WhoAmI says as whom the caller is known.
 func (p people) WhoAmI(ctx context.Context, _ *controllerv1.WhoAmIRequest) (*controllerv1.WhoAmIResponse, error) {
 	c, _ := access.Of(ctx)
-	out := &controllerv1.WhoAmIResponse{Name: c.Name, Role: controllerv1.AccessRole(c.Role),
-		Look: c.Role == identity.Admin, Cluster: string(p.Authority.Trust().Cluster)}
+	out := &controllerv1.WhoAmIResponse{Name: c.Name, Role: granting.Role(granting.Strongest(c.Access)),
+		Look: c.Access.Has(roles.Capture, roles.Cluster()), Cluster: string(p.Authority.Trust().Cluster),
+		Groups: c.Groups, Grants: granting.Grants(c.Access.Grants())}
 	if c.Token != nil {
-		out.Look, out.Expires = c.Token.MayLook() == nil, timestamppb.New(c.Token.Expires)
+		out.Expires, out.TokenId = timestamppb.New(c.Token.Expires), string(c.Token.ID)
+		out.SignedIn = c.Token.Person != ""
 	}
 	return out, nil
 }
@@ -107,8 +123,11 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("%q is no name for whose token it is: "+
 			"use letters, digits, . _ - / : and space inside", q.GetName()))
 	}
-	terms := pki.APITerms{Name: q.GetName(), Role: identity.Role(q.GetRole()), Look: q.GetLook(), Life: defaultAPILife,
-		By: access.NameOf(ctx)}
+	terms := pki.APITerms{Name: q.GetName(), Role: granting.RoleOf(q.GetRole()), Look: q.GetLook(),
+		Life: defaultAPILife, By: access.NameOf(ctx)}
+	for _, part := range q.GetScopes() {
+		terms.Scopes = append(terms.Scopes, granting.ScopeOf(part))
+	}
 	if q.GetLasts() != nil {
 		terms.Life = q.GetLasts().AsDuration()
 	}
@@ -149,8 +168,9 @@ func (p people) ListAPITokens(context.Context, *controllerv1.ListAPITokensReques
 	out, now := &controllerv1.ListAPITokensResponse{}, p.TLS.Now()
 	for _, r := range Front(p).apiTokens() {
 		out.Tokens = append(out.Tokens, &controllerv1.AccessToken{Id: string(r.ID), Name: r.Name,
-			Role: controllerv1.AccessRole(r.Role), Look: r.MayLook() == nil, Made: timestamppb.New(r.Made),
-			Expires: timestamppb.New(r.Expires), By: r.By, Expired: now.After(r.Expires)})
+			Role: granting.Role(r.Role), Made: timestamppb.New(r.Made), Expires: timestamppb.New(r.Expires), By: r.By,
+			Look:    roles.NewAccess(r.Granted()...).Has(roles.Capture, roles.Cluster()),
+			Expired: now.After(r.Expires), Grants: granting.Grants(r.Granted()), Person: r.Person, Groups: r.Groups})
 	}
 	return out, nil
 }

@@ -21,7 +21,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// keeper of backups: exports and imports of what the cluster defines.
+// importer makes backups of what the cluster defines, compares the cluster with them, and brings them back.
 type importer struct{ people }
 
 // mostReads is how often a backup is begun anew because something was written meanwhile.

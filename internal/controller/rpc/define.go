@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
@@ -96,6 +97,9 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	var kept []string
 	if q.GetRestore() == 0 {
 		kept = keepUnknown(have, next)
+	}
+	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
+		return nil, err
 	}
 	if err := p.allKnow(next); err != nil {
 		return nil, err
@@ -320,6 +324,13 @@ func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinition
 	p.fleet.mu.Lock()
 	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
 	p.fleet.mu.Unlock()
+	if a := access.GrantedTo(ctx); !a.SeesAll() {
+		seen, err := inventory.New(defined.Visible(a, v.Objects()))
+		if err != nil {
+			return nil, err
+		}
+		v = seen
+	}
 	d, err := v.Definition()
 	if err != nil {
 		return nil, err

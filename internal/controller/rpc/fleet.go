@@ -91,17 +91,14 @@ type host struct {
 	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
-	// running are the adapters that it reports as running, silent those of ports whose guests do not run there,
-	// conflicts those that others use too, with why; arrivals are
-	// when migrations were noticed.
-	running   map[nic]runningPort
-	silent    map[nic]runningPort
-	conflicts map[nic]string
-	arrivals  map[nic]time.Time
+	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, marks
+	// are of those that run elsewhere too; arrivals are when migrations were noticed.
+	running  map[nic]runningPort
+	silent   map[nic]runningPort
+	marks    map[nic]mark
+	arrivals map[nic]time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
-	// resumed are the conflicts with which it connected.
-	resumed map[nic]resumedMark
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
 	offered map[nic]bool

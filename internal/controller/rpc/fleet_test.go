@@ -81,9 +81,15 @@ func fleetOf(t *testing.T, objects *slice.Set) *fleet {
 // arrives lets a host join and connect that has that content; nil for none that it knows of.
 func arrives(t *testing.T, f *fleet, name string, has *slice.Set) *member {
 	t.Helper()
+	return arrivesWith(t, f, name, has, nil)
+}
+
+// arrivesWith is arrives with a report.
+func arrivesWith(t *testing.T, f *fleet, name string, has *slice.Set, report *controllerv1.HostReport) *member {
+	t.Helper()
 	f.take(joins(t, "id-"+name, name))
 	c := &conn{start: name, wake: make(chan struct{}, 1), cancel: func(error) {}}
-	hello := &controllerv1.HostHello{}
+	hello := &controllerv1.HostHello{Report: report}
 	if has != nil {
 		hash := has.Hash()
 		hello.Have = &controllerv1.SliceVersion{Hash: hash[:]}

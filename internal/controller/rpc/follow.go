@@ -156,8 +156,8 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	}
 	f.fits(h, hello.GetFields())
 	h.reverted = revertedBy(hello.GetReport())
-	f.keeper().resume(h, hello.GetReport().GetPorts())
 	f.reported(h, c, hello.GetReport())
+	f.keeper().resume(h, hello.GetReport().GetPorts())
 	h.switches = switchesOf(f, h, hello.GetReport().GetSwitches())
 	f.keeper().judge(h.adapters()) // what it reported before it was away counts again
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)

@@ -1,13 +1,12 @@
 package rpc
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/conflict"
 	"heddle/internal/controller/store"
 )
 
@@ -24,7 +23,7 @@ type portsSent struct {
 	portAnswers []*controllerv1.PortAnswer // to be sent
 	slots       chan struct{}              // one for each claim under way
 	ports       map[string]*bound          // nil before the first message
-	conflicts   map[nic]string
+	marks       map[nic]mark               // nil before the first message
 }
 
 // addPorts adds to a message what the host has to know of its static ports; m is nil for no message so far.
@@ -33,7 +32,7 @@ func (f portKeeper) addPorts(h *host, c *conn, m *controllerv1.FollowSliceRespon
 	defer f.mu.Unlock()
 	answers := c.portAnswers
 	c.portAnswers = nil
-	ports, conflicts := f.portsOf(h, c), f.conflictsOf(h, c)
+	ports, conflicts := f.portsOf(h, c), f.marksFor(h, c)
 	if len(answers) == 0 && ports == nil && conflicts == nil {
 		return m
 	}
@@ -64,23 +63,6 @@ func (f portKeeper) portsOf(h *host, c *conn) *controllerv1.StaticPorts {
 	if c.ports = maps.Clone(now); c.ports == nil {
 		c.ports = map[string]*bound{}
 	}
-	return out
-}
-
-// conflictsOf are the conflicts of a host where they are others than it was told; nil otherwise.
-func (f portKeeper) conflictsOf(h *host, c *conn) *controllerv1.PortConflicts {
-	if c.conflicts != nil && maps.Equal(c.conflicts, h.conflicts) {
-		return nil
-	}
-	c.conflicts = map[nic]string{}
-	maps.Copy(c.conflicts, h.conflicts)
-	out := &controllerv1.PortConflicts{}
-	for n, text := range h.conflicts {
-		out.Conflicts = append(out.Conflicts, &controllerv1.PortConflict{Vm: n.vm, Adapter: n.adapter, Text: text})
-	}
-	slices.SortFunc(out.GetConflicts(), func(a, b *controllerv1.PortConflict) int {
-		return strings.Compare(a.GetVm()+"/"+a.GetAdapter(), b.GetVm()+"/"+b.GetAdapter())
-	})
 	return out
 }
 
@@ -116,70 +98,27 @@ func (f portKeeper) judge(nics map[nic]bool) {
 // weigh is judge of one adapter by what is known here, which other controllers are not told of. The caller holds the
 // lock.
 func (f portKeeper) weigh(n nic) {
-	on, list := f.statics.on(n), rivalry(f).instances(n)
+	list := rivalry(f).instances(n)
 	clash := f.clash(n, list)
 	if h := rivalry(f).place(n, list, clash); h != nil {
 		f.follow(n, h)
 	}
 	rivalry(f).inquire(n, list)
-	texts := map[*host]string{}
-	names := f.namesOf(slices.Collect(maps.Keys(clash)))
-	for _, h := range on {
-		if clash[h.id] {
-			texts[h] = fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: stop one "+
-				"of the two guests, or give one another UUID", n.adapter, n.vm, namesBut(names, h.doc.Name))
-		}
-	}
-	for _, h := range on {
-		if text := f.stays(n, h); texts[h] == "" && text != "" {
-			texts[h], f.sharing.open[n] = text, true
-		}
-	}
-	for h := range f.statics.rivals[n] {
-		if texts[h] == "" {
-			f.mark(h, n, "")
-		}
-	}
-	delete(f.statics.rivals, n)
-	for h, text := range texts {
-		if h.conflicts[n] != text {
-			f.mark(h, n, text)
-		}
-	}
-	if len(texts) > 0 {
-		f.statics.rivals[n] = texts
-	}
+	f.mark(n, list, clash)
 }
 
 // clash are the ids of the hosts on which an adapter's guests run at once. The caller holds the lock.
-func (f portKeeper) clash(n nic, list []instance) map[string]bool {
-	if numbered(list) {
-		return clashing(list)
+func (f portKeeper) clash(n nic, list []conflict.Instance) map[string]bool {
+	if conflict.Numbered(list) {
+		return conflict.Clashing(list)
 	}
 	in := map[string]bool{}
 	if len(list) > 1 && !f.migrates(n, f.statics.on(n), f.sharing.runsAt(n)) {
 		for _, i := range list {
-			in[i.id] = true
+			in[i.Host] = true
 		}
 	}
 	return in
-}
-
-// mark marks the adapter on a host as one that others use too; "" takes the mark away.
-func (f portKeeper) mark(h *host, n nic, text string) {
-	if h.conflicts == nil {
-		h.conflicts = map[nic]string{}
-	}
-	if text == "" {
-		delete(h.conflicts, n)
-		f.log.Info("a conflict has ended", "host", h.doc.Name, "vm", n.vm, "adapter", n.adapter)
-	} else {
-		h.conflicts[n] = text
-		f.log.Warn("a conflict", "host", h.doc.Name, "why", text)
-	}
-	if h.conn != nil {
-		h.conn.poke()
-	}
 }
 
 // migrates reports whether a migration explains that a VM is on two hosts: one of them reports its arrival. It is

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
@@ -48,10 +50,13 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 		if err != nil {
 			return nil, err
 		}
-		out.Changes = append(out.Changes, &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base,
+		c := &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base,
 			Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, File: e.File, Message: e.Message,
 			Restores: e.Restores, Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap,
-			How: e.How})
+			How: e.How}
+		if seenChange(access.GrantedTo(ctx), c) {
+			out.Changes = append(out.Changes, c)
+		}
 	}
 	return out, nil
 }
@@ -67,6 +72,8 @@ func (h historian) CompareDefinitions(ctx context.Context, q *controllerv1.Compa
 	if err != nil {
 		return nil, err
 	}
+	sight := access.GrantedTo(ctx)
+	from, to = defined.Visible(sight, from), defined.Visible(sight, to)
 	return &controllerv1.CompareDefinitionsResponse{From: q.GetFrom(), To: revision,
 		Objects: objectChanges(from, slice.Between(from, to))}, nil
 }
@@ -78,6 +85,7 @@ func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPas
 	if err != nil {
 		return nil, err
 	}
+	set = defined.Visible(access.GrantedTo(ctx), set)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err

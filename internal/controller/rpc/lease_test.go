@@ -86,7 +86,7 @@ func TestS100_ALostHostKeepsItsPortsForItsLease(t *testing.T) {
 	conflict := func(name string) bool {
 		c.fleet.mu.Lock()
 		defer c.fleet.mu.Unlock()
-		return len(c.fleet.names[name].conflicts) == 1
+		return len(c.fleet.names[name].marks) == 1
 	}
 	c.await("both are in conflict", func() bool { return conflict("esx1") && conflict("esx2") })
 	if got := c.boundTo(); got != "esx2" {

@@ -25,6 +25,7 @@ func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest)
 	for _, h := range f.sorted() {
 		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
+	p.seenHosts(access.GrantedTo(ctx), out)
 	return out, nil
 }
 
@@ -36,7 +37,7 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 		ask.Names = []string{q.GetHost()}
 	}
 	there := p.askHosts(ctx, ask)
-	f := p.fleet
+	f, sight := p.fleet, access.GrantedTo(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fits := func(want, got string) bool { return want == "" || want == got }
@@ -48,7 +49,7 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 		}
 		for _, port := range report.GetPorts() {
 			if fits(q.GetHost(), h.doc.Name) && fits(q.GetSwitch(), port.GetSwitch()) &&
-				fits(q.GetPortGroup(), port.GetPortGroup()) {
+				fits(q.GetPortGroup(), port.GetPortGroup()) && sight.Sees(port.GetSwitch(), port.GetPortGroup()) {
 				out.Ports = append(out.Ports, &controllerv1.FleetPort{Host: h.doc.Name, Switch: port.GetSwitch(),
 					Name: port.GetName(), PortGroup: port.GetPortGroup(), State: port.GetState(), Mac: port.GetMac(),
 					Device: port.GetDevice(), Stale: !connected, Vm: port.GetVm(), Adapter: port.GetAdapter()})

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
 )
 
 // movers is the half of a server that says where ports are.
@@ -40,7 +41,7 @@ func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequ
 		}
 		known = append(known, a.got.GetPorts()...)
 	}
-	out.Ports = locating{s.fleet}.together(known)
+	out.Ports = seenPorts(access.GrantedTo(ctx), locating{s.fleet}.together(known))
 	return out, nil
 }
 
@@ -103,9 +104,9 @@ func (l locating) hosts(q *controllerv1.LocatePortsRequest) (list []found) {
 	add := func(h *host, keys map[portKey]bool) {
 		f := found{host: h, name: h.doc.Name, report: h.report, connected: h.conn != nil, since: h.since, keys: keys,
 			conflicts: map[nic]string{}}
-		for n, text := range h.conflicts {
+		for n, m := range h.marks {
 			if q.GetVm() == "" || n.vm == q.GetVm() {
-				f.conflicts[n] = text
+				f.conflicts[n] = m.text
 			}
 		}
 		list = append(list, f)

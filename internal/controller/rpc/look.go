@@ -107,8 +107,8 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		ctx, cancel = context.WithTimeout(ctx, answerTime)
 		defer cancel()
 	}
-	if api.LookOf(procedure) == api.LooksInto && !l.others { // the other controller has its guard
-		done, err := l.guard.Look(ctx, r.PathValue("method"), "host="+r.PathValue("host"))
+	if !l.others { // the other controller has its guard
+		done, err := l.mayLook(ctx, r.PathValue("host"), begin)
 		if err != nil {
 			return false, err
 		}

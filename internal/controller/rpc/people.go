@@ -32,7 +32,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
-	controllerv1connect.RegisterAccessServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterAccessServiceHandler(rpc, s.desk())
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMoveServiceHandler(rpc, acts{movers{people(s)}})

@@ -4,125 +4,66 @@ import (
 	"maps"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/conflict"
 )
 
-// Where an adapter is follows from generations and from nothing else (S100): whoever begins to serve a guest raises the
-// generation of its port above all that it knows. Reports are older than what is, so that two hosts may report one
-// guest for a moment. Neither is called a conflict before both have looked at their ports anew, after the controller
-// had heard of the other. Time decides nothing here. Hosts of an earlier version report no generation: for their
-// adapters portKeeper.migrates decides as it did.
+// Package conflict decides by generations where an adapter is, and when hosts are in conflict about it. Hosts of an
+// earlier version report no generation: for their adapters portKeeper.migrates decides as it did.
 
 // rivalry is the part of a fleet that decides by generations where an adapter is.
 type rivalry struct{ *fleet }
 
-// instance is a host that is connected, to whichever controller, and reports that an adapter runs there.
-type instance struct {
-	id   string
-	here *host // nil for a host of another controller
-	gen  uint64
-	sure map[string]uint64 // as of runningPort
-}
-
 // instances are those of an adapter. The caller holds the lock.
-func (r rivalry) instances(n nic) (list []instance) {
+func (r rivalry) instances(n nic) (list []conflict.Instance) {
 	for _, h := range r.statics.on(n) {
 		p := h.running[n]
-		list = append(list, instance{h.id, h, p.gen, p.sure})
+		list = append(list, conflict.Instance{Host: h.id, Here: true, Generation: p.gen, Sure: p.sure})
 	}
 	for _, id := range r.sharing.runsAt(n) {
 		a := r.sharing.away[n][id]
-		list = append(list, instance{id, nil, a.gen, a.sure})
+		list = append(list, conflict.Instance{Host: id, Generation: a.gen, Sure: a.sure})
 	}
 	return list
-}
-
-// numbered reports whether all hosts say generations.
-func numbered(list []instance) bool {
-	for _, i := range list {
-		if i.gen == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// knows reports whether the host said that the guest runs there after its controller had heard of another one.
-func (i instance) knows(other instance) bool { return i.sure[other.id] == other.gen }
-
-// clashing are the ids of the hosts on which guests run at once for certain: each said so knowing of the other.
-func clashing(list []instance) map[string]bool {
-	in := map[string]bool{}
-	for k, a := range list {
-		for _, b := range list[k+1:] {
-			if a.knows(b) && b.knows(a) {
-				in[a.id], in[b.id] = true, true
-			}
-		}
-	}
-	return in
-}
-
-// highest is the instance with the highest generation, if it is the only one; nil otherwise.
-func highest(list []instance) (top *instance) {
-	for k := range list {
-		switch i := &list[k]; {
-		case top == nil || i.gen > top.gen:
-			top = i
-		case i.gen == top.gen:
-			return highestOf(list[k+1:], i.gen)
-		}
-	}
-	return top
-}
-
-// highestOf is highest of those above a generation.
-func highestOf(list []instance, above uint64) *instance {
-	var left []instance
-	for _, i := range list {
-		if i.gen > above {
-			left = append(left, i)
-		}
-	}
-	return highest(left)
 }
 
 // place is the host of this controller that the static port of an adapter is bound to, by what the hosts report; nil
 // for another controller's, or none yet. A report that is older than the binding moves nothing back. The caller holds
 // the lock.
-func (r rivalry) place(n nic, list []instance, clash map[string]bool) *host {
+func (r rivalry) place(n nic, list []conflict.Instance, clash map[string]bool) *host {
 	b := r.statics.byNIC[n]
-	if b == nil || len(list) == 0 || len(clash) > 0 || len(list) > 1 && !numbered(list) {
+	if b == nil || len(list) == 0 || len(clash) > 0 || len(list) > 1 && !conflict.Numbered(list) {
 		return nil
 	}
-	top := highest(list)
-	if top == nil || top.here == nil || top.gen > 0 && top.gen < b.gen && top.sure[b.host] != b.gen {
+	top := conflict.Highest(list)
+	if top == nil || !top.Here || top.Generation > 0 && top.Generation < b.gen && top.Sure[b.host] != b.gen {
 		return nil
 	}
-	return top.here
+	return r.hosts[top.Host]
 }
 
 // inquire asks the hosts of this controller anew that report an adapter and were not asked since this controller has
 // heard of the others that do, or of a higher generation by the port's binding. The caller holds the lock.
-func (r rivalry) inquire(n nic, list []instance) {
+func (r rivalry) inquire(n nic, list []conflict.Instance) {
 	b := r.statics.byNIC[n]
 	for _, i := range list {
-		if i.here == nil || i.gen == 0 {
+		h := r.hosts[i.Host]
+		if !i.Here || i.Generation == 0 {
 			continue
 		}
 		rivals := map[string]uint64{}
 		for _, other := range list {
-			if other.id != i.id && other.gen > 0 {
-				rivals[other.id] = other.gen
+			if other.Host != i.Host && other.Generation > 0 {
+				rivals[other.Host] = other.Generation
 			}
 		}
-		if _, there := rivals[boundHost(b)]; b != nil && !there && b.host != i.id && b.gen > i.gen {
+		if _, there := rivals[boundHost(b)]; b != nil && !there && b.host != i.Host && b.gen > i.Generation {
 			rivals[b.host] = b.gen
 		}
-		if maps.Equal(rivals, i.sure) {
+		if maps.Equal(rivals, i.Sure) {
 			continue
 		}
-		if r.forget(i.here, n, rivals); len(rivals) > 0 && !maps.Equal(rivals, i.here.running[n].sure) {
-			i.here.conn.askAnew(n, rivals)
+		if r.forget(h, n, rivals); len(rivals) > 0 && !maps.Equal(rivals, h.running[n].sure) {
+			h.conn.askAnew(n, rivals)
 		}
 	}
 }

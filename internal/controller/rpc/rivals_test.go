@@ -46,18 +46,20 @@ func (s *site) controller() *fleet {
 func (s *site) at(host string, controller int, p *controllerv1.HostPort) {
 	s.t.Helper()
 	f := s.fleets[controller]
-	m := arrives(s.t, f, host, definition(s.t, 10))
-	s.hosts[host] = m
-	m.reports(p, 0)
+	s.hosts[host] = arrivesWith(s.t, f, host, definition(s.t, 10), reportOf(p))
+}
+
+// reportOf is that of a host with one port, nil for none.
+func reportOf(p *controllerv1.HostPort) *controllerv1.HostReport {
+	if p == nil {
+		return &controllerv1.HostReport{}
+	}
+	return &controllerv1.HostReport{Ports: []*controllerv1.HostPort{p}}
 }
 
 // reports lets a host report that it has a port, nil for none, as the answer to the question of that number.
 func (m *member) reports(p *controllerv1.HostPort, answers uint64) {
-	r := &controllerv1.HostReport{}
-	if p != nil {
-		r.Ports = []*controllerv1.HostPort{p}
-	}
-	m.f.said(m.host, m.conn, &controllerv1.FollowSliceRequest{Report: r, Reported: answers})
+	m.f.said(m.host, m.conn, &controllerv1.FollowSliceRequest{Report: reportOf(p), Reported: answers})
 }
 
 // asked is the number of the question that the host is sent; 0 for none.
@@ -100,7 +102,7 @@ func (s *site) where() (host string, generation uint64, conflict bool) {
 		host, generation = p.GetHost(), p.GetGeneration()
 	}
 	for _, m := range s.hosts {
-		conflict = conflict || len(m.host.conflicts) > 0
+		conflict = conflict || len(m.host.marks) > 0
 	}
 	return host, generation, conflict
 }
@@ -108,7 +110,7 @@ func (s *site) where() (host string, generation uint64, conflict bool) {
 // is makes sure where the port is.
 func (s *site) is(when, host string, generation uint64, conflict bool) {
 	s.t.Helper()
-	s.tell()
+	s.resolve()
 	if h, g, c := s.where(); h != host || g != generation || c != conflict {
 		s.t.Errorf("%s the port is on %q with generation %d, conflict %v; want %q, %d, %v", when, h, g, c, host,
 			generation, conflict)
@@ -188,9 +190,9 @@ func TestS100_TwoGuestsThatRunAreAConflictOnceBothHaveSaidSoAnew(t *testing.T) {
 				s.answers("h2", serves(generations[1]))
 				s.is("when both have answered,", where, g, true)
 				for own, other := range map[string]string{"h1": "h2", "h2": "h1"} {
-					for _, text := range s.hosts[own].host.conflicts {
-						if !strings.Contains(text, "runs on host "+other+" too") {
-							t.Errorf("%s is told %q", own, text)
+					for _, m := range s.hosts[own].host.marks {
+						if !strings.Contains(m.text, "runs on host "+other+" too") {
+							t.Errorf("%s is told %q", own, m.text)
 						}
 					}
 				}

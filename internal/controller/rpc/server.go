@@ -16,6 +16,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/granting"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
@@ -97,6 +98,8 @@ type Server struct {
 	*roster
 	quorum *quorum
 	guard  *access.Guard
+	// granted is who may do what.
+	granted *granting.Keeper
 	// refused are the connections that could ask for nothing.
 	refused *refusals
 	// allowance bounds what hosts may send at a time.
@@ -126,9 +129,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{}}
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{},
+		granted: granting.NewKeeper(o.Log)}
 	s.TLS.Revoked = s.gate.Check
-	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
+	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
+		Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.readRevocations()
@@ -146,6 +151,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { s.quorum.watch(ctx, s) })
 	beside.Go(func() { spread(ctx, s) })
 	beside.Go(func() { s.share(ctx) })
+	beside.Go(func() { claimant{s}.clear(ctx) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {

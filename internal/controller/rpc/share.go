@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +21,8 @@ const (
 	gatherTime = 50 * time.Millisecond
 	// mostShared is how many adapters one message has.
 	mostShared = 4096
-	// lingers is for how many times shareTime a conflict stays where the other host has lost its controller: it may be
-	// on its way to another one.
+	// lingers is for how many times shareTime counts what another controller said that does not answer any more, and
+	// what a host offered that has lost its controller: it may be on its way to another one.
 	lingers = 6
 )
 
@@ -35,7 +34,6 @@ type runsAway struct {
 	sure       map[string]uint64 // as of runningPort
 	since      time.Time         // when this controller heard of it first
 	confirmed  time.Time         // and last
-	left       time.Time         // since when the host has no controller; zero while it has
 }
 
 // sharing is what is told to other controllers.
@@ -44,35 +42,48 @@ type sharing struct {
 	wake chan struct{} // holds one token when there are news
 	// away are adapters on hosts of other controllers that run on hosts of this one, too, by the hosts' ids.
 	away map[nic]map[string]*runsAway
-	// open are conflicts to be looked at again: what they rest on may not be so any more.
+	// open are adapters to be looked at again: what is known of them rests on a time.
 	open map[nic]bool
-	// linger is how long a conflict stays whose other host is away.
+	// doubts are hosts that were in conflict about an adapter, and of which it is not known here whether it runs there
+	// still. doubtful holds one token when there are new ones.
+	doubts   map[nic][]string
+	doubtful chan struct{}
+	// linger is how long counts what another controller said last.
 	linger time.Duration
 }
 
 func newSharing() *sharing {
 	return &sharing{news: map[nic]bool{}, wake: make(chan struct{}, 1), away: map[nic]map[string]*runsAway{},
-		open: map[nic]bool{}, linger: lingers * shareTime}
+		open: map[nic]bool{}, doubts: map[nic][]string{}, doubtful: make(chan struct{}, 1),
+		linger: lingers * shareTime}
 }
 
 // changed says that an adapter began or ended to run on a host.
 func (s *sharing) changed(n nic) {
 	s.news[n] = true
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	token(s.wake)
 }
 
 // runsAt are the ids of the hosts of other controllers on which an adapter runs.
-func (s *sharing) runsAt(n nic) (ids []string) {
-	for id, a := range s.away[n] {
-		if a.left.IsZero() {
-			ids = append(ids, id)
+func (s *sharing) runsAt(n nic) []string {
+	return slices.Sorted(maps.Keys(s.away[n]))
+}
+
+// due waits for the next tick, which is regular, or for a signal and then gatherTime, so that what comes together is
+// dealt with together. ended reports that ctx has ended.
+func due(ctx context.Context, tick *time.Ticker, signal <-chan struct{}) (regular, ended bool) {
+	select {
+	case <-tick.C:
+		return true, false
+	case <-signal:
+		select {
+		case <-time.After(gatherTime):
+			return false, false
+		case <-ctx.Done():
 		}
+	case <-ctx.Done():
 	}
-	slices.Sort(ids)
-	return ids
+	return false, true
 }
 
 // share tells the other controllers, until ctx ends.
@@ -81,17 +92,12 @@ func (s *Server) share(ctx context.Context) {
 	defer tick.Stop()
 	synced := map[string]bool{} // the controllers that have been told everything, by id
 	for {
-		select {
-		case <-tick.C:
-			s.fleet.keeper().lookAgain()
-		case <-s.fleet.sharing.wake:
-			select {
-			case <-time.After(gatherTime):
-			case <-ctx.Done():
-				return
-			}
-		case <-ctx.Done():
+		regular, ended := due(ctx, tick, s.fleet.sharing.wake)
+		if ended {
 			return
+		}
+		if regular {
+			s.fleet.keeper().lookAgain()
 		}
 		news := s.fleet.keeper().takeNews()
 		var all sync.WaitGroup
@@ -178,12 +184,9 @@ func (f portKeeper) running(asked []*controllerv1.SharedAdapter) (list []*contro
 
 // shared is an adapter as other controllers are told of it. The caller holds the lock.
 func (f portKeeper) shared(n nic) *controllerv1.SharedAdapter {
-	a := &controllerv1.SharedAdapter{Vm: n.vm, Adapter: n.adapter, Known: len(f.sharing.away[n]) > 0}
-	for _, h := range f.statics.running[n] {
-		if h.conn == nil {
-			a.Lingers = a.GetLingers() || f.lingering(h)
-			continue
-		}
+	a := &controllerv1.SharedAdapter{Vm: n.vm, Adapter: n.adapter,
+		Known: len(f.sharing.away[n])+len(f.sharing.doubts[n]) > 0}
+	for _, h := range f.statics.on(n) {
 		p := h.running[n]
 		one := &controllerv1.SharedHost{Host: h.id, Arrived: p.arrived, Generation: p.gen}
 		for _, id := range slices.Sorted(maps.Keys(p.sure)) {
@@ -217,13 +220,6 @@ func (f portKeeper) learn(controller string, items []*controllerv1.SharedAdapter
 		for id, a := range was {
 			if a.controller != controller {
 				next[id] = a
-			} else if item.GetLingers() && !slices.ContainsFunc(item.GetHosts(), func(h *controllerv1.SharedHost) bool {
-				return h.GetHost() == id
-			}) {
-				if a.left.IsZero() {
-					a.left = now
-				}
-				next[id] = a
 			}
 		}
 		for _, h := range item.GetHosts() {
@@ -231,7 +227,7 @@ func (f portKeeper) learn(controller string, items []*controllerv1.SharedAdapter
 				continue // it was removed, or is here by now
 			}
 			a := &runsAway{since: now}
-			if old := was[h.GetHost()]; old != nil && old.left.IsZero() {
+			if old := was[h.GetHost()]; old != nil {
 				a.since = old.since
 			}
 			a.controller, a.arrived, a.confirmed, a.gen = controller, h.GetArrived(), now, h.GetGeneration()
@@ -259,8 +255,7 @@ func (f portKeeper) lookAgain() {
 	for n, hosts := range f.sharing.away {
 		f.sharing.news[n], open[n] = true, true
 		for id, a := range hosts {
-			gone := !a.left.IsZero() && time.Since(a.left) > f.sharing.linger
-			if here := f.hosts[id]; gone || here == nil || here.conn != nil ||
+			if here := f.hosts[id]; here == nil || here.conn != nil ||
 				time.Since(a.confirmed) > f.sharing.linger {
 				delete(hosts, id)
 			}
@@ -269,68 +264,10 @@ func (f portKeeper) lookAgain() {
 			delete(f.sharing.away, n)
 		}
 	}
+	for n := range f.sharing.doubts {
+		f.sharing.news[n] = true
+	}
 	for n := range open {
 		f.weigh(n)
 	}
-}
-
-// stays says why an adapter on a host stays marked although its rival is not seen at the moment: the rival's host has
-// lost its connection a moment ago, or this host has come from another controller with the mark. The caller holds the
-// lock.
-func (f portKeeper) stays(n nic, h *host) string {
-	if r, ok := h.resumed[n]; ok {
-		if time.Now().Before(r.until) {
-			return r.text
-		}
-		delete(h.resumed, n)
-	}
-	text := h.conflicts[n]
-	for _, o := range f.statics.running[n] {
-		if o != h && f.lingering(o) {
-			return text
-		}
-	}
-	for _, a := range f.sharing.away[n] {
-		if !a.left.IsZero() && time.Since(a.left) <= f.sharing.linger {
-			return text
-		}
-	}
-	return ""
-}
-
-// resumedMark is a mark with which a host has connected.
-type resumedMark struct {
-	text  string
-	until time.Time
-}
-
-// resume takes over the marks that a host had from a controller before: who is in conflict with it may not have
-// connected yet. The caller holds the lock.
-func (f portKeeper) resume(h *host, ports []*controllerv1.HostPort) {
-	h.resumed = nil
-	for _, p := range ports {
-		if n, ok := runs(p); ok && p.GetRival() {
-			if h.resumed == nil {
-				h.resumed = map[nic]resumedMark{}
-			}
-			h.resumed[n] = resumedMark{p.GetConflict(), time.Now().Add(f.sharing.linger)}
-		}
-	}
-}
-
-// namesOf are the names of hosts by their ids. The caller holds the lock.
-func (f portKeeper) namesOf(ids []string) (names []string) {
-	for _, id := range ids {
-		if h := f.hosts[id]; h != nil {
-			names = append(names, h.doc.Name)
-		}
-	}
-	return names
-}
-
-// namesBut are the names of all hosts but one.
-func namesBut(all []string, one string) string {
-	list := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == one })
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }

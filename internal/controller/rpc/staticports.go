@@ -11,6 +11,8 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
@@ -19,7 +21,7 @@ import (
 // ListStaticPorts lists the static ports, bound or not, and the ports that should be static ones and are not.
 func (p people) ListStaticPorts(ctx context.Context, q *controllerv1.ListStaticPortsRequest) (
 	*controllerv1.ListStaticPortsResponse, error) {
-	out := &controllerv1.ListStaticPortsResponse{Stale: p.fresh(ctx)}
+	out, sight := &controllerv1.ListStaticPortsResponse{Stale: p.fresh(ctx)}, access.GrantedTo(ctx)
 	var all []store.Port
 	for _, o := range p.Store.List(store.KindPorts) {
 		ports, err := store.DecodePorts(&o)
@@ -44,7 +46,7 @@ func (p people) ListStaticPorts(ctx context.Context, q *controllerv1.ListStaticP
 	fits := func(want, got string) bool { return want == "" || want == got }
 	out.Ports = slices.DeleteFunc(out.GetPorts(), func(port *controllerv1.FleetStaticPort) bool {
 		return !fits(q.GetSwitch(), port.GetSwitch()) || !fits(q.GetPortGroup(), port.GetPortGroup()) ||
-			!fits(q.GetHost(), port.GetHost())
+			!fits(q.GetHost(), port.GetHost()) || !sight.Sees(port.GetSwitch(), port.GetPortGroup())
 	})
 	slices.SortStableFunc(out.GetPorts(), func(a, b *controllerv1.FleetStaticPort) int {
 		return cmp.Or(cmp.Compare(a.GetSwitch(), b.GetSwitch()), cmp.Compare(a.GetPortGroup(), b.GetPortGroup()),
@@ -100,7 +102,7 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 	if now := known[h].of[n]; now != nil {
 		out.Name, out.State, out.Conflict = now.GetName(), now.GetState(), now.GetConflict()
 	}
-	out.Conflict = cmp.Or(h.conflicts[n], out.GetConflict())
+	out.Conflict = cmp.Or(h.marks[n].text, out.GetConflict())
 	return out
 }
 
@@ -108,7 +110,7 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controllerv1.FleetStaticPort) {
 	for h, k := range known {
 		for n, p := range k.of {
-			text := cmp.Or(h.conflicts[n], p.GetConflict())
+			text := cmp.Or(h.marks[n].text, p.GetConflict())
 			if b := f.statics.byNIC[n]; text == "" || b != nil && b.host == h.id {
 				continue
 			}
@@ -129,6 +131,13 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	f := p.fleet.keeper()
 	f.mu.Lock()
 	b, used := f.statics.port(q.GetPort()), ""
+	if b != nil {
+		sw, group, _ := strings.Cut(b.group, "/")
+		if err := operates(ctx, sw, group); err != nil {
+			f.mu.Unlock()
+			return nil, err
+		}
+	}
 	if b != nil {
 		for _, h := range f.statics.on(b.nic) {
 			used = fmt.Sprintf("static port %s is in use on host %s, by port %s: disconnect that first", b.id,
@@ -168,6 +177,9 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	r, err := p.fleet.keeper().settling(n, q.GetHost(), there)
 	if err != nil {
+		return nil, err
+	}
+	if err := access.Need(ctx, roles.Operate, "", roles.GroupOf(r.PortGroup)); err != nil {
 		return nil, err
 	}
 	if err := p.mayTake(ctx, n, r.Host, q.GetForce()); err != nil {

@@ -29,8 +29,8 @@ type statics struct {
 	// running are the hosts that report that an adapter runs there, silent those that have a port for it whose guest
 	// does not run there.
 	running, silent hostsOf
-	// rivals are the hosts that are in conflict about an adapter.
-	rivals map[nic]map[*host]string
+	// marked are the hosts of this controller that are in conflict about an adapter.
+	marked hostsOf
 }
 
 // chunkOf is what is known of one object with ports.
@@ -41,8 +41,7 @@ type chunkOf struct {
 }
 
 func newStatics() *statics {
-	s := &statics{running: hostsOf{}, silent: hostsOf{},
-		rivals: map[nic]map[*host]string{}}
+	s := &statics{running: hostsOf{}, silent: hostsOf{}, marked: hostsOf{}}
 	s.reset()
 	return s
 }

@@ -200,7 +200,7 @@ func (a *agreed) how() string {
 	if a == nil {
 		return ""
 	}
-	text := fmt.Sprintf("together: %d hosts, %s after the decision", len(a.hosts), a.lead)
+	text := fmt.Sprintf("together: %d hosts", len(a.hosts))
 	if len(a.away) > 0 {
 		text += fmt.Sprintf(", except %d that were away", len(a.away))
 	}
@@ -213,6 +213,8 @@ func (a *agreed) decide() ([]store.Change, error) {
 		return nil, nil
 	}
 	a.decided = time.Now()
+	// The decision takes as long to reach all hosts as the change did, or less.
+	a.lead = min(max(a.lead, a.ready), together.MostLead)
 	now := a.fleet.deciding.ticks()
 	at := now + int64(a.lead)
 	a.wall = time.Now().Add(a.lead)
@@ -287,7 +289,7 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 }
 
 // PrepareHostsHere has hosts that are connected here prepare a change.
-func (s others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHostsHereRequest) (
+func (o others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHostsHereRequest) (
 	*controllerv1.PrepareHostsHereResponse, error) {
 	if _, err := controllerOf(ctx); err != nil {
 		return nil, err
@@ -295,14 +297,14 @@ func (s others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHos
 	patience := max(0, min(q.GetPatience().AsDuration(), mostPrepare))
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := until(wait, s.fleet, func() bool { return s.fleet.revision >= q.GetRevision() }); err != nil {
+	if err := until(wait, o.fleet, func() bool { return o.fleet.revision >= q.GetRevision() }); err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, "this controller does not have the definition that the "+
 			"change is made on")
 	}
-	s.fleet.mu.Lock()
-	same, set := s.fleet.revision == q.GetRevision(), s.fleet.inventory.Objects().Clone()
+	o.fleet.mu.Lock()
+	same, set := o.fleet.revision == q.GetRevision(), o.fleet.inventory.Objects().Clone()
 	g := &grant{changed: map[string][]inventory.Granted{}}
-	s.fleet.mu.Unlock()
+	o.fleet.mu.Unlock()
 	if !same {
 		return nil, connect.NewError(connect.CodeAborted, "the definition has changed meanwhile")
 	}
@@ -313,7 +315,7 @@ func (s others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHos
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	list, err := preparing{s.fleet}.here(ctx, q.GetId(), after, g, q.GetHosts(), patience)
+	list, err := preparing{o.fleet}.here(ctx, q.GetId(), after, g, q.GetHosts(), patience)
 	return &controllerv1.PrepareHostsHereResponse{Hosts: list}, err
 }
 
@@ -341,12 +343,12 @@ func (g *grant) with(set *slice.Set, q *controllerv1.PrepareHostsHereRequest) er
 }
 
 // ReadClock says what this controller's clock shows.
-func (s others) ReadClock(ctx context.Context, _ *controllerv1.ReadClockRequest) (*controllerv1.ReadClockResponse,
+func (o others) ReadClock(ctx context.Context, _ *controllerv1.ReadClockRequest) (*controllerv1.ReadClockResponse,
 	error) {
 	if _, err := controllerOf(ctx); err != nil {
 		return nil, err
 	}
-	return &controllerv1.ReadClockResponse{Start: s.fleet.deciding.start, Now: s.fleet.deciding.ticks()}, nil
+	return &controllerv1.ReadClockResponse{Start: o.fleet.deciding.start, Now: o.fleet.deciding.ticks()}, nil
 }
 
 // here has hosts that are connected to this controller prepare a change, and waits for them as long as patience. Those
@@ -403,7 +405,7 @@ func (f preparing) ask(id string, after *inventory.Inventory, g *grant, names []
 			c.prep.said, c.prep.problems = true, []string{"its agent (" + h.agent + ") does not know how: update it"}
 			continue
 		}
-		fits, _, err := contents{f.fleet}.sliceOf(after, h, g.of(f.addresses, h.doc.Name))
+		fits, _, err := contents(f).sliceOf(after, h, g.of(f.addresses, h.doc.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -40,8 +40,8 @@ func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) 
 	}
 	c.img.Groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
-		if sw.Tunnel != nil {
-			return nil, fmt.Errorf("switch %s has a tunnel: this version carries no overlay segments", sw.Name)
+		if err := refuseOverlay(sw); err != nil {
+			return nil, err
 		}
 		if err := c.compileSwitch(sw); err != nil {
 			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
@@ -49,6 +49,22 @@ func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) 
 	}
 	c.img.Owners, c.img.OwnerSeed = buildOwners(c.owners)
 	return c.img, nil
+}
+
+// refuseOverlay returns an error for a switch with a tunnel or with ports in overlay segments, because the program does
+// not carry them yet: it would put such ports into a VLAN of the switch, together with others that they must not meet.
+func refuseOverlay(sw *plan.Switch) error {
+	if sw.Tunnel != nil {
+		return fmt.Errorf("switch %s has a tunnel: this version reads overlay segments and does not carry them; leave "+
+			"tunnel and overlay out", sw.Name)
+	}
+	for _, p := range sw.Ports {
+		if p.VNI != 0 {
+			return fmt.Errorf("port %s: its port group %s is in VNI %d, and this version does not carry overlay "+
+				"segments: put the port into another port group", p.ID, p.PortGroup, p.VNI)
+		}
+	}
+	return nil
 }
 
 type compiler struct {

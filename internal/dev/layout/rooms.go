@@ -61,7 +61,8 @@ func rules() map[string]Rule {
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/slice/fields",
-		"internal/overlay", "internal/diagnose", "internal/flow", "internal/observe",
+		"internal/overlay", "internal/overlay/span",
+		"internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
 		"internal/observe/undone",
 		"internal/host/qmp")
@@ -88,11 +89,16 @@ func rules() map[string]Rule {
 		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
-		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
+		"internal/controller", "internal/controller/access", "internal/controller/audit",
+		"internal/controller/audit/export",
+		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
-	stand(Process, true, "internal/controller/backup", "internal/controller/history",
-		"internal/controller/inventory", "internal/controller/pki", "internal/controller/together")
+	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
+		"internal/controller/access/roles")
+	stand(Process, false, "internal/controller/access/granting")
+	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/history",
+		"internal/controller/inventory", "internal/controller/pki", "internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

@@ -108,15 +108,23 @@ func arrival(oob []byte) time.Time {
 	return time.Now()
 }
 
+// classOf is a frame's class by its destination.
+func classOf(head []byte) int {
+	first, end := binary.BigEndian.Uint32(head), binary.BigEndian.Uint16(head[4:])
+	switch {
+	case head[0]&1 == 0:
+		return unicast
+	case first == 0xffffffff && end == 0xffff:
+		return broadcast
+	case (first == allNodesIPv4 || first == allNodesIPv6) && end == allNodesEnd:
+		return allNodes
+	}
+	return multicast
+}
+
 // add counts and remembers a frame of that length.
 func (e *ear) add(head []byte, length int, out bool, at time.Time) {
-	class := unicast
-	switch {
-	case bytes.Equal(head[:6], []byte{255, 255, 255, 255, 255, 255}):
-		class = broadcast
-	case head[0]&1 != 0:
-		class = multicast
-	}
+	class := classOf(head)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sums := &e.in

@@ -37,7 +37,7 @@ func TestAnEarTellsFramesApart(t *testing.T) {
 	if in != (counts{unicast: 1, broadcast: 1, classBytes + unicast: 61, classBytes + broadcast: 62}) {
 		t.Errorf("received: %v", in)
 	}
-	if out != (counts{unicast: 3, multicast: 1, classBytes + unicast: 1588, classBytes + multicast: 63}) {
+	if out != (counts{unicast: 3, allNodes: 1, classBytes + unicast: 1588, classBytes + allNodes: 63}) {
 		t.Errorf("sent: %v", out)
 	}
 	list := e.told()

@@ -78,12 +78,18 @@ func guestLacks(ctx context.Context) error {
 }
 
 // endedItself is errGuestEnded where that is what an error comes from: what was going on notices it in several ways.
-func endedItself(ctx context.Context, err error) error {
+func (v *voyage) endedItself(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, errGuestEnded) {
 		return why
 	}
 	if errors.Is(err, qemu.ErrEnded) || errors.Is(err, qmp.ErrClosed) {
-		return fmt.Errorf("%w: %w", errGuestEnded, err)
+		said := ""
+		for _, m := range v.machines {
+			if m.ear != nil {
+				said += m.Said()
+			}
+		}
+		return fmt.Errorf("%w: %w%s", errGuestEnded, err, said)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package migration
 import (
 	"encoding/hex"
 	"errors"
+	"maps"
 	"math"
 	"net"
 	"strings"
@@ -101,6 +102,23 @@ func TestReport_CountsWhatIsWrongAgainstTheBudgets(t *testing.T) {
 	}
 	if line := rep.Timelines[0]; len(line.Lanes) != 2 {
 		t.Errorf("%+v", line)
+	}
+}
+
+// TestS80_AllEighteenCountersAreCompared: what the guest got of its own host, the queries to all nodes, is no part of
+// them, and what it sends to all nodes is.
+func TestS80_AllEighteenCountersAreCompared(t *testing.T) {
+	all := named(counts{unicast: 1, multicast: 2, broadcast: 3, allNodes: 4, classBytes + unicast: 10,
+		classBytes + multicast: 20, classBytes + broadcast: 30, classBytes + allNodes: 40},
+		counts{unicast: 5, multicast: 6, broadcast: 7, allNodes: 8, classBytes + unicast: 50,
+			classBytes + multicast: 60, classBytes + broadcast: 70, classBytes + allNodes: 80})
+	want := map[string]uint64{"packetsInUnicast": 1, "packetsInMulticast": 6, "packetsInBroadcast": 3,
+		"bytesInUnicast": 10, "bytesInMulticast": 60, "bytesInBroadcast": 30, "packetsOutUnicast": 5,
+		"packetsOutMulticast": 6, "packetsOutBroadcast": 7, "bytesOutUnicast": 50, "bytesOutMulticast": 60,
+		"bytesOutBroadcast": 70, "packetsInDropped": 0, "packetsOutDropped": 0, "packetsInException": 0,
+		"packetsOutException": 0, "bytesInFromPnic": 180, "bytesOutToPnic": 100}
+	if len(want) != 18 || !maps.Equal(all, want) {
+		t.Errorf("%v\nwant\n%v", all, want)
 	}
 }
 

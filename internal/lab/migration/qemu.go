@@ -76,7 +76,7 @@ func (s *scene) voyage(ctx context.Context, o Options, m *measured) (err error) 
 		broken: m.broken}
 	defer func() {
 		if err != nil {
-			err = endedItself(ctx, err)
+			err = v.endedItself(ctx, err)
 		}
 		err = errors.Join(err, v.end(context.WithoutCancel(ctx)))
 	}()
@@ -151,14 +151,14 @@ func (v *voyage) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// move moves the guest to the other host under load.
-func (v *voyage) move(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, moveTime)
+// move moves the guest to the other host under load. The QEMU there runs until the voyage ends.
+func (v *voyage) move(voyage context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(voyage, moveTime)
 	defer cancel()
 	one := move{bulk: math.NaN()}
 	host := 3 - v.at.host
 	uri := fmt.Sprintf("tcp:10.20.0.1%d:%d", host, firstPort+v.s.moved)
-	to, err := v.launch(ctx, host, uri)
+	to, err := v.launch(voyage, host, uri)
 	if err != nil {
 		return err
 	}
@@ -230,6 +230,9 @@ func (v *voyage) steps(ctx context.Context, one *move, to *machine, uri string) 
 		return err
 	}
 	one.times.arrived = time.Now()
+	if one.times.silent, err = v.site.silent(ctx, from.host); err != nil {
+		return err
+	}
 	return pause(ctx, tail)
 }
 

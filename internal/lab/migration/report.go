@@ -172,15 +172,8 @@ func (m *measured) middle() *move {
 	return list[len(list)/2]
 }
 
-// conclusions tell one move in milliseconds.
-func (m *measured) conclusions() []string {
-	list := m.differences()
-	if m.row.real {
-		return append(m.told(), list...)
-	}
-	if m.row.still || len(m.moves) == 0 {
-		return list
-	}
+// timeline tells one move in milliseconds.
+func (m *measured) timeline() string {
 	x := m.middle()
 	ms := func(at time.Time) string {
 		return fmt.Sprintf("%.1f ms", float64(at.Sub(x.times.stopped).Microseconds())/1000)
@@ -193,10 +186,22 @@ func (m *measured) conclusions() []string {
 		}
 		return ms(to)
 	}
-	text := fmt.Sprintf("One move of row %s, from when the guest stops: the target is prepared at %s, the source is "+
+	return fmt.Sprintf("One move of row %s, from when the guest stops: the target is prepared at %s, the source is "+
 		"silent at %s, the guest runs at %s; its packets come through again at %s, packets to it at %s; the target "+
 		"has taken its arrival in by %s, and the source has released it by %s.", m.row.name, ms(x.times.prepared),
 		ms(x.times.silent), ms(x.times.runs), again(x.out), again(x.in), ms(x.times.arrived), ms(x.times.released))
+}
+
+// conclusions tell one move in milliseconds, and the counters.
+func (m *measured) conclusions() []string {
+	list := append(m.counters(), m.differences()...)
+	if m.row.real {
+		return slices.Concat([]string{m.timeline()}, m.told(), list)
+	}
+	if m.row.still || len(m.moves) == 0 {
+		return list
+	}
+	text := m.timeline()
 	if m.has && m.copies < len(m.moves) {
 		text += fmt.Sprintf(" %d of %d moves had no copy of the port at the target: no controller ordered it "+
 			"within %v.", len(m.moves)-m.copies, len(m.moves), copyTime)
@@ -225,6 +230,21 @@ func (m *measured) told() []string {
 			len(m.moves)-m.copies, len(m.moves)))
 	}
 	return list
+}
+
+// counters are what the guest has sent and got, and what its port shows in the end.
+func (m *measured) counters() []string {
+	if !m.has || len(m.moves) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(m.before)) {
+		if want, shown := m.before[name], m.after[name]; want > 0 || shown > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d/%d", name, want, shown))
+		}
+	}
+	return []string{fmt.Sprintf("Row %s: %d counters are compared after %d moves; by the guest's traffic, and as the "+
+		"port shows them, those above 0 are %s.", m.row.name, len(m.before), len(m.moves), strings.Join(parts, ", "))}
 }
 
 // differences name the counters that are not what they should be.

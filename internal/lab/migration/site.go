@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose/stats"
 	"heddle/internal/lab/netns"
 	"heddle/internal/spec"
 )
@@ -102,6 +103,22 @@ func (h heddleSite) prepare(ctx context.Context, host int, device string) (bool,
 	return false, nil
 }
 
+// silent is when the port became silent on the host that the guest has left.
+func (h heddleSite) silent(ctx context.Context, host int) (at time.Time, err error) {
+	list, err := h.agent(host).PortMoves(ctx, api.PortMoveOf{Port: port})
+	for _, m := range list {
+		for _, s := range m.Steps {
+			if m.Side == api.MoveSource && s.Phase == "stopped" {
+				at = s.At
+			}
+		}
+	}
+	if err == nil && at.IsZero() {
+		err = fmt.Errorf("host %s does not say when its port %s became silent", h.node(host), port)
+	}
+	return at, err
+}
+
 // over reports whether a move in that phase is a former one.
 func over(p api.MovePhase) bool { return p == "active" || p == "released" || p == "cancelled" }
 
@@ -126,18 +143,20 @@ func (h heddleSite) release(ctx context.Context, host int, device string) error 
 	return h.s.unplug(h.node(host), device)
 }
 
-// shown are the port's own counters on the host.
+// shown are the port's counters on the host, without what is refused in normal operation: copies for the guest's own
+// sender, and those that came while the guest was not there.
 func (h heddleSite) shown(ctx context.Context, host int) (map[string]uint64, error) {
-	stats, err := h.agent(host).Stats(ctx)
+	list, err := h.agent(host).Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range stats {
+	for _, p := range list {
 		if p.Name == port && !p.Uplink {
 			all := map[string]uint64{}
 			for _, c := range p.Counters {
 				all[c.Name] = c.Value
 			}
+			all["packetsOutDropped"] -= min(stats.Filtered(p.Refused, false), all["packetsOutDropped"])
 			return all, nil
 		}
 	}

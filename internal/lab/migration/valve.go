@@ -22,20 +22,29 @@ import (
 // nowhere is where the guest runs while it stands still; the hosts are 1 and 2.
 const nowhere = 0
 
-// The indexes of what a program counts: frames and bytes by class from 0 and 3 on, and frames that came at the wrong
-// time. The first two are all frames that a host delivers, and of the guest's own those that found a host.
+// The indexes of what a program counts: frames and bytes by class, and frames that came at the wrong time. The first
+// two are all frames that a host delivers, and of the guest's own those that found a host.
 const (
 	classFrames = 0
-	classBytes  = 3
-	wrongTime   = 6
-	counted     = 7
+	classBytes  = classes
+	wrongTime   = 2 * classes
+	counted     = wrongTime + 1
 )
 
-// Classes of frames by destination.
+// Classes of frames by destination. Those to all nodes are multicast, and apart because a host itself sends such ones
+// to a guest: the queries of S50.
 const (
 	unicast = iota
 	multicast
 	broadcast
+	allNodes
+	classes
+)
+
+// The first four bytes of the addresses of all nodes (RFC 1112 §6.4, RFC 2464 §7), whose last two are these.
+const (
+	allNodesIPv4, allNodesIPv6 = 0x01005e00, 0x33330000
+	allNodesEnd                = 0x0001
 )
 
 // Indexes of the map that says where the guest runs: that, and the devices towards the two hosts.
@@ -231,8 +240,14 @@ func count(c *ebpf.Map) asm.Instructions {
 		asm.Mov.Imm(asm.R7, multicast),
 		asm.LoadAbs(0, asm.Word),
 		asm.LoadImm(asm.R1, 0xffffffff, asm.DWord),
-		asm.JNE.Reg(asm.R0, asm.R1, "class"),
-		asm.LoadAbs(4, asm.Half),
+		asm.JEq.Reg(asm.R0, asm.R1, "broadcast"),
+		asm.JEq.Imm(asm.R0, allNodesIPv4, "nodes"),
+		asm.JNE.Imm(asm.R0, allNodesIPv6, "class"),
+		asm.LoadAbs(4, asm.Half).WithSymbol("nodes"),
+		asm.JNE.Imm(asm.R0, allNodesEnd, "class"),
+		asm.Mov.Imm(asm.R7, allNodes),
+		asm.Ja.Label("class"),
+		asm.LoadAbs(4, asm.Half).WithSymbol("broadcast"),
 		asm.JNE.Imm(asm.R0, 0xffff, "class"),
 		asm.Mov.Imm(asm.R7, broadcast),
 		asm.StoreMem(asm.RFP, -8, asm.R7, asm.Word).WithSymbol("class"),

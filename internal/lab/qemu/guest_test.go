@@ -51,8 +51,14 @@ func joinBridge(name string, br *netlink.Bridge) error {
 // addAddrs gives eth0 of a namespace its addresses and brings it up.
 func addAddrs(t *testing.T, ns *netns.NS, addrs ...string) {
 	t.Helper()
+	addAddrsTo(t, ns, "eth0", addrs...)
+}
+
+// addAddrsTo is addAddrs for another device than eth0.
+func addAddrsTo(t *testing.T, ns *netns.NS, device string, addrs ...string) {
+	t.Helper()
 	err := ns.Do(func() error {
-		eth0, err := netlink.LinkByName("eth0")
+		link, err := netlink.LinkByName(device)
 		if err != nil {
 			return err
 		}
@@ -64,11 +70,11 @@ func addAddrs(t *testing.T, ns *netns.NS, addrs ...string) {
 			if addr.IP.To4() == nil {
 				addr.Flags = syscall.IFA_F_NODAD
 			}
-			if err := netlink.AddrAdd(eth0, addr); err != nil {
+			if err := netlink.AddrAdd(link, addr); err != nil {
 				return err
 			}
 		}
-		return netlink.LinkSetUp(eth0)
+		return netlink.LinkSetUp(link)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,20 @@ ports:
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	s := newFabric(t)
+	for i := range s.hosts {
+		h := newHeddleHost(t, fmt.Sprintf(siteConfig, i+1))
+		s.hosts[i] = h
+		s.cable(t, h.NS, fmt.Sprintf("to-host%d", i), "up")
+		s.near[i] = vm{ns: h.namespaceVM(t, "near", net.HardwareAddr{2, 0, 0, 0, 4, byte(i + 1)},
+			fmt.Sprintf("192.0.2.%d/24", 11+i))}
+	}
+	return s
+}
+
+// newFabric is a site without hosts.
+func newFabric(t *testing.T) *site {
+	t.Helper()
 	s := &site{fabric: testkit.NS(t, "fabric")}
 	run := func(args ...string) {
 		t.Helper()
@@ -63,13 +77,6 @@ func newSite(t *testing.T) *site {
 	}
 	run("link", "add", "name", "fabric0", "type", "bridge")
 	run("link", "set", "fabric0", "up")
-	for i := range s.hosts {
-		h := newHeddleHost(t, fmt.Sprintf(siteConfig, i+1))
-		s.hosts[i] = h
-		s.cable(t, h.NS, fmt.Sprintf("to-host%d", i), "up")
-		s.near[i] = vm{ns: h.namespaceVM(t, "near", net.HardwareAddr{2, 0, 0, 0, 4, byte(i + 1)},
-			fmt.Sprintf("192.0.2.%d/24", 11+i))}
-	}
 	out := testkit.NS(t, "outside")
 	s.cable(t, out, "to-outside", "eth0")
 	addAddrs(t, out, "192.0.2.9/24")

@@ -289,7 +289,10 @@ type ConnectIncomingPortRequest struct {
 	// force connects the port even where the host can't serve the guest as well as the one that it leaves.
 	Force bool `protobuf:"varint,71,opt,name=force,proto3" json:"force,omitempty"`
 	// needs_uplink: the guest reaches the physical network where it runs; the port is refused where it would not here.
-	NeedsUplink   bool `protobuf:"varint,72,opt,name=needs_uplink,json=needsUplink,proto3" json:"needs_uplink,omitempty"`
+	NeedsUplink bool `protobuf:"varint,72,opt,name=needs_uplink,json=needsUplink,proto3" json:"needs_uplink,omitempty"`
+	// macs is how many MACs the port has learned where the guest runs: the port is refused where it could not hold them,
+	// because of its limit here or of the host's table of learned MACs. 0 for none.
+	Macs          int32 `protobuf:"varint,73,opt,name=macs,proto3" json:"macs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -378,6 +381,13 @@ func (x *ConnectIncomingPortRequest) GetNeedsUplink() bool {
 		return x.NeedsUplink
 	}
 	return false
+}
+
+func (x *ConnectIncomingPortRequest) GetMacs() int32 {
+	if x != nil {
+		return x.Macs
+	}
+	return 0
 }
 
 // ConnectIncomingPortResponse is the answer.
@@ -1195,7 +1205,7 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
 	"\aport_id\x18\x05 \x01(\tR\x06portId\"K\n" +
 	"\x15ReconnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x9f\x02\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xb3\x02\n" +
 	"\x1aConnectIncomingPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
 	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
@@ -1204,7 +1214,8 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aport_id\x18\x05 \x01(\tR\x06portId\x12\x14\n" +
 	"\x05needs\x18F \x03(\tR\x05needs\x12\x14\n" +
 	"\x05force\x18G \x01(\bR\x05force\x12!\n" +
-	"\fneeds_uplink\x18H \x01(\bR\vneedsUplink\"Q\n" +
+	"\fneeds_uplink\x18H \x01(\bR\vneedsUplink\x12\x12\n" +
+	"\x04macs\x18I \x01(\x05R\x04macs\"Q\n" +
 	"\x1bConnectIncomingPortResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"*\n" +
 	"\x12ExpectGuestRequest\x12\x14\n" +

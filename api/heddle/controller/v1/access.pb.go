@@ -24,17 +24,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AccessRole is what a person or a tool may do. Each one may do what those before it may.
+// AccessRole is a named set of permissions.
 type AccessRole int32
 
 const (
 	AccessRole_ACCESS_ROLE_UNSPECIFIED AccessRole = 0
-	// viewer: reads.
+	// viewer: sees.
 	AccessRole_ACCESS_ROLE_VIEWER AccessRole = 1
-	// operator: connects, moves and blocks ports.
+	// operator: sees, and moves, releases and settles ports.
 	AccessRole_ACCESS_ROLE_OPERATOR AccessRole = 2
-	// admin: changes everything.
+	// admin: does everything.
 	AccessRole_ACCESS_ROLE_ADMIN AccessRole = 3
+	// network-admin: sees, and changes the definition but for what protects.
+	AccessRole_ACCESS_ROLE_NETWORK_ADMIN AccessRole = 4
+	// security-admin: sees, and changes what protects.
+	AccessRole_ACCESS_ROLE_SECURITY_ADMIN AccessRole = 5
+	// capture: sees, and captures and traces frames.
+	AccessRole_ACCESS_ROLE_CAPTURE AccessRole = 6
 )
 
 // Enum value maps for AccessRole.
@@ -44,12 +50,18 @@ var (
 		1: "ACCESS_ROLE_VIEWER",
 		2: "ACCESS_ROLE_OPERATOR",
 		3: "ACCESS_ROLE_ADMIN",
+		4: "ACCESS_ROLE_NETWORK_ADMIN",
+		5: "ACCESS_ROLE_SECURITY_ADMIN",
+		6: "ACCESS_ROLE_CAPTURE",
 	}
 	AccessRole_value = map[string]int32{
-		"ACCESS_ROLE_UNSPECIFIED": 0,
-		"ACCESS_ROLE_VIEWER":      1,
-		"ACCESS_ROLE_OPERATOR":    2,
-		"ACCESS_ROLE_ADMIN":       3,
+		"ACCESS_ROLE_UNSPECIFIED":    0,
+		"ACCESS_ROLE_VIEWER":         1,
+		"ACCESS_ROLE_OPERATOR":       2,
+		"ACCESS_ROLE_ADMIN":          3,
+		"ACCESS_ROLE_NETWORK_ADMIN":  4,
+		"ACCESS_ROLE_SECURITY_ADMIN": 5,
+		"ACCESS_ROLE_CAPTURE":        6,
 	}
 )
 
@@ -78,6 +90,134 @@ func (x AccessRole) Number() protoreflect.EnumNumber {
 // Deprecated: Use AccessRole.Descriptor instead.
 func (AccessRole) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{0}
+}
+
+// Permission is a kind of thing that can be done.
+type Permission int32
+
+const (
+	Permission_PERMISSION_UNSPECIFIED Permission = 0
+	// view: the definition, hosts, ports, counters, events, flows, moves and the history.
+	Permission_PERMISSION_VIEW Permission = 1
+	// operate: move, release and settle ports, send hosts their part of the definition again.
+	Permission_PERMISSION_OPERATE Permission = 2
+	// network: change the fields of the definition but those of security.
+	Permission_PERMISSION_NETWORK Permission = 3
+	// security: change security policies, the checks of a switch, and whether ports may have their own policies.
+	Permission_PERMISSION_SECURITY Permission = 4
+	// capture: capture and trace frames.
+	Permission_PERMISSION_CAPTURE Permission = 5
+	// audit: read who did what, and who may do what.
+	Permission_PERMISSION_AUDIT Permission = 6
+	// manage: all the rest.
+	Permission_PERMISSION_MANAGE Permission = 7
+)
+
+// Enum value maps for Permission.
+var (
+	Permission_name = map[int32]string{
+		0: "PERMISSION_UNSPECIFIED",
+		1: "PERMISSION_VIEW",
+		2: "PERMISSION_OPERATE",
+		3: "PERMISSION_NETWORK",
+		4: "PERMISSION_SECURITY",
+		5: "PERMISSION_CAPTURE",
+		6: "PERMISSION_AUDIT",
+		7: "PERMISSION_MANAGE",
+	}
+	Permission_value = map[string]int32{
+		"PERMISSION_UNSPECIFIED": 0,
+		"PERMISSION_VIEW":        1,
+		"PERMISSION_OPERATE":     2,
+		"PERMISSION_NETWORK":     3,
+		"PERMISSION_SECURITY":    4,
+		"PERMISSION_CAPTURE":     5,
+		"PERMISSION_AUDIT":       6,
+		"PERMISSION_MANAGE":      7,
+	}
+)
+
+func (x Permission) Enum() *Permission {
+	p := new(Permission)
+	*p = x
+	return p
+}
+
+func (x Permission) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Permission) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_controller_v1_access_proto_enumTypes[1].Descriptor()
+}
+
+func (Permission) Type() protoreflect.EnumType {
+	return &file_heddle_controller_v1_access_proto_enumTypes[1]
+}
+
+func (x Permission) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Permission.Descriptor instead.
+func (Permission) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{1}
+}
+
+// GranteeKind is who somebody is whom something is granted to.
+type GranteeKind int32
+
+const (
+	GranteeKind_GRANTEE_KIND_UNSPECIFIED GranteeKind = 0
+	// person: somebody who signed in, by the name that the identity provider gives.
+	GranteeKind_GRANTEE_KIND_PERSON GranteeKind = 1
+	// group: a local group, or one that the identity provider names.
+	GranteeKind_GRANTEE_KIND_GROUP GranteeKind = 2
+	// token: a token, by its id.
+	GranteeKind_GRANTEE_KIND_TOKEN GranteeKind = 3
+)
+
+// Enum value maps for GranteeKind.
+var (
+	GranteeKind_name = map[int32]string{
+		0: "GRANTEE_KIND_UNSPECIFIED",
+		1: "GRANTEE_KIND_PERSON",
+		2: "GRANTEE_KIND_GROUP",
+		3: "GRANTEE_KIND_TOKEN",
+	}
+	GranteeKind_value = map[string]int32{
+		"GRANTEE_KIND_UNSPECIFIED": 0,
+		"GRANTEE_KIND_PERSON":      1,
+		"GRANTEE_KIND_GROUP":       2,
+		"GRANTEE_KIND_TOKEN":       3,
+	}
+)
+
+func (x GranteeKind) Enum() *GranteeKind {
+	p := new(GranteeKind)
+	*p = x
+	return p
+}
+
+func (x GranteeKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GranteeKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_controller_v1_access_proto_enumTypes[2].Descriptor()
+}
+
+func (GranteeKind) Type() protoreflect.EnumType {
+	return &file_heddle_controller_v1_access_proto_enumTypes[2]
+}
+
+func (x GranteeKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GranteeKind.Descriptor instead.
+func (GranteeKind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{2}
 }
 
 // AuditResult is what became of a call.
@@ -124,11 +264,11 @@ func (x AuditResult) String() string {
 }
 
 func (AuditResult) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_controller_v1_access_proto_enumTypes[1].Descriptor()
+	return file_heddle_controller_v1_access_proto_enumTypes[3].Descriptor()
 }
 
 func (AuditResult) Type() protoreflect.EnumType {
-	return &file_heddle_controller_v1_access_proto_enumTypes[1]
+	return &file_heddle_controller_v1_access_proto_enumTypes[3]
 }
 
 func (x AuditResult) Number() protoreflect.EnumNumber {
@@ -137,7 +277,1121 @@ func (x AuditResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AuditResult.Descriptor instead.
 func (AuditResult) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{3}
+}
+
+// AccessScope is a part of the cluster: a port group, a switch with its port groups, or all.
+type AccessScope struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// switch is "" for the whole cluster.
+	Switch string `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	// port_group is "" for the whole switch.
+	PortGroup     string `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessScope) Reset() {
+	*x = AccessScope{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessScope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessScope) ProtoMessage() {}
+
+func (x *AccessScope) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessScope.ProtoReflect.Descriptor instead.
+func (*AccessScope) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *AccessScope) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *AccessScope) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+// Grantee names a person, a group or a token.
+type Grantee struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          GranteeKind            `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.controller.v1.GranteeKind" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grantee) Reset() {
+	*x = Grantee{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grantee) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grantee) ProtoMessage() {}
+
+func (x *Grantee) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grantee.ProtoReflect.Descriptor instead.
+func (*Grantee) Descriptor() ([]byte, []int) {
 	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Grantee) GetKind() GranteeKind {
+	if x != nil {
+		return x.Kind
+	}
+	return GranteeKind_GRANTEE_KIND_UNSPECIFIED
+}
+
+func (x *Grantee) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// AccessGrant is a role for a part of the cluster.
+type AccessGrant struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id is "" for what a token allows by itself.
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Who   *Grantee               `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	Role  AccessRole             `protobuf:"varint,3,opt,name=role,proto3,enum=heddle.controller.v1.AccessRole" json:"role,omitempty"`
+	Scope *AccessScope           `protobuf:"bytes,4,opt,name=scope,proto3" json:"scope,omitempty"`
+	Made  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=made,proto3" json:"made,omitempty"`
+	// by is who made it.
+	By string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	// of_group: the grant is a local group's, or one of the identity provider, and the person or token is in it.
+	OfGroup       string `protobuf:"bytes,7,opt,name=of_group,json=ofGroup,proto3" json:"of_group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessGrant) Reset() {
+	*x = AccessGrant{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessGrant) ProtoMessage() {}
+
+func (x *AccessGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessGrant.ProtoReflect.Descriptor instead.
+func (*AccessGrant) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AccessGrant) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AccessGrant) GetWho() *Grantee {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+func (x *AccessGrant) GetRole() AccessRole {
+	if x != nil {
+		return x.Role
+	}
+	return AccessRole_ACCESS_ROLE_UNSPECIFIED
+}
+
+func (x *AccessGrant) GetScope() *AccessScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *AccessGrant) GetMade() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
+func (x *AccessGrant) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AccessGrant) GetOfGroup() string {
+	if x != nil {
+		return x.OfGroup
+	}
+	return ""
+}
+
+// ExplainAccessRequest asks about a permission; who is unset for the caller.
+type ExplainAccessRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Permission Permission             `protobuf:"varint,1,opt,name=permission,proto3,enum=heddle.controller.v1.Permission" json:"permission,omitempty"`
+	Scope      *AccessScope           `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	// field of the definition, such as security.promiscuous, in place of permission; "" for none.
+	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	// who may be a person or a token.
+	Who *Grantee `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
+	// groups that the identity provider names for the person.
+	Groups        []string `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainAccessRequest) Reset() {
+	*x = ExplainAccessRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainAccessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainAccessRequest) ProtoMessage() {}
+
+func (x *ExplainAccessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainAccessRequest.ProtoReflect.Descriptor instead.
+func (*ExplainAccessRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ExplainAccessRequest) GetPermission() Permission {
+	if x != nil {
+		return x.Permission
+	}
+	return Permission_PERMISSION_UNSPECIFIED
+}
+
+func (x *ExplainAccessRequest) GetScope() *AccessScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ExplainAccessRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *ExplainAccessRequest) GetWho() *Grantee {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+func (x *ExplainAccessRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// ExplainAccessResponse is the answer.
+type ExplainAccessResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Allowed bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	// by are the grants that allow it; where several permissions are needed, one for each.
+	By []*AccessGrant `protobuf:"bytes,2,rep,name=by,proto3" json:"by,omitempty"`
+	// why says what is missing; "" where it is allowed.
+	Why string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
+	// name, groups and grants of whom was asked about.
+	Name          string         `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Groups        []string       `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
+	Grants        []*AccessGrant `protobuf:"bytes,6,rep,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainAccessResponse) Reset() {
+	*x = ExplainAccessResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainAccessResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainAccessResponse) ProtoMessage() {}
+
+func (x *ExplainAccessResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainAccessResponse.ProtoReflect.Descriptor instead.
+func (*ExplainAccessResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ExplainAccessResponse) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *ExplainAccessResponse) GetBy() []*AccessGrant {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *ExplainAccessResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ExplainAccessResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExplainAccessResponse) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *ExplainAccessResponse) GetGrants() []*AccessGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+// WhoCanRequest asks about a permission.
+type WhoCanRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Permission Permission             `protobuf:"varint,1,opt,name=permission,proto3,enum=heddle.controller.v1.Permission" json:"permission,omitempty"`
+	Scope      *AccessScope           `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	// field as of ExplainAccess.
+	Field         string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoCanRequest) Reset() {
+	*x = WhoCanRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoCanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoCanRequest) ProtoMessage() {}
+
+func (x *WhoCanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoCanRequest.ProtoReflect.Descriptor instead.
+func (*WhoCanRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WhoCanRequest) GetPermission() Permission {
+	if x != nil {
+		return x.Permission
+	}
+	return Permission_PERMISSION_UNSPECIFIED
+}
+
+func (x *WhoCanRequest) GetScope() *AccessScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *WhoCanRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+// WhoCanResponse is the answer.
+type WhoCanResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Grants []*AccessGrant         `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	// needs are the permissions, all of them needed.
+	Needs         []Permission `protobuf:"varint,2,rep,packed,name=needs,proto3,enum=heddle.controller.v1.Permission" json:"needs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoCanResponse) Reset() {
+	*x = WhoCanResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoCanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoCanResponse) ProtoMessage() {}
+
+func (x *WhoCanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoCanResponse.ProtoReflect.Descriptor instead.
+func (*WhoCanResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WhoCanResponse) GetGrants() []*AccessGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *WhoCanResponse) GetNeeds() []Permission {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+// CreateGrantRequest is the grant.
+type CreateGrantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           *Grantee               `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	Role          AccessRole             `protobuf:"varint,2,opt,name=role,proto3,enum=heddle.controller.v1.AccessRole" json:"role,omitempty"`
+	Scope         *AccessScope           `protobuf:"bytes,3,opt,name=scope,proto3" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateGrantRequest) Reset() {
+	*x = CreateGrantRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateGrantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateGrantRequest) ProtoMessage() {}
+
+func (x *CreateGrantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateGrantRequest.ProtoReflect.Descriptor instead.
+func (*CreateGrantRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CreateGrantRequest) GetWho() *Grantee {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+func (x *CreateGrantRequest) GetRole() AccessRole {
+	if x != nil {
+		return x.Role
+	}
+	return AccessRole_ACCESS_ROLE_UNSPECIFIED
+}
+
+func (x *CreateGrantRequest) GetScope() *AccessScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+// CreateGrantResponse is the answer.
+type CreateGrantResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grant         *AccessGrant           `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateGrantResponse) Reset() {
+	*x = CreateGrantResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateGrantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateGrantResponse) ProtoMessage() {}
+
+func (x *CreateGrantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateGrantResponse.ProtoReflect.Descriptor instead.
+func (*CreateGrantResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CreateGrantResponse) GetGrant() *AccessGrant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+// ListGrantsRequest selects grants; who is unset for all.
+type ListGrantsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           *Grantee               `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGrantsRequest) Reset() {
+	*x = ListGrantsRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGrantsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGrantsRequest) ProtoMessage() {}
+
+func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
+func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListGrantsRequest) GetWho() *Grantee {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+// ListGrantsResponse is the answer.
+type ListGrantsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grants        []*AccessGrant         `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGrantsResponse) Reset() {
+	*x = ListGrantsResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGrantsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGrantsResponse) ProtoMessage() {}
+
+func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
+func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListGrantsResponse) GetGrants() []*AccessGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+// RevokeGrantRequest names the grant.
+type RevokeGrantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeGrantRequest) Reset() {
+	*x = RevokeGrantRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeGrantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeGrantRequest) ProtoMessage() {}
+
+func (x *RevokeGrantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeGrantRequest.ProtoReflect.Descriptor instead.
+func (*RevokeGrantRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RevokeGrantRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// RevokeGrantResponse is the answer.
+type RevokeGrantResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grant         *AccessGrant           `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeGrantResponse) Reset() {
+	*x = RevokeGrantResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeGrantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeGrantResponse) ProtoMessage() {}
+
+func (x *RevokeGrantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeGrantResponse.ProtoReflect.Descriptor instead.
+func (*RevokeGrantResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RevokeGrantResponse) GetGrant() *AccessGrant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+// PutGroupRequest is the group.
+type PutGroupRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// add and remove are members; a group that is not there is made.
+	Add           []*Grantee `protobuf:"bytes,2,rep,name=add,proto3" json:"add,omitempty"`
+	Remove        []*Grantee `protobuf:"bytes,3,rep,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutGroupRequest) Reset() {
+	*x = PutGroupRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutGroupRequest) ProtoMessage() {}
+
+func (x *PutGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutGroupRequest.ProtoReflect.Descriptor instead.
+func (*PutGroupRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PutGroupRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutGroupRequest) GetAdd() []*Grantee {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *PutGroupRequest) GetRemove() []*Grantee {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
+// PutGroupResponse is the answer.
+type PutGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         *AccessGroup           `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutGroupResponse) Reset() {
+	*x = PutGroupResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutGroupResponse) ProtoMessage() {}
+
+func (x *PutGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutGroupResponse.ProtoReflect.Descriptor instead.
+func (*PutGroupResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PutGroupResponse) GetGroup() *AccessGroup {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+// AccessGroup is a local group of people and tokens.
+type AccessGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Members       []*Grantee             `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	Made          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=made,proto3" json:"made,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessGroup) Reset() {
+	*x = AccessGroup{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessGroup) ProtoMessage() {}
+
+func (x *AccessGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessGroup.ProtoReflect.Descriptor instead.
+func (*AccessGroup) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AccessGroup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AccessGroup) GetMembers() []*Grantee {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *AccessGroup) GetMade() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
+func (x *AccessGroup) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// ListGroupsRequest asks for the groups.
+type ListGroupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsRequest) Reset() {
+	*x = ListGroupsRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsRequest) ProtoMessage() {}
+
+func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
+func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{16}
+}
+
+// ListGroupsResponse is the answer.
+type ListGroupsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*AccessGroup         `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsResponse) Reset() {
+	*x = ListGroupsResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsResponse) ProtoMessage() {}
+
+func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
+func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListGroupsResponse) GetGroups() []*AccessGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// RemoveGroupRequest names the group.
+type RemoveGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveGroupRequest) Reset() {
+	*x = RemoveGroupRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveGroupRequest) ProtoMessage() {}
+
+func (x *RemoveGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveGroupRequest.ProtoReflect.Descriptor instead.
+func (*RemoveGroupRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RemoveGroupRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RemoveGroupResponse is the answer.
+type RemoveGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveGroupResponse) Reset() {
+	*x = RemoveGroupResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveGroupResponse) ProtoMessage() {}
+
+func (x *RemoveGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveGroupResponse.ProtoReflect.Descriptor instead.
+func (*RemoveGroupResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{19}
 }
 
 // WhoAmIRequest asks who the caller is.
@@ -149,7 +1403,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -161,7 +1415,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -174,28 +1428,37 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{0}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{20}
 }
 
 // WhoAmIResponse is the answer.
 type WhoAmIResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of the token, or of the user at the socket.
-	Name string     `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// name of the token, of the person who signed in, or of the user at the socket.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// role is the strongest one for the whole cluster; unset for none.
 	Role AccessRole `protobuf:"varint,2,opt,name=role,proto3,enum=heddle.controller.v1.AccessRole" json:"role,omitempty"`
 	// look: the caller may capture and trace frames.
 	Look bool `protobuf:"varint,3,opt,name=look,proto3" json:"look,omitempty"`
 	// expires is when the token ends; unset at the socket.
 	Expires *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
 	// cluster is the cluster's id.
-	Cluster       string `protobuf:"bytes,5,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Cluster string `protobuf:"bytes,5,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// groups are those of the person or the token.
+	Groups []string `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
+	// grants are all that the caller has been granted.
+	Grants []*AccessGrant `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
+	// token_id is the token's id; "" at the socket.
+	TokenId string `protobuf:"bytes,8,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
+	// signed_in: the token came by signing in.
+	SignedIn      bool `protobuf:"varint,9,opt,name=signed_in,json=signedIn,proto3" json:"signed_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -207,7 +1470,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -220,7 +1483,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WhoAmIResponse) GetName() string {
@@ -258,6 +1521,34 @@ func (x *WhoAmIResponse) GetCluster() string {
 	return ""
 }
 
+func (x *WhoAmIResponse) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetGrants() []*AccessGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetTokenId() string {
+	if x != nil {
+		return x.TokenId
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetSignedIn() bool {
+	if x != nil {
+		return x.SignedIn
+	}
+	return false
+}
+
 // GetTrustRequest asks for the authority.
 type GetTrustRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -267,7 +1558,7 @@ type GetTrustRequest struct {
 
 func (x *GetTrustRequest) Reset() {
 	*x = GetTrustRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +1570,7 @@ func (x *GetTrustRequest) String() string {
 func (*GetTrustRequest) ProtoMessage() {}
 
 func (x *GetTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +1583,7 @@ func (x *GetTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrustRequest.ProtoReflect.Descriptor instead.
 func (*GetTrustRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{22}
 }
 
 // GetTrustResponse is the answer.
@@ -312,7 +1603,7 @@ type GetTrustResponse struct {
 
 func (x *GetTrustResponse) Reset() {
 	*x = GetTrustResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +1615,7 @@ func (x *GetTrustResponse) String() string {
 func (*GetTrustResponse) ProtoMessage() {}
 
 func (x *GetTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +1628,7 @@ func (x *GetTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrustResponse.ProtoReflect.Descriptor instead.
 func (*GetTrustResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetTrustResponse) GetCluster() string {
@@ -377,14 +1668,16 @@ type CreateAPITokenRequest struct {
 	// look: it allows captures and traces, which show what guests send. An admin may do so anyway.
 	Look bool `protobuf:"varint,3,opt,name=look,proto3" json:"look,omitempty"`
 	// lasts is how long the token counts; unset for 30 days.
-	Lasts         *durationpb.Duration `protobuf:"bytes,4,opt,name=lasts,proto3" json:"lasts,omitempty"`
+	Lasts *durationpb.Duration `protobuf:"bytes,4,opt,name=lasts,proto3" json:"lasts,omitempty"`
+	// scopes are the parts of the cluster that the role is for; none for all of it.
+	Scopes        []*AccessScope `protobuf:"bytes,5,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateAPITokenRequest) Reset() {
 	*x = CreateAPITokenRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -396,7 +1689,7 @@ func (x *CreateAPITokenRequest) String() string {
 func (*CreateAPITokenRequest) ProtoMessage() {}
 
 func (x *CreateAPITokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -409,7 +1702,7 @@ func (x *CreateAPITokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAPITokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateAPITokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateAPITokenRequest) GetName() string {
@@ -440,6 +1733,13 @@ func (x *CreateAPITokenRequest) GetLasts() *durationpb.Duration {
 	return nil
 }
 
+func (x *CreateAPITokenRequest) GetScopes() []*AccessScope {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
 // CreateAPITokenResponse has the token, which is shown this once.
 type CreateAPITokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -455,7 +1755,7 @@ type CreateAPITokenResponse struct {
 
 func (x *CreateAPITokenResponse) Reset() {
 	*x = CreateAPITokenResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +1767,7 @@ func (x *CreateAPITokenResponse) String() string {
 func (*CreateAPITokenResponse) ProtoMessage() {}
 
 func (x *CreateAPITokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +1780,7 @@ func (x *CreateAPITokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAPITokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateAPITokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateAPITokenResponse) GetToken() string {
@@ -520,7 +1820,7 @@ type ListAPITokensRequest struct {
 
 func (x *ListAPITokensRequest) Reset() {
 	*x = ListAPITokensRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +1832,7 @@ func (x *ListAPITokensRequest) String() string {
 func (*ListAPITokensRequest) ProtoMessage() {}
 
 func (x *ListAPITokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +1845,7 @@ func (x *ListAPITokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAPITokensRequest.ProtoReflect.Descriptor instead.
 func (*ListAPITokensRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{26}
 }
 
 // ListAPITokensResponse is the answer.
@@ -558,7 +1858,7 @@ type ListAPITokensResponse struct {
 
 func (x *ListAPITokensResponse) Reset() {
 	*x = ListAPITokensResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +1870,7 @@ func (x *ListAPITokensResponse) String() string {
 func (*ListAPITokensResponse) ProtoMessage() {}
 
 func (x *ListAPITokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +1883,7 @@ func (x *ListAPITokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAPITokensResponse.ProtoReflect.Descriptor instead.
 func (*ListAPITokensResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListAPITokensResponse) GetTokens() []*AccessToken {
@@ -598,7 +1898,8 @@ type AccessToken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Role  AccessRole             `protobuf:"varint,3,opt,name=role,proto3,enum=heddle.controller.v1.AccessRole" json:"role,omitempty"`
+	// role is the one for the whole cluster; unset where there is none.
+	Role AccessRole `protobuf:"varint,3,opt,name=role,proto3,enum=heddle.controller.v1.AccessRole" json:"role,omitempty"`
 	// look: it allows captures and traces.
 	Look    bool                   `protobuf:"varint,4,opt,name=look,proto3" json:"look,omitempty"`
 	Made    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=made,proto3" json:"made,omitempty"`
@@ -606,14 +1907,19 @@ type AccessToken struct {
 	// by is who made it.
 	By string `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
 	// expired: it counts no more.
-	Expired       bool `protobuf:"varint,8,opt,name=expired,proto3" json:"expired,omitempty"`
+	Expired bool `protobuf:"varint,8,opt,name=expired,proto3" json:"expired,omitempty"`
+	// grants are what the token allows by itself.
+	Grants []*AccessGrant `protobuf:"bytes,9,rep,name=grants,proto3" json:"grants,omitempty"`
+	// person who signed in and got the token for it, with their groups; "" for another token.
+	Person        string   `protobuf:"bytes,10,opt,name=person,proto3" json:"person,omitempty"`
+	Groups        []string `protobuf:"bytes,11,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccessToken) Reset() {
 	*x = AccessToken{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +1931,7 @@ func (x *AccessToken) String() string {
 func (*AccessToken) ProtoMessage() {}
 
 func (x *AccessToken) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +1944,7 @@ func (x *AccessToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessToken.ProtoReflect.Descriptor instead.
 func (*AccessToken) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AccessToken) GetId() string {
@@ -697,6 +2003,27 @@ func (x *AccessToken) GetExpired() bool {
 	return false
 }
 
+func (x *AccessToken) GetGrants() []*AccessGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *AccessToken) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *AccessToken) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
 // RevokeAPITokenRequest names the token.
 type RevokeAPITokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -708,7 +2035,7 @@ type RevokeAPITokenRequest struct {
 
 func (x *RevokeAPITokenRequest) Reset() {
 	*x = RevokeAPITokenRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +2047,7 @@ func (x *RevokeAPITokenRequest) String() string {
 func (*RevokeAPITokenRequest) ProtoMessage() {}
 
 func (x *RevokeAPITokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +2060,7 @@ func (x *RevokeAPITokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAPITokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeAPITokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RevokeAPITokenRequest) GetId() string {
@@ -752,7 +2079,7 @@ type RevokeAPITokenResponse struct {
 
 func (x *RevokeAPITokenResponse) Reset() {
 	*x = RevokeAPITokenResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +2091,7 @@ func (x *RevokeAPITokenResponse) String() string {
 func (*RevokeAPITokenResponse) ProtoMessage() {}
 
 func (x *RevokeAPITokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +2104,7 @@ func (x *RevokeAPITokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAPITokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeAPITokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{30}
 }
 
 // ListAuditRequest selects entries; what is not set selects all.
@@ -801,7 +2128,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +2140,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +2153,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
@@ -909,7 +2236,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +2248,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +2261,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -989,14 +2316,18 @@ type AuditEntry struct {
 	// times is how many refusals the entry stands for, where that is more than one.
 	Times int32 `protobuf:"varint,12,opt,name=times,proto3" json:"times,omitempty"`
 	// controller is the name of the one that recorded it.
-	Controller    string `protobuf:"bytes,13,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller string `protobuf:"bytes,13,opt,name=controller,proto3" json:"controller,omitempty"`
+	// groups of the caller.
+	Groups []string `protobuf:"bytes,14,rep,name=groups,proto3" json:"groups,omitempty"`
+	// grant that allowed the call.
+	Grant         string `protobuf:"bytes,15,opt,name=grant,proto3" json:"grant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +2339,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +2352,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AuditEntry) GetNumber() int64 {
@@ -1115,6 +2446,20 @@ func (x *AuditEntry) GetController() string {
 	return ""
 }
 
+func (x *AuditEntry) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetGrant() string {
+	if x != nil {
+		return x.Grant
+	}
+	return ""
+}
+
 // VerifyAuditRequest may name a line.
 type VerifyAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1126,7 +2471,7 @@ type VerifyAuditRequest struct {
 
 func (x *VerifyAuditRequest) Reset() {
 	*x = VerifyAuditRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +2483,7 @@ func (x *VerifyAuditRequest) String() string {
 func (*VerifyAuditRequest) ProtoMessage() {}
 
 func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +2496,7 @@ func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *VerifyAuditRequest) GetHead() string {
@@ -1173,7 +2518,7 @@ type VerifyAuditResponse struct {
 
 func (x *VerifyAuditResponse) Reset() {
 	*x = VerifyAuditResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +2530,7 @@ func (x *VerifyAuditResponse) String() string {
 func (*VerifyAuditResponse) ProtoMessage() {}
 
 func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +2543,7 @@ func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *VerifyAuditResponse) GetChains() []*AuditChain {
@@ -1237,7 +2582,7 @@ type AuditChain struct {
 
 func (x *AuditChain) Reset() {
 	*x = AuditChain{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +2594,7 @@ func (x *AuditChain) String() string {
 func (*AuditChain) ProtoMessage() {}
 
 func (x *AuditChain) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +2607,7 @@ func (x *AuditChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditChain.ProtoReflect.Descriptor instead.
 func (*AuditChain) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AuditChain) GetController() string {
@@ -1325,25 +2670,100 @@ var File_heddle_controller_v1_access_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\n" +
-	"!heddle/controller/v1/access.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\x0f\n" +
-	"\rWhoAmIRequest\"\xbe\x01\n" +
+	"!heddle/controller/v1/access.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"D\n" +
+	"\vAccessScope\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x02 \x01(\tR\tportGroup\"T\n" +
+	"\aGrantee\x125\n" +
+	"\x04kind\x18\x01 \x01(\x0e2!.heddle.controller.v1.GranteeKindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x98\x02\n" +
+	"\vAccessGrant\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
+	"\x03who\x18\x02 \x01(\v2\x1d.heddle.controller.v1.GranteeR\x03who\x124\n" +
+	"\x04role\x18\x03 \x01(\x0e2 .heddle.controller.v1.AccessRoleR\x04role\x127\n" +
+	"\x05scope\x18\x04 \x01(\v2!.heddle.controller.v1.AccessScopeR\x05scope\x12.\n" +
+	"\x04made\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04made\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x19\n" +
+	"\bof_group\x18\a \x01(\tR\aofGroup\"\xf0\x01\n" +
+	"\x14ExplainAccessRequest\x12@\n" +
+	"\n" +
+	"permission\x18\x01 \x01(\x0e2 .heddle.controller.v1.PermissionR\n" +
+	"permission\x127\n" +
+	"\x05scope\x18\x02 \x01(\v2!.heddle.controller.v1.AccessScopeR\x05scope\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12/\n" +
+	"\x03who\x18\x04 \x01(\v2\x1d.heddle.controller.v1.GranteeR\x03who\x12\x16\n" +
+	"\x06groups\x18\x05 \x03(\tR\x06groups\"\xdd\x01\n" +
+	"\x15ExplainAccessResponse\x12\x18\n" +
+	"\aallowed\x18\x01 \x01(\bR\aallowed\x121\n" +
+	"\x02by\x18\x02 \x03(\v2!.heddle.controller.v1.AccessGrantR\x02by\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06groups\x18\x05 \x03(\tR\x06groups\x129\n" +
+	"\x06grants\x18\x06 \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\"\xa0\x01\n" +
+	"\rWhoCanRequest\x12@\n" +
+	"\n" +
+	"permission\x18\x01 \x01(\x0e2 .heddle.controller.v1.PermissionR\n" +
+	"permission\x127\n" +
+	"\x05scope\x18\x02 \x01(\v2!.heddle.controller.v1.AccessScopeR\x05scope\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\"\x83\x01\n" +
+	"\x0eWhoCanResponse\x129\n" +
+	"\x06grants\x18\x01 \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\x126\n" +
+	"\x05needs\x18\x02 \x03(\x0e2 .heddle.controller.v1.PermissionR\x05needs\"\xb4\x01\n" +
+	"\x12CreateGrantRequest\x12/\n" +
+	"\x03who\x18\x01 \x01(\v2\x1d.heddle.controller.v1.GranteeR\x03who\x124\n" +
+	"\x04role\x18\x02 \x01(\x0e2 .heddle.controller.v1.AccessRoleR\x04role\x127\n" +
+	"\x05scope\x18\x03 \x01(\v2!.heddle.controller.v1.AccessScopeR\x05scope\"N\n" +
+	"\x13CreateGrantResponse\x127\n" +
+	"\x05grant\x18\x01 \x01(\v2!.heddle.controller.v1.AccessGrantR\x05grant\"D\n" +
+	"\x11ListGrantsRequest\x12/\n" +
+	"\x03who\x18\x01 \x01(\v2\x1d.heddle.controller.v1.GranteeR\x03who\"O\n" +
+	"\x12ListGrantsResponse\x129\n" +
+	"\x06grants\x18\x01 \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\"$\n" +
+	"\x12RevokeGrantRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"N\n" +
+	"\x13RevokeGrantResponse\x127\n" +
+	"\x05grant\x18\x01 \x01(\v2!.heddle.controller.v1.AccessGrantR\x05grant\"\x8d\x01\n" +
+	"\x0fPutGroupRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
+	"\x03add\x18\x02 \x03(\v2\x1d.heddle.controller.v1.GranteeR\x03add\x125\n" +
+	"\x06remove\x18\x03 \x03(\v2\x1d.heddle.controller.v1.GranteeR\x06remove\"K\n" +
+	"\x10PutGroupResponse\x127\n" +
+	"\x05group\x18\x01 \x01(\v2!.heddle.controller.v1.AccessGroupR\x05group\"\x9a\x01\n" +
+	"\vAccessGroup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\amembers\x18\x02 \x03(\v2\x1d.heddle.controller.v1.GranteeR\amembers\x12.\n" +
+	"\x04made\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04made\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x13\n" +
+	"\x11ListGroupsRequest\"O\n" +
+	"\x12ListGroupsResponse\x129\n" +
+	"\x06groups\x18\x01 \x03(\v2!.heddle.controller.v1.AccessGroupR\x06groups\"(\n" +
+	"\x12RemoveGroupRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
+	"\x13RemoveGroupResponse\"\x0f\n" +
+	"\rWhoAmIRequest\"\xc9\x02\n" +
 	"\x0eWhoAmIResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x04role\x18\x02 \x01(\x0e2 .heddle.controller.v1.AccessRoleR\x04role\x12\x12\n" +
 	"\x04look\x18\x03 \x01(\bR\x04look\x124\n" +
 	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
-	"\acluster\x18\x05 \x01(\tR\acluster\"\x11\n" +
+	"\acluster\x18\x05 \x01(\tR\acluster\x12\x16\n" +
+	"\x06groups\x18\x06 \x03(\tR\x06groups\x129\n" +
+	"\x06grants\x18\a \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\x12\x19\n" +
+	"\btoken_id\x18\b \x01(\tR\atokenId\x12\x1b\n" +
+	"\tsigned_in\x18\t \x01(\bR\bsignedIn\"\x11\n" +
 	"\x0fGetTrustRequest\"x\n" +
 	"\x10GetTrustResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x14\n" +
 	"\x05roots\x18\x03 \x01(\tR\x05roots\x12\x12\n" +
-	"\x04urls\x18\x04 \x03(\tR\x04urls\"\xa6\x01\n" +
+	"\x04urls\x18\x04 \x03(\tR\x04urls\"\xe1\x01\n" +
 	"\x15CreateAPITokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x04role\x18\x02 \x01(\x0e2 .heddle.controller.v1.AccessRoleR\x04role\x12\x12\n" +
 	"\x04look\x18\x03 \x01(\bR\x04look\x12/\n" +
-	"\x05lasts\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\"\xb7\x01\n" +
+	"\x05lasts\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\x129\n" +
+	"\x06scopes\x18\x05 \x03(\v2!.heddle.controller.v1.AccessScopeR\x06scopes\"\xb7\x01\n" +
 	"\x16CreateAPITokenResponse\x12\x19\n" +
 	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x124\n" +
@@ -1351,7 +2771,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x05trust\x18\x04 \x01(\v2&.heddle.controller.v1.GetTrustResponseR\x05trust\"\x16\n" +
 	"\x14ListAPITokensRequest\"R\n" +
 	"\x15ListAPITokensResponse\x129\n" +
-	"\x06tokens\x18\x01 \x03(\v2!.heddle.controller.v1.AccessTokenR\x06tokens\"\x8b\x02\n" +
+	"\x06tokens\x18\x01 \x03(\v2!.heddle.controller.v1.AccessTokenR\x06tokens\"\xf6\x02\n" +
 	"\vAccessToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
@@ -1360,7 +2780,11 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x04made\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04made\x124\n" +
 	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x12\x18\n" +
-	"\aexpired\x18\b \x01(\bR\aexpired\"'\n" +
+	"\aexpired\x18\b \x01(\bR\aexpired\x129\n" +
+	"\x06grants\x18\t \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\x12\x16\n" +
+	"\x06person\x18\n" +
+	" \x01(\tR\x06person\x12\x16\n" +
+	"\x06groups\x18\v \x03(\tR\x06groups\"'\n" +
 	"\x15RevokeAPITokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x18\n" +
 	"\x16RevokeAPITokenResponse\"\xb7\x02\n" +
@@ -1380,7 +2804,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2 .heddle.controller.v1.AuditEntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
 	"\adamaged\x18\x03 \x01(\x05R\adamaged\x12 \n" +
-	"\vunreachable\x18\x04 \x03(\tR\vunreachable\"\x87\x03\n" +
+	"\vunreachable\x18\x04 \x03(\tR\vunreachable\"\xb5\x03\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -1398,7 +2822,9 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x05times\x18\f \x01(\x05R\x05times\x12\x1e\n" +
 	"\n" +
 	"controller\x18\r \x01(\tR\n" +
-	"controller\"(\n" +
+	"controller\x12\x16\n" +
+	"\x06groups\x18\x0e \x03(\tR\x06groups\x12\x14\n" +
+	"\x05grant\x18\x0f \x01(\tR\x05grant\"(\n" +
 	"\x12VerifyAuditRequest\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\"q\n" +
 	"\x13VerifyAuditResponse\x128\n" +
@@ -1415,27 +2841,57 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x04head\x18\x05 \x01(\tR\x04head\x12\x16\n" +
 	"\x06number\x18\x06 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05known\x18\a \x01(\bR\x05known\x12\x16\n" +
-	"\x06faults\x18\b \x03(\tR\x06faults*\x97\x01\n" +
+	"\x06faults\x18\b \x03(\tR\x06faults*\xa3\x02\n" +
 	"\n" +
 	"AccessRole\x12\x1b\n" +
 	"\x17ACCESS_ROLE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x12ACCESS_ROLE_VIEWER\x10\x01\x1a\n" +
 	"\x8a\xb5\x18\x06viewer\x12&\n" +
 	"\x14ACCESS_ROLE_OPERATOR\x10\x02\x1a\f\x8a\xb5\x18\boperator\x12 \n" +
-	"\x11ACCESS_ROLE_ADMIN\x10\x03\x1a\t\x8a\xb5\x18\x05admin*\xbb\x01\n" +
+	"\x11ACCESS_ROLE_ADMIN\x10\x03\x1a\t\x8a\xb5\x18\x05admin\x120\n" +
+	"\x19ACCESS_ROLE_NETWORK_ADMIN\x10\x04\x1a\x11\x8a\xb5\x18\rnetwork-admin\x122\n" +
+	"\x1aACCESS_ROLE_SECURITY_ADMIN\x10\x05\x1a\x12\x8a\xb5\x18\x0esecurity-admin\x12$\n" +
+	"\x13ACCESS_ROLE_CAPTURE\x10\x06\x1a\v\x8a\xb5\x18\acapture*\xa1\x02\n" +
+	"\n" +
+	"Permission\x12\x1a\n" +
+	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x0fPERMISSION_VIEW\x10\x01\x1a\b\x8a\xb5\x18\x04view\x12#\n" +
+	"\x12PERMISSION_OPERATE\x10\x02\x1a\v\x8a\xb5\x18\aoperate\x12#\n" +
+	"\x12PERMISSION_NETWORK\x10\x03\x1a\v\x8a\xb5\x18\anetwork\x12%\n" +
+	"\x13PERMISSION_SECURITY\x10\x04\x1a\f\x8a\xb5\x18\bsecurity\x12#\n" +
+	"\x12PERMISSION_CAPTURE\x10\x05\x1a\v\x8a\xb5\x18\acapture\x12\x1f\n" +
+	"\x10PERMISSION_AUDIT\x10\x06\x1a\t\x8a\xb5\x18\x05audit\x12!\n" +
+	"\x11PERMISSION_MANAGE\x10\a\x1a\n" +
+	"\x8a\xb5\x18\x06manage*\x96\x01\n" +
+	"\vGranteeKind\x12\x1c\n" +
+	"\x18GRANTEE_KIND_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x13GRANTEE_KIND_PERSON\x10\x01\x1a\n" +
+	"\x8a\xb5\x18\x06person\x12!\n" +
+	"\x12GRANTEE_KIND_GROUP\x10\x02\x1a\t\x8a\xb5\x18\x05group\x12!\n" +
+	"\x12GRANTEE_KIND_TOKEN\x10\x03\x1a\t\x8a\xb5\x18\x05token*\xbb\x01\n" +
 	"\vAuditResult\x12\x1c\n" +
 	"\x18AUDIT_RESULT_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x12AUDIT_RESULT_BEGUN\x10\x01\x1a\t\x8a\xb5\x18\x05begun\x12\x1f\n" +
 	"\x11AUDIT_RESULT_DONE\x10\x02\x1a\b\x8a\xb5\x18\x04done\x12#\n" +
 	"\x13AUDIT_RESULT_FAILED\x10\x03\x1a\n" +
 	"\x8a\xb5\x18\x06failed\x12%\n" +
-	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xc5\x05\n" +
+	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xcd\v\n" +
 	"\rAccessService\x12S\n" +
 	"\x06WhoAmI\x12#.heddle.controller.v1.WhoAmIRequest\x1a$.heddle.controller.v1.WhoAmIResponse\x12Y\n" +
 	"\bGetTrust\x12%.heddle.controller.v1.GetTrustRequest\x1a&.heddle.controller.v1.GetTrustResponse\x12k\n" +
 	"\x0eCreateAPIToken\x12+.heddle.controller.v1.CreateAPITokenRequest\x1a,.heddle.controller.v1.CreateAPITokenResponse\x12h\n" +
 	"\rListAPITokens\x12*.heddle.controller.v1.ListAPITokensRequest\x1a+.heddle.controller.v1.ListAPITokensResponse\x12k\n" +
-	"\x0eRevokeAPIToken\x12+.heddle.controller.v1.RevokeAPITokenRequest\x1a,.heddle.controller.v1.RevokeAPITokenResponse\x12\\\n" +
+	"\x0eRevokeAPIToken\x12+.heddle.controller.v1.RevokeAPITokenRequest\x1a,.heddle.controller.v1.RevokeAPITokenResponse\x12h\n" +
+	"\rExplainAccess\x12*.heddle.controller.v1.ExplainAccessRequest\x1a+.heddle.controller.v1.ExplainAccessResponse\x12S\n" +
+	"\x06WhoCan\x12#.heddle.controller.v1.WhoCanRequest\x1a$.heddle.controller.v1.WhoCanResponse\x12b\n" +
+	"\vCreateGrant\x12(.heddle.controller.v1.CreateGrantRequest\x1a).heddle.controller.v1.CreateGrantResponse\x12_\n" +
+	"\n" +
+	"ListGrants\x12'.heddle.controller.v1.ListGrantsRequest\x1a(.heddle.controller.v1.ListGrantsResponse\x12b\n" +
+	"\vRevokeGrant\x12(.heddle.controller.v1.RevokeGrantRequest\x1a).heddle.controller.v1.RevokeGrantResponse\x12Y\n" +
+	"\bPutGroup\x12%.heddle.controller.v1.PutGroupRequest\x1a&.heddle.controller.v1.PutGroupResponse\x12_\n" +
+	"\n" +
+	"ListGroups\x12'.heddle.controller.v1.ListGroupsRequest\x1a(.heddle.controller.v1.ListGroupsResponse\x12b\n" +
+	"\vRemoveGroup\x12(.heddle.controller.v1.RemoveGroupRequest\x1a).heddle.controller.v1.RemoveGroupResponse\x12\\\n" +
 	"\tListAudit\x12&.heddle.controller.v1.ListAuditRequest\x1a'.heddle.controller.v1.ListAuditResponse\x12b\n" +
 	"\vVerifyAudit\x12(.heddle.controller.v1.VerifyAuditRequest\x1a).heddle.controller.v1.VerifyAuditResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
@@ -1451,69 +2907,137 @@ func file_heddle_controller_v1_access_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_access_proto_rawDescData
 }
 
-var file_heddle_controller_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_heddle_controller_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_heddle_controller_v1_access_proto_goTypes = []any{
 	(AccessRole)(0),                // 0: heddle.controller.v1.AccessRole
-	(AuditResult)(0),               // 1: heddle.controller.v1.AuditResult
-	(*WhoAmIRequest)(nil),          // 2: heddle.controller.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),         // 3: heddle.controller.v1.WhoAmIResponse
-	(*GetTrustRequest)(nil),        // 4: heddle.controller.v1.GetTrustRequest
-	(*GetTrustResponse)(nil),       // 5: heddle.controller.v1.GetTrustResponse
-	(*CreateAPITokenRequest)(nil),  // 6: heddle.controller.v1.CreateAPITokenRequest
-	(*CreateAPITokenResponse)(nil), // 7: heddle.controller.v1.CreateAPITokenResponse
-	(*ListAPITokensRequest)(nil),   // 8: heddle.controller.v1.ListAPITokensRequest
-	(*ListAPITokensResponse)(nil),  // 9: heddle.controller.v1.ListAPITokensResponse
-	(*AccessToken)(nil),            // 10: heddle.controller.v1.AccessToken
-	(*RevokeAPITokenRequest)(nil),  // 11: heddle.controller.v1.RevokeAPITokenRequest
-	(*RevokeAPITokenResponse)(nil), // 12: heddle.controller.v1.RevokeAPITokenResponse
-	(*ListAuditRequest)(nil),       // 13: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 14: heddle.controller.v1.ListAuditResponse
-	(*AuditEntry)(nil),             // 15: heddle.controller.v1.AuditEntry
-	(*VerifyAuditRequest)(nil),     // 16: heddle.controller.v1.VerifyAuditRequest
-	(*VerifyAuditResponse)(nil),    // 17: heddle.controller.v1.VerifyAuditResponse
-	(*AuditChain)(nil),             // 18: heddle.controller.v1.AuditChain
-	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 20: google.protobuf.Duration
+	(Permission)(0),                // 1: heddle.controller.v1.Permission
+	(GranteeKind)(0),               // 2: heddle.controller.v1.GranteeKind
+	(AuditResult)(0),               // 3: heddle.controller.v1.AuditResult
+	(*AccessScope)(nil),            // 4: heddle.controller.v1.AccessScope
+	(*Grantee)(nil),                // 5: heddle.controller.v1.Grantee
+	(*AccessGrant)(nil),            // 6: heddle.controller.v1.AccessGrant
+	(*ExplainAccessRequest)(nil),   // 7: heddle.controller.v1.ExplainAccessRequest
+	(*ExplainAccessResponse)(nil),  // 8: heddle.controller.v1.ExplainAccessResponse
+	(*WhoCanRequest)(nil),          // 9: heddle.controller.v1.WhoCanRequest
+	(*WhoCanResponse)(nil),         // 10: heddle.controller.v1.WhoCanResponse
+	(*CreateGrantRequest)(nil),     // 11: heddle.controller.v1.CreateGrantRequest
+	(*CreateGrantResponse)(nil),    // 12: heddle.controller.v1.CreateGrantResponse
+	(*ListGrantsRequest)(nil),      // 13: heddle.controller.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil),     // 14: heddle.controller.v1.ListGrantsResponse
+	(*RevokeGrantRequest)(nil),     // 15: heddle.controller.v1.RevokeGrantRequest
+	(*RevokeGrantResponse)(nil),    // 16: heddle.controller.v1.RevokeGrantResponse
+	(*PutGroupRequest)(nil),        // 17: heddle.controller.v1.PutGroupRequest
+	(*PutGroupResponse)(nil),       // 18: heddle.controller.v1.PutGroupResponse
+	(*AccessGroup)(nil),            // 19: heddle.controller.v1.AccessGroup
+	(*ListGroupsRequest)(nil),      // 20: heddle.controller.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),     // 21: heddle.controller.v1.ListGroupsResponse
+	(*RemoveGroupRequest)(nil),     // 22: heddle.controller.v1.RemoveGroupRequest
+	(*RemoveGroupResponse)(nil),    // 23: heddle.controller.v1.RemoveGroupResponse
+	(*WhoAmIRequest)(nil),          // 24: heddle.controller.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),         // 25: heddle.controller.v1.WhoAmIResponse
+	(*GetTrustRequest)(nil),        // 26: heddle.controller.v1.GetTrustRequest
+	(*GetTrustResponse)(nil),       // 27: heddle.controller.v1.GetTrustResponse
+	(*CreateAPITokenRequest)(nil),  // 28: heddle.controller.v1.CreateAPITokenRequest
+	(*CreateAPITokenResponse)(nil), // 29: heddle.controller.v1.CreateAPITokenResponse
+	(*ListAPITokensRequest)(nil),   // 30: heddle.controller.v1.ListAPITokensRequest
+	(*ListAPITokensResponse)(nil),  // 31: heddle.controller.v1.ListAPITokensResponse
+	(*AccessToken)(nil),            // 32: heddle.controller.v1.AccessToken
+	(*RevokeAPITokenRequest)(nil),  // 33: heddle.controller.v1.RevokeAPITokenRequest
+	(*RevokeAPITokenResponse)(nil), // 34: heddle.controller.v1.RevokeAPITokenResponse
+	(*ListAuditRequest)(nil),       // 35: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 36: heddle.controller.v1.ListAuditResponse
+	(*AuditEntry)(nil),             // 37: heddle.controller.v1.AuditEntry
+	(*VerifyAuditRequest)(nil),     // 38: heddle.controller.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),    // 39: heddle.controller.v1.VerifyAuditResponse
+	(*AuditChain)(nil),             // 40: heddle.controller.v1.AuditChain
+	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
 }
 var file_heddle_controller_v1_access_proto_depIdxs = []int32{
-	0,  // 0: heddle.controller.v1.WhoAmIResponse.role:type_name -> heddle.controller.v1.AccessRole
-	19, // 1: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
-	0,  // 2: heddle.controller.v1.CreateAPITokenRequest.role:type_name -> heddle.controller.v1.AccessRole
-	20, // 3: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
-	19, // 4: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
-	5,  // 5: heddle.controller.v1.CreateAPITokenResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
-	10, // 6: heddle.controller.v1.ListAPITokensResponse.tokens:type_name -> heddle.controller.v1.AccessToken
-	0,  // 7: heddle.controller.v1.AccessToken.role:type_name -> heddle.controller.v1.AccessRole
-	19, // 8: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
-	19, // 9: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
-	19, // 10: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	19, // 11: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
-	1,  // 12: heddle.controller.v1.ListAuditRequest.result:type_name -> heddle.controller.v1.AuditResult
-	15, // 13: heddle.controller.v1.ListAuditResponse.entries:type_name -> heddle.controller.v1.AuditEntry
-	19, // 14: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	19, // 15: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
-	1,  // 16: heddle.controller.v1.AuditEntry.result:type_name -> heddle.controller.v1.AuditResult
-	18, // 17: heddle.controller.v1.VerifyAuditResponse.chains:type_name -> heddle.controller.v1.AuditChain
-	2,  // 18: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
-	4,  // 19: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
-	6,  // 20: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
-	8,  // 21: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
-	11, // 22: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
-	13, // 23: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
-	16, // 24: heddle.controller.v1.AccessService.VerifyAudit:input_type -> heddle.controller.v1.VerifyAuditRequest
-	3,  // 25: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
-	5,  // 26: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
-	7,  // 27: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
-	9,  // 28: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
-	12, // 29: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
-	14, // 30: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
-	17, // 31: heddle.controller.v1.AccessService.VerifyAudit:output_type -> heddle.controller.v1.VerifyAuditResponse
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	2,  // 0: heddle.controller.v1.Grantee.kind:type_name -> heddle.controller.v1.GranteeKind
+	5,  // 1: heddle.controller.v1.AccessGrant.who:type_name -> heddle.controller.v1.Grantee
+	0,  // 2: heddle.controller.v1.AccessGrant.role:type_name -> heddle.controller.v1.AccessRole
+	4,  // 3: heddle.controller.v1.AccessGrant.scope:type_name -> heddle.controller.v1.AccessScope
+	41, // 4: heddle.controller.v1.AccessGrant.made:type_name -> google.protobuf.Timestamp
+	1,  // 5: heddle.controller.v1.ExplainAccessRequest.permission:type_name -> heddle.controller.v1.Permission
+	4,  // 6: heddle.controller.v1.ExplainAccessRequest.scope:type_name -> heddle.controller.v1.AccessScope
+	5,  // 7: heddle.controller.v1.ExplainAccessRequest.who:type_name -> heddle.controller.v1.Grantee
+	6,  // 8: heddle.controller.v1.ExplainAccessResponse.by:type_name -> heddle.controller.v1.AccessGrant
+	6,  // 9: heddle.controller.v1.ExplainAccessResponse.grants:type_name -> heddle.controller.v1.AccessGrant
+	1,  // 10: heddle.controller.v1.WhoCanRequest.permission:type_name -> heddle.controller.v1.Permission
+	4,  // 11: heddle.controller.v1.WhoCanRequest.scope:type_name -> heddle.controller.v1.AccessScope
+	6,  // 12: heddle.controller.v1.WhoCanResponse.grants:type_name -> heddle.controller.v1.AccessGrant
+	1,  // 13: heddle.controller.v1.WhoCanResponse.needs:type_name -> heddle.controller.v1.Permission
+	5,  // 14: heddle.controller.v1.CreateGrantRequest.who:type_name -> heddle.controller.v1.Grantee
+	0,  // 15: heddle.controller.v1.CreateGrantRequest.role:type_name -> heddle.controller.v1.AccessRole
+	4,  // 16: heddle.controller.v1.CreateGrantRequest.scope:type_name -> heddle.controller.v1.AccessScope
+	6,  // 17: heddle.controller.v1.CreateGrantResponse.grant:type_name -> heddle.controller.v1.AccessGrant
+	5,  // 18: heddle.controller.v1.ListGrantsRequest.who:type_name -> heddle.controller.v1.Grantee
+	6,  // 19: heddle.controller.v1.ListGrantsResponse.grants:type_name -> heddle.controller.v1.AccessGrant
+	6,  // 20: heddle.controller.v1.RevokeGrantResponse.grant:type_name -> heddle.controller.v1.AccessGrant
+	5,  // 21: heddle.controller.v1.PutGroupRequest.add:type_name -> heddle.controller.v1.Grantee
+	5,  // 22: heddle.controller.v1.PutGroupRequest.remove:type_name -> heddle.controller.v1.Grantee
+	19, // 23: heddle.controller.v1.PutGroupResponse.group:type_name -> heddle.controller.v1.AccessGroup
+	5,  // 24: heddle.controller.v1.AccessGroup.members:type_name -> heddle.controller.v1.Grantee
+	41, // 25: heddle.controller.v1.AccessGroup.made:type_name -> google.protobuf.Timestamp
+	19, // 26: heddle.controller.v1.ListGroupsResponse.groups:type_name -> heddle.controller.v1.AccessGroup
+	0,  // 27: heddle.controller.v1.WhoAmIResponse.role:type_name -> heddle.controller.v1.AccessRole
+	41, // 28: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
+	6,  // 29: heddle.controller.v1.WhoAmIResponse.grants:type_name -> heddle.controller.v1.AccessGrant
+	0,  // 30: heddle.controller.v1.CreateAPITokenRequest.role:type_name -> heddle.controller.v1.AccessRole
+	42, // 31: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
+	4,  // 32: heddle.controller.v1.CreateAPITokenRequest.scopes:type_name -> heddle.controller.v1.AccessScope
+	41, // 33: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
+	27, // 34: heddle.controller.v1.CreateAPITokenResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
+	32, // 35: heddle.controller.v1.ListAPITokensResponse.tokens:type_name -> heddle.controller.v1.AccessToken
+	0,  // 36: heddle.controller.v1.AccessToken.role:type_name -> heddle.controller.v1.AccessRole
+	41, // 37: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
+	41, // 38: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
+	6,  // 39: heddle.controller.v1.AccessToken.grants:type_name -> heddle.controller.v1.AccessGrant
+	41, // 40: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 41: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
+	3,  // 42: heddle.controller.v1.ListAuditRequest.result:type_name -> heddle.controller.v1.AuditResult
+	37, // 43: heddle.controller.v1.ListAuditResponse.entries:type_name -> heddle.controller.v1.AuditEntry
+	41, // 44: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	41, // 45: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
+	3,  // 46: heddle.controller.v1.AuditEntry.result:type_name -> heddle.controller.v1.AuditResult
+	40, // 47: heddle.controller.v1.VerifyAuditResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	24, // 48: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
+	26, // 49: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
+	28, // 50: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
+	30, // 51: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
+	33, // 52: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
+	7,  // 53: heddle.controller.v1.AccessService.ExplainAccess:input_type -> heddle.controller.v1.ExplainAccessRequest
+	9,  // 54: heddle.controller.v1.AccessService.WhoCan:input_type -> heddle.controller.v1.WhoCanRequest
+	11, // 55: heddle.controller.v1.AccessService.CreateGrant:input_type -> heddle.controller.v1.CreateGrantRequest
+	13, // 56: heddle.controller.v1.AccessService.ListGrants:input_type -> heddle.controller.v1.ListGrantsRequest
+	15, // 57: heddle.controller.v1.AccessService.RevokeGrant:input_type -> heddle.controller.v1.RevokeGrantRequest
+	17, // 58: heddle.controller.v1.AccessService.PutGroup:input_type -> heddle.controller.v1.PutGroupRequest
+	20, // 59: heddle.controller.v1.AccessService.ListGroups:input_type -> heddle.controller.v1.ListGroupsRequest
+	22, // 60: heddle.controller.v1.AccessService.RemoveGroup:input_type -> heddle.controller.v1.RemoveGroupRequest
+	35, // 61: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
+	38, // 62: heddle.controller.v1.AccessService.VerifyAudit:input_type -> heddle.controller.v1.VerifyAuditRequest
+	25, // 63: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
+	27, // 64: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
+	29, // 65: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
+	31, // 66: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
+	34, // 67: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
+	8,  // 68: heddle.controller.v1.AccessService.ExplainAccess:output_type -> heddle.controller.v1.ExplainAccessResponse
+	10, // 69: heddle.controller.v1.AccessService.WhoCan:output_type -> heddle.controller.v1.WhoCanResponse
+	12, // 70: heddle.controller.v1.AccessService.CreateGrant:output_type -> heddle.controller.v1.CreateGrantResponse
+	14, // 71: heddle.controller.v1.AccessService.ListGrants:output_type -> heddle.controller.v1.ListGrantsResponse
+	16, // 72: heddle.controller.v1.AccessService.RevokeGrant:output_type -> heddle.controller.v1.RevokeGrantResponse
+	18, // 73: heddle.controller.v1.AccessService.PutGroup:output_type -> heddle.controller.v1.PutGroupResponse
+	21, // 74: heddle.controller.v1.AccessService.ListGroups:output_type -> heddle.controller.v1.ListGroupsResponse
+	23, // 75: heddle.controller.v1.AccessService.RemoveGroup:output_type -> heddle.controller.v1.RemoveGroupResponse
+	36, // 76: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
+	39, // 77: heddle.controller.v1.AccessService.VerifyAudit:output_type -> heddle.controller.v1.VerifyAuditResponse
+	63, // [63:78] is the sub-list for method output_type
+	48, // [48:63] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_access_proto_init() }
@@ -1526,8 +3050,8 @@ func file_heddle_controller_v1_access_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_access_proto_rawDesc), len(file_heddle_controller_v1_access_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   17,
+			NumEnums:      4,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -300,10 +300,8 @@ type SharedAdapter struct {
 	Vm      string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
 	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	Hosts   []*SharedHost          `protobuf:"bytes,3,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	// known: the sender knows of hosts of other controllers on which it runs.
-	Known bool `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`
-	// lingers: a host on which it ran has lost its connection a moment ago.
-	Lingers       bool `protobuf:"varint,5,opt,name=lingers,proto3" json:"lingers,omitempty"`
+	// known: the sender knows of hosts of other controllers on which it runs, or is not sure that it runs nowhere else.
+	Known         bool `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -362,13 +360,6 @@ func (x *SharedAdapter) GetHosts() []*SharedHost {
 func (x *SharedAdapter) GetKnown() bool {
 	if x != nil {
 		return x.Known
-	}
-	return false
-}
-
-func (x *SharedAdapter) GetLingers() bool {
-	if x != nil {
-		return x.Lingers
 	}
 	return false
 }
@@ -2881,13 +2872,12 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14ShareAdaptersRequest\x12?\n" +
 	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"X\n" +
 	"\x15ShareAdaptersResponse\x12?\n" +
-	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"\xa1\x01\n" +
+	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"\x8d\x01\n" +
 	"\rSharedAdapter\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x126\n" +
 	"\x05hosts\x18\x03 \x03(\v2 .heddle.controller.v1.SharedHostR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x04 \x01(\bR\x05known\x12\x18\n" +
-	"\alingers\x18\x05 \x01(\bR\alingers\"\x91\x01\n" +
+	"\x05known\x18\x04 \x01(\bR\x05knownJ\x04\b\x05\x10\x06\"\x91\x01\n" +
 	"\n" +
 	"SharedHost\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +

@@ -1094,10 +1094,12 @@ func (x *PortConflicts) GetConflicts() []*PortConflict {
 
 // PortConflict says who else uses an adapter.
 type PortConflict struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
-	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Vm      string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Text    string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// rivals are the ids of those hosts. A host brings them along to its next controller.
+	Rivals        []string `protobuf:"bytes,80,rep,name=rivals,proto3" json:"rivals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1151,6 +1153,13 @@ func (x *PortConflict) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *PortConflict) GetRivals() []string {
+	if x != nil {
+		return x.Rivals
+	}
+	return nil
 }
 
 // HostHello is a host's first message.
@@ -1790,6 +1799,8 @@ type HostPort struct {
 	Kept bool `protobuf:"varint,61,opt,name=kept,proto3" json:"kept,omitempty"`
 	// rival: its conflict is another guest with the same adapter, as a controller said.
 	Rival bool `protobuf:"varint,62,opt,name=rival,proto3" json:"rival,omitempty"`
+	// rivals are the ids of the hosts on which that runs, as the controller said.
+	Rivals []string `protobuf:"bytes,80,rep,name=rivals,proto3" json:"rivals,omitempty"`
 	// generation rises on whatever host the guest begins to run: the highest one says where the port is (S100). 0 from a
 	// host of an earlier version.
 	Generation    uint64 `protobuf:"varint,70,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -1944,6 +1955,13 @@ func (x *HostPort) GetRival() bool {
 		return x.Rival
 	}
 	return false
+}
+
+func (x *HostPort) GetRivals() []string {
+	if x != nil {
+		return x.Rivals
+	}
+	return nil
 }
 
 func (x *HostPort) GetGeneration() uint64 {
@@ -2599,11 +2617,12 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x03put\x18\x02 \x03(\v2 .heddle.controller.v1.StaticPortR\x03put\x12\x18\n" +
 	"\aremoved\x18\x03 \x03(\tR\aremoved\"Q\n" +
 	"\rPortConflicts\x12@\n" +
-	"\tconflicts\x18\x01 \x03(\v2\".heddle.controller.v1.PortConflictR\tconflicts\"L\n" +
+	"\tconflicts\x18\x01 \x03(\v2\".heddle.controller.v1.PortConflictR\tconflicts\"d\n" +
 	"\fPortConflict\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\xc9\x02\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\"\xc9\x02\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2651,7 +2670,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xdf\x03\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2670,7 +2689,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aarrived\x18\x19 \x01(\bR\aarrived\x12\x16\n" +
 	"\x06absent\x18< \x01(\bR\x06absent\x12\x12\n" +
 	"\x04kept\x18= \x01(\bR\x04kept\x12\x14\n" +
-	"\x05rival\x18> \x01(\bR\x05rival\x12\x1e\n" +
+	"\x05rival\x18> \x01(\bR\x05rival\x12\x16\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
 	"generation\"\xb5\x06\n" +

@@ -24,6 +24,8 @@ type Options struct {
 	// ones. 0 measures neither.
 	Connects   int
 	Connecting time.Duration
+	// Together measures changes that hosts make at one instant, and nothing else.
+	Together bool
 	// Migrate measures moves of VMs from host to host and nothing else: Moves a second, for as long as Moving.
 	Migrate bool
 	Moves   int

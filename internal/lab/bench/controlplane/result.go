@@ -14,6 +14,7 @@ const (
 	changeUplinks = "uplink policy of the switch"
 	changeGroup   = "removed port group"
 
+	changeTogether   = "VLAN of a port group, together"
 	connectStatic    = "static ports connected"
 	connectEphemeral = "ephemeral ports connected"
 	portsMoved       = "VMs moved to other hosts"
@@ -39,6 +40,8 @@ type result struct {
 	checked                                 int       // contents of hosts that were compared with the definition
 	statics, ephemerals                     *portLoad // nil for not measured
 	moves                                   *moveLoad // nil for not measured
+	together                                series    // changes at one instant
+	spreads, late                           []float64 // in seconds, and hosts, once per round
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -53,6 +56,8 @@ const (
 	// connectBudget is how long a port may take until it is active, quotaBudget which part of the quota ten minutes of
 	// connects may fill.
 	connectBudget, quotaBudget = 0.05, 50.0
+	// togetherBudget is how long a change may take that hosts make together, with the second that is announced.
+	togetherBudget = 2.0
 	// moveBudget is how long after the target's report the controller may take to say where the port is.
 	moveBudget = 0.1
 )
@@ -83,6 +88,13 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 			o.Moves, o.Moving, poll)}
 		return rep
 	}
+	if o.Together {
+		rep.Notes = append(rep.Notes, "A change that hosts make together has its instant a second after the decision; "+
+			"\"all\" has that second. Simulated hosts make the change ready at once. They share the processors with "+
+			"the "+
+			"controller and with one another, so that many are late which would not be on machines of their own.")
+		return rep
+	}
 	if o.Connects > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("Ports are connected at %d a second for %s, on all hosts in turn, "+
 			"each at its time whether or not those before are done; their times include how late this program was. A "+
@@ -105,6 +117,7 @@ func (r *result) rows() (rows []report.Row) {
 		*series
 	}{
 		{"join", &r.joining}, {"start", &r.starting}, {"first connection", &r.connecting}, {changeVLAN, &r.vlans},
+		{changeTogether, &r.together},
 		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
 	} {
 		if len(part.seconds) > 0 {
@@ -121,6 +134,11 @@ func (r *result) rows() (rows []report.Row) {
 		if part.portLoad != nil {
 			rows = append(rows, part.row(r.hosts, part.what))
 		}
+	}
+	if len(r.spreads) > 0 {
+		rows = append(rows, report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "changed together"},
+			{Name: "spread", Title: "told: apart", Value: report.Summarise(r.spreads), Unit: report.Seconds},
+			{Name: "late", Title: "hosts late", Value: report.Summarise(r.late), Unit: report.Count}})
 	}
 	idle := report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "idle, memory"},
 		{Name: "memory", Value: r.memory, Unit: report.Bytes}, {Name: "most_memory", Title: "most memory",
@@ -195,6 +213,13 @@ func (r *result) budgets() (list []report.Budget) {
 	if r.moves != nil {
 		hold("location known after the target's report: p99", percentile(r.moves.delays, 0.99), report.Seconds,
 			moveBudget)
+		return list
+	}
+	if len(r.together.seconds) > 0 {
+		if r.hosts == budgetHosts {
+			hold(changeTogether+": acknowledged by all", report.Summarise(r.together.seconds).Median, report.Seconds,
+				togetherBudget)
+		}
 		return list
 	}
 	vlan, change, memory := vlanBudget, changeBudget, memoryBudget

@@ -76,6 +76,9 @@ func (m *measurement) parts() []part {
 	if m.Migrate {
 		return append(begin, part{portsMoved, m.moving})
 	}
+	if m.Together {
+		return append(begin, part{changeTogether, m.changeTogether})
+	}
 	return append(begin, part{"nothing happens", m.idle}, part{changeVLAN, m.vlan}, part{changeUplinks, m.uplinks},
 		part{changeGroup, m.group}, part{"the controller is killed", m.reconnect}, part{connectStatic, m.static},
 		part{connectEphemeral, m.ephemeral})

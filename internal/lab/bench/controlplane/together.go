@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/state"
+	"heddle/internal/api"
 )
 
 // Prepare implements cluster.Together. A simulated host can always make a change.
@@ -35,4 +36,35 @@ func (h *host) awaitInstant(ctx context.Context, at int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// changeTogether makes a change again and again that all hosts make at one instant.
+func (m *measurement) changeTogether(ctx context.Context) error {
+	for range m.Rounds {
+		before, err := m.begin()
+		if err != nil {
+			return err
+		}
+		m.def.vlan++
+		began := time.Now()
+		out, err := m.process.Define(ctx, api.Define{File: "fleet.yaml", Content: m.def.text(), Wait: patience,
+			Together: &api.Together{Lead: time.Second, Patience: time.Minute}})
+		if err != nil {
+			return err
+		}
+		m.revision = out.Revision
+		m.together.seconds = append(m.together.seconds, time.Since(began).Seconds())
+		m.together.hosts = append(m.together.hosts, m.crowd.delays(began)...)
+		m.spreads = append(m.spreads, out.Together.Spread.Seconds())
+		m.late = append(m.late, float64(len(out.Together.Late)))
+		if err := m.account(&m.together, before); err != nil {
+			return err
+		}
+		if err := m.check(); err != nil {
+			return err
+		}
+	}
+	now, most, err := m.process.memory()
+	m.memory, m.mostMemory = now, max(m.mostMemory, most)
+	return err
 }

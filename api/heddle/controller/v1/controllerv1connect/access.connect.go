@@ -37,6 +37,23 @@ const (
 	// AccessServiceRevokeAPITokenProcedure is the procedure name of the AccessService's RevokeAPIToken
 	// RPC.
 	AccessServiceRevokeAPITokenProcedure = "/heddle.controller.v1.AccessService/RevokeAPIToken"
+	// AccessServiceExplainAccessProcedure is the procedure name of the AccessService's ExplainAccess
+	// RPC.
+	AccessServiceExplainAccessProcedure = "/heddle.controller.v1.AccessService/ExplainAccess"
+	// AccessServiceWhoCanProcedure is the procedure name of the AccessService's WhoCan RPC.
+	AccessServiceWhoCanProcedure = "/heddle.controller.v1.AccessService/WhoCan"
+	// AccessServiceCreateGrantProcedure is the procedure name of the AccessService's CreateGrant RPC.
+	AccessServiceCreateGrantProcedure = "/heddle.controller.v1.AccessService/CreateGrant"
+	// AccessServiceListGrantsProcedure is the procedure name of the AccessService's ListGrants RPC.
+	AccessServiceListGrantsProcedure = "/heddle.controller.v1.AccessService/ListGrants"
+	// AccessServiceRevokeGrantProcedure is the procedure name of the AccessService's RevokeGrant RPC.
+	AccessServiceRevokeGrantProcedure = "/heddle.controller.v1.AccessService/RevokeGrant"
+	// AccessServicePutGroupProcedure is the procedure name of the AccessService's PutGroup RPC.
+	AccessServicePutGroupProcedure = "/heddle.controller.v1.AccessService/PutGroup"
+	// AccessServiceListGroupsProcedure is the procedure name of the AccessService's ListGroups RPC.
+	AccessServiceListGroupsProcedure = "/heddle.controller.v1.AccessService/ListGroups"
+	// AccessServiceRemoveGroupProcedure is the procedure name of the AccessService's RemoveGroup RPC.
+	AccessServiceRemoveGroupProcedure = "/heddle.controller.v1.AccessService/RemoveGroup"
 	// AccessServiceListAuditProcedure is the procedure name of the AccessService's ListAudit RPC.
 	AccessServiceListAuditProcedure = "/heddle.controller.v1.AccessService/ListAudit"
 	// AccessServiceVerifyAuditProcedure is the procedure name of the AccessService's VerifyAudit RPC.
@@ -79,6 +96,62 @@ var (
 			Procedure:  AccessServiceRevokeAPITokenProcedure,
 		}
 	})
+	accessServiceExplainAccessSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("ExplainAccess"),
+			Procedure:  AccessServiceExplainAccessProcedure,
+		}
+	})
+	accessServiceWhoCanSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("WhoCan"),
+			Procedure:  AccessServiceWhoCanProcedure,
+		}
+	})
+	accessServiceCreateGrantSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("CreateGrant"),
+			Procedure:  AccessServiceCreateGrantProcedure,
+		}
+	})
+	accessServiceListGrantsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("ListGrants"),
+			Procedure:  AccessServiceListGrantsProcedure,
+		}
+	})
+	accessServiceRevokeGrantSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("RevokeGrant"),
+			Procedure:  AccessServiceRevokeGrantProcedure,
+		}
+	})
+	accessServicePutGroupSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("PutGroup"),
+			Procedure:  AccessServicePutGroupProcedure,
+		}
+	})
+	accessServiceListGroupsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("ListGroups"),
+			Procedure:  AccessServiceListGroupsProcedure,
+		}
+	})
+	accessServiceRemoveGroupSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("RemoveGroup"),
+			Procedure:  AccessServiceRemoveGroupProcedure,
+		}
+	})
 	accessServiceListAuditSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -107,6 +180,23 @@ type AccessServiceClient interface {
 	ListAPITokens(context.Context, *v1.ListAPITokensRequest) (*v1.ListAPITokensResponse, error)
 	// RevokeAPIToken withdraws a token. What is under way with it ends.
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
+	// ExplainAccess says whether somebody may do something, by which grant, or what is missing. Who asks about others
+	// needs the permission to read who may do what.
+	ExplainAccess(context.Context, *v1.ExplainAccessRequest) (*v1.ExplainAccessResponse, error)
+	// WhoCan lists the grants by which something may be done.
+	WhoCan(context.Context, *v1.WhoCanRequest) (*v1.WhoCanResponse, error)
+	// CreateGrant gives somebody a role for a part of the cluster.
+	CreateGrant(context.Context, *v1.CreateGrantRequest) (*v1.CreateGrantResponse, error)
+	// ListGrants lists the grants, and what tokens allow by themselves.
+	ListGrants(context.Context, *v1.ListGrantsRequest) (*v1.ListGrantsResponse, error)
+	// RevokeGrant takes a grant back. What is under way by it ends.
+	RevokeGrant(context.Context, *v1.RevokeGrantRequest) (*v1.RevokeGrantResponse, error)
+	// PutGroup makes a local group, or gives it other members.
+	PutGroup(context.Context, *v1.PutGroupRequest) (*v1.PutGroupResponse, error)
+	// ListGroups lists the local groups.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// RemoveGroup removes a local group.
+	RemoveGroup(context.Context, *v1.RemoveGroupRequest) (*v1.RemoveGroupResponse, error)
 	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// VerifyAudit checks at every controller that the log is as it was written.
@@ -131,6 +221,23 @@ type AccessServiceHandler interface {
 	ListAPITokens(context.Context, *v1.ListAPITokensRequest) (*v1.ListAPITokensResponse, error)
 	// RevokeAPIToken withdraws a token. What is under way with it ends.
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
+	// ExplainAccess says whether somebody may do something, by which grant, or what is missing. Who asks about others
+	// needs the permission to read who may do what.
+	ExplainAccess(context.Context, *v1.ExplainAccessRequest) (*v1.ExplainAccessResponse, error)
+	// WhoCan lists the grants by which something may be done.
+	WhoCan(context.Context, *v1.WhoCanRequest) (*v1.WhoCanResponse, error)
+	// CreateGrant gives somebody a role for a part of the cluster.
+	CreateGrant(context.Context, *v1.CreateGrantRequest) (*v1.CreateGrantResponse, error)
+	// ListGrants lists the grants, and what tokens allow by themselves.
+	ListGrants(context.Context, *v1.ListGrantsRequest) (*v1.ListGrantsResponse, error)
+	// RevokeGrant takes a grant back. What is under way by it ends.
+	RevokeGrant(context.Context, *v1.RevokeGrantRequest) (*v1.RevokeGrantResponse, error)
+	// PutGroup makes a local group, or gives it other members.
+	PutGroup(context.Context, *v1.PutGroupRequest) (*v1.PutGroupResponse, error)
+	// ListGroups lists the local groups.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// RemoveGroup removes a local group.
+	RemoveGroup(context.Context, *v1.RemoveGroupRequest) (*v1.RemoveGroupResponse, error)
 	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// VerifyAudit checks at every controller that the log is as it was written.
@@ -147,6 +254,14 @@ func RegisterAccessServiceHandler(server *connect.Server, svc AccessServiceHandl
 		connect.Method{Spec: accessServiceCreateAPITokenSpec(), Handler: adapter.createAPIToken},
 		connect.Method{Spec: accessServiceListAPITokensSpec(), Handler: adapter.listAPITokens},
 		connect.Method{Spec: accessServiceRevokeAPITokenSpec(), Handler: adapter.revokeAPIToken},
+		connect.Method{Spec: accessServiceExplainAccessSpec(), Handler: adapter.explainAccess},
+		connect.Method{Spec: accessServiceWhoCanSpec(), Handler: adapter.whoCan},
+		connect.Method{Spec: accessServiceCreateGrantSpec(), Handler: adapter.createGrant},
+		connect.Method{Spec: accessServiceListGrantsSpec(), Handler: adapter.listGrants},
+		connect.Method{Spec: accessServiceRevokeGrantSpec(), Handler: adapter.revokeGrant},
+		connect.Method{Spec: accessServicePutGroupSpec(), Handler: adapter.putGroup},
+		connect.Method{Spec: accessServiceListGroupsSpec(), Handler: adapter.listGroups},
+		connect.Method{Spec: accessServiceRemoveGroupSpec(), Handler: adapter.removeGroup},
 		connect.Method{Spec: accessServiceListAuditSpec(), Handler: adapter.listAudit},
 		connect.Method{Spec: accessServiceVerifyAuditSpec(), Handler: adapter.verifyAudit},
 	)
@@ -173,6 +288,38 @@ func (UnimplementedAccessServiceHandler) ListAPITokens(context.Context, *v1.List
 
 func (UnimplementedAccessServiceHandler) RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.RevokeAPIToken is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) ExplainAccess(context.Context, *v1.ExplainAccessRequest) (*v1.ExplainAccessResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.ExplainAccess is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) WhoCan(context.Context, *v1.WhoCanRequest) (*v1.WhoCanResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.WhoCan is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) CreateGrant(context.Context, *v1.CreateGrantRequest) (*v1.CreateGrantResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.CreateGrant is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) ListGrants(context.Context, *v1.ListGrantsRequest) (*v1.ListGrantsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.ListGrants is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) RevokeGrant(context.Context, *v1.RevokeGrantRequest) (*v1.RevokeGrantResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.RevokeGrant is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) PutGroup(context.Context, *v1.PutGroupRequest) (*v1.PutGroupResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.PutGroup is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.ListGroups is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) RemoveGroup(context.Context, *v1.RemoveGroupRequest) (*v1.RemoveGroupResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.RemoveGroup is not implemented")
 }
 
 func (UnimplementedAccessServiceHandler) ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error) {
@@ -222,6 +369,70 @@ func (c *accessServiceClient) ListAPITokens(ctx context.Context, req *v1.ListAPI
 func (c *accessServiceClient) RevokeAPIToken(ctx context.Context, req *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error) {
 	var res v1.RevokeAPITokenResponse
 	if err := c.client.CallUnary(ctx, accessServiceRevokeAPITokenSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) ExplainAccess(ctx context.Context, req *v1.ExplainAccessRequest) (*v1.ExplainAccessResponse, error) {
+	var res v1.ExplainAccessResponse
+	if err := c.client.CallUnary(ctx, accessServiceExplainAccessSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) WhoCan(ctx context.Context, req *v1.WhoCanRequest) (*v1.WhoCanResponse, error) {
+	var res v1.WhoCanResponse
+	if err := c.client.CallUnary(ctx, accessServiceWhoCanSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) CreateGrant(ctx context.Context, req *v1.CreateGrantRequest) (*v1.CreateGrantResponse, error) {
+	var res v1.CreateGrantResponse
+	if err := c.client.CallUnary(ctx, accessServiceCreateGrantSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) ListGrants(ctx context.Context, req *v1.ListGrantsRequest) (*v1.ListGrantsResponse, error) {
+	var res v1.ListGrantsResponse
+	if err := c.client.CallUnary(ctx, accessServiceListGrantsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) RevokeGrant(ctx context.Context, req *v1.RevokeGrantRequest) (*v1.RevokeGrantResponse, error) {
+	var res v1.RevokeGrantResponse
+	if err := c.client.CallUnary(ctx, accessServiceRevokeGrantSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) PutGroup(ctx context.Context, req *v1.PutGroupRequest) (*v1.PutGroupResponse, error) {
+	var res v1.PutGroupResponse
+	if err := c.client.CallUnary(ctx, accessServicePutGroupSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) ListGroups(ctx context.Context, req *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	var res v1.ListGroupsResponse
+	if err := c.client.CallUnary(ctx, accessServiceListGroupsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) RemoveGroup(ctx context.Context, req *v1.RemoveGroupRequest) (*v1.RemoveGroupResponse, error) {
+	var res v1.RemoveGroupResponse
+	if err := c.client.CallUnary(ctx, accessServiceRemoveGroupSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -299,6 +510,102 @@ func (h accessServiceHandler) revokeAPIToken(ctx context.Context, _ connect.Spec
 		return err
 	}
 	res, err := h.svc.RevokeAPIToken(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) explainAccess(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ExplainAccessRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ExplainAccess(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) whoCan(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.WhoCanRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.WhoCan(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) createGrant(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.CreateGrantRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.CreateGrant(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) listGrants(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListGrantsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListGrants(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) revokeGrant(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RevokeGrantRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RevokeGrant(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) putGroup(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.PutGroupRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.PutGroup(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) listGroups(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListGroupsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListGroups(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) removeGroup(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RemoveGroupRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RemoveGroup(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+// fleetAdvice is the advice of all hosts of a cluster.
+type fleetAdvice struct {
+	// Hosts is how many have answered, Away are the names of those that have not.
+	Hosts int      `json:"hosts"`
+	Away  []string `json:"away,omitempty"`
+	// MeasuredSeconds and SinceSeconds are as in an advice, Rules is how many each host has examined. Older, Ports,
+	// Uplinks and More are sums.
+	MeasuredSeconds float64               `json:"measuredSeconds"`
+	SinceSeconds    float64               `json:"sinceSeconds,omitzero"`
+	Older           int                   `json:"older"`
+	Rules           int                   `json:"rules"`
+	Ports           int                   `json:"ports"`
+	Uplinks         int                   `json:"uplinks"`
+	Findings        []hosted[api.Finding] `json:"findings"`
+	More            map[string]int        `json:"more,omitempty"`
+}
+
+// adviseAll is "heddle advise" of all hosts.
+func adviseAll(c *cobra.Command, d Deps, t *target, o *output, q api.AdviseRequest) error {
+	all := *t
+	all.patience = q.For
+	list, away, err := askHosts(c, &all, func(t *target) (*api.Advice, error) { return advice(c, t, q) })
+	if err != nil {
+		return err
+	}
+	a := joinAdvice(list)
+	for _, h := range away.hosts {
+		a.Away = append(a.Away, h.Name)
+	}
+	err = o.print(d, a, func(w io.Writer) error { return writeFleetAdvice(w, d, a, time.Now()) })
+	if wrong := slices.ContainsFunc(list, func(s said[*api.Advice]) bool { return !s.answer.Healthy() }); wrong {
+		err = errors.Join(err, &SilentError{Status: ExitFailure})
+	}
+	return errors.Join(err, away.report(d))
+}
+
+// joinAdvice is what hosts say together: what is wrong first, then by rule, in the order in which the hosts say them.
+func joinAdvice(list []said[*api.Advice]) *fleetAdvice {
+	a := &fleetAdvice{Hosts: len(list), Findings: []hosted[api.Finding]{}}
+	order := map[string]int{}
+	for _, s := range list {
+		of := s.answer
+		a.MeasuredSeconds = max(a.MeasuredSeconds, of.MeasuredSeconds)
+		a.SinceSeconds, a.Rules = max(a.SinceSeconds, of.SinceSeconds), max(a.Rules, of.Rules)
+		a.Older, a.Ports, a.Uplinks = a.Older+of.Older, a.Ports+of.Ports, a.Uplinks+of.Uplinks
+		for i := range of.Findings {
+			f := of.Findings[i]
+			if _, known := order[f.Rule]; !known {
+				order[f.Rule] = len(order)
+			}
+			a.Findings = append(a.Findings, hosted[api.Finding]{s.host, f})
+		}
+		for rule, n := range of.More {
+			if a.More == nil {
+				a.More = map[string]int{}
+			}
+			a.More[rule] += n
+		}
+	}
+	slices.SortStableFunc(a.Findings, func(x, y hosted[api.Finding]) int {
+		return cmp.Or(byLevel(x.of.Level, y.of.Level), cmp.Compare(order[x.of.Rule], order[y.of.Rule]))
+	})
+	return a
+}
+
+// byLevel orders what is wrong before what is only worth knowing.
+func byLevel(a, b api.FindingLevel) int {
+	switch {
+	case a == b:
+		return 0
+	case a == api.FindingWrong:
+		return -1
+	}
+	return 1
+}
+
+// alike is what findings of several hosts have in common that are shown as one.
+type alike struct {
+	level                             api.FindingLevel
+	rule, sw, object, why, change, do string
+}
+
+// together are the findings of several hosts that say the same, but for what was measured.
+func together(findings []hosted[api.Finding]) (groups [][]hosted[api.Finding]) {
+	at := map[alike]int{}
+	for _, h := range findings {
+		k := alike{h.of.Level, h.of.Rule, h.of.Switch, h.of.Object(), h.of.Why, h.of.Change, h.of.Command}
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], h)
+	}
+	return groups
+}
+
+// writeFleetAdvice writes the findings of all hosts for people.
+func writeFleetAdvice(w io.Writer, d Deps, a *fleetAdvice, now time.Time) error {
+	var b strings.Builder
+	for _, g := range together(a.Findings) {
+		writeAlike(&b, d, g, now)
+	}
+	writeMore(&b, a.More)
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s of %s.\n", findingsFound(len(a.Findings)),
+		printable.Count(a.Rules, "rule", "rules"), printable.Count(a.Ports, "port", "ports"),
+		printable.Count(a.Uplinks, "uplink", "uplinks"), printable.Count(a.Hosts, "host", "hosts"))
+	if len(a.Findings) > 0 {
+		b.WriteString("The commands are those of the hosts that are named.\n")
+	}
+	writeBounds(&b, a.MeasuredSeconds, a.SinceSeconds, a.Older)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,58 @@
+// Package passing reads calls that a controller passes on to a host, as far as it has to know what they are about. It
+// is pure.
+package passing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+)
+
+// streams is what the content type of a stream begins with; without it a body is one message.
+const streams = "application/connect+"
+
+// envelope is how long the head of a message of a stream is: a byte of flags and the length.
+const envelope = 5
+
+// Request reads the one message of a request.
+func Request(contentType string, body []byte, into proto.Message) error {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return fmt.Errorf("the content type: %w", err)
+	}
+	codec, stream := strings.CutPrefix(kind, streams)
+	if stream {
+		if len(body) < envelope || int64(binary.BigEndian.Uint32(body[1:])) != int64(len(body)-envelope) {
+			return errors.New("the request is not one whole message")
+		}
+		if body[0] != 0 {
+			return errors.New("the request is compressed, which nobody needs")
+		}
+		body = body[envelope:]
+	} else {
+		codec = strings.TrimPrefix(kind, "application/")
+	}
+	switch codec {
+	case "proto":
+		return proto.Unmarshal(body, into)
+	case "json":
+		if len(body) == 0 {
+			return nil
+		}
+		return (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, into)
+	}
+	return fmt.Errorf("a request of the kind %.40q is none of this contract", kind)
+}
+
+// CapturedPorts are the ports whose frames a capture is about, by their names; ok is false where it may be about any:
+// about uplinks and segments everybody's frames are.
+func CapturedPorts(q *agentv1.CaptureRequest) (sw string, ports []string, ok bool) {
+	return q.GetSwitch(), q.GetPorts(), len(q.GetPorts()) > 0 && len(q.GetUplinks()) == 0 && len(q.GetSegments()) == 0
+}

@@ -1,0 +1,143 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/api/heddle/agent/v1/agentv1connect"
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/defined"
+	"heddle/internal/controller/access/passing"
+	"heddle/internal/controller/access/roles"
+	"heddle/internal/slice"
+)
+
+// Who has been granted a part of the cluster sees that part: port groups, their ports, the switches of these and the
+// hosts that have the switches. Counters of uplinks, templates and hosts' entries are of the whole cluster.
+
+// seenHosts leaves of a list what the caller sees.
+func (p people) seenHosts(a *roles.Access, out *controllerv1.ListHostsResponse) {
+	if a.SeesAll() {
+		return
+	}
+	out.Hosts = slices.DeleteFunc(out.GetHosts(), func(h *controllerv1.Host) bool {
+		h.Switches = slices.DeleteFunc(h.GetSwitches(), func(s *controllerv1.HostSwitch) bool {
+			return !a.SeesSwitch(s.GetName())
+		})
+		h.HostPorts = slices.DeleteFunc(h.GetHostPorts(), func(d *controllerv1.DefinedHostPort) bool {
+			return !a.Sees(d.GetSwitch(), d.GetPortGroup())
+		})
+		if len(h.GetSwitches()) == 0 {
+			return true
+		}
+		// What stands in words may be about others' ports.
+		h.Problems, h.Unknown, h.Address = nil, nil, ""
+		h.Ports = portsSeen(p.fleet, h.GetName(), a)
+		return false
+	})
+}
+
+// portsSeen is how many ports of a host somebody sees. The caller holds the lock.
+func portsSeen(f *fleet, host string, a *roles.Access) (n int32) {
+	h := f.names[host]
+	if h == nil {
+		return 0
+	}
+	for _, port := range h.report.GetPorts() {
+		if a.Sees(port.GetSwitch(), port.GetPortGroup()) {
+			n++
+		}
+	}
+	return n
+}
+
+// seenPorts leaves of located ports those that the caller sees.
+func seenPorts(a *roles.Access, list []*controllerv1.LocatedPort) []*controllerv1.LocatedPort {
+	if a.SeesAll() {
+		return list
+	}
+	return slices.DeleteFunc(list, func(l *controllerv1.LocatedPort) bool {
+		l.Instances = slices.DeleteFunc(l.GetInstances(), func(i *controllerv1.PortInstance) bool {
+			return !a.Sees(i.GetSwitch(), i.GetPortGroup())
+		})
+		return len(l.GetInstances()) == 0
+	})
+}
+
+// operates refuses who may not operate the ports of that port group.
+func operates(ctx context.Context, sw, group string) error {
+	return access.Need(ctx, roles.Operate, "", roles.Scope{Switch: sw, PortGroup: group})
+}
+
+// mayLook holds a call that is passed on to a host against what the caller may see. done is to be called when it ends.
+func (l *looks) mayLook(ctx context.Context, host string, begin *controllerv1.HostCallBegin) (done func(error),
+	err error) {
+	what := begin.GetProcedure()[strings.LastIndexByte(begin.GetProcedure(), '/')+1:]
+	if api.LookOf(begin.GetProcedure()) == api.LooksInto {
+		parts, err := l.captured(ctx, host, begin)
+		if err != nil {
+			return nil, err
+		}
+		return l.guard.Look(ctx, what, parts, "host="+host)
+	}
+	return func(error) {}, l.guard.Whole(ctx, roles.View, what, "host="+host)
+}
+
+// captured are the port groups whose frames a capture is about; none where it may be about any.
+func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.HostCallBegin) ([]roles.Scope, error) {
+	if access.GrantedTo(ctx).Has(roles.Capture, roles.Cluster()) ||
+		begin.GetProcedure() != agentv1connect.CaptureServiceCaptureProcedure {
+		return nil, nil
+	}
+	q := &agentv1.CaptureRequest{}
+	if err := passing.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	sw, names, ok := passing.CapturedPorts(q)
+	if !ok {
+		return nil, nil
+	}
+	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true, Names: []string{host}})
+	l.fleet.mu.Lock()
+	defer l.fleet.mu.Unlock()
+	h := l.fleet.names[host]
+	if h == nil {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q", host))
+	}
+	report, _ := there.reportOf(h)
+	var parts []roles.Scope
+	for _, name := range names {
+		found := 0
+		for _, p := range report.GetPorts() {
+			if p.GetName() == name && (sw == "" || p.GetSwitch() == sw) {
+				found++
+				parts = append(parts, roles.Scope{Switch: p.GetSwitch(), PortGroup: p.GetPortGroup()})
+			}
+		}
+		if found == 0 { // it may be an uplink, or a port that nobody has reported yet
+			return nil, nil
+		}
+	}
+	return parts, nil
+}
+
+// seenChange leaves of a change in the history what the caller sees; false where that is nothing.
+func seenChange(a *roles.Access, c *controllerv1.DefinitionChange) bool {
+	if a.SeesAll() {
+		return true
+	}
+	c.Objects = slices.DeleteFunc(c.GetObjects(), func(line string) bool {
+		kind, rest, _ := strings.Cut(line, " ")
+		i := strings.LastIndexByte(rest, ' ')
+		return i < 0 || !defined.SeesNamed(a, slice.Key{Kind: slice.Kind(kind), Name: rest[:i]})
+	})
+	c.Left = 0
+	return len(c.GetObjects()) > 0
+}
