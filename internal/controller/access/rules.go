@@ -52,9 +52,9 @@ func Rules() Table {
 	add(Rule{Needs: []roles.Permission{roles.Audit}}, "ListAPITokens", "ListAudit", "VerifyAudit", "ListGrants",
 		"ListGroups", "WhoCan")
 	// A backup has every VM's identity, of all of the cluster.
-	add(Rule{Needs: []roles.Permission{roles.Manage}}, "ExportBackup", "CompareBackup")
-	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ImportBackup", "RemoveHost", "RetryHost",
-		"CreateJoinToken", "CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup", "CompareBackup", "ImportBackup")
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "RemoveHost", "RetryHost", "CreateJoinToken",
+		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
 		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
 	return t
 }

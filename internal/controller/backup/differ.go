@@ -48,6 +48,21 @@ func PortChanges(was, now *File) []PortChange {
 	return list
 }
 
+// NameHosts gives hosts of static ports that have no name here the one that another backup has for them: after an import
+// they are those of the cluster that it is of, until they have joined again.
+func (f *File) NameHosts(by *File) {
+	names := map[string]string{}
+	for _, h := range by.Hosts {
+		names[h.ID] = h.Name
+	}
+	for _, g := range f.StaticPorts {
+		for n := range g.Bound {
+			p := &g.Bound[n]
+			p.Host = cmp.Or(p.Host, names[p.HostID])
+		}
+	}
+}
+
 type owned struct{ group, owner string }
 
 func (f *File) byNumber() map[string]owned {

@@ -194,6 +194,7 @@ func (i importer) CompareBackup(ctx context.Context, q *controllerv1.CompareBack
 	if err != nil {
 		return nil, err
 	}
+	now.NameHosts(was)
 	if was.Switch != "" {
 		now.Switch, now.Definition = was.Switch, backup.Of(now.Definition, was.Switch)
 		now.StaticPorts = slices.DeleteFunc(now.StaticPorts, func(g backup.PortGroup) bool {
