@@ -48,8 +48,8 @@ func PortChanges(was, now *File) []PortChange {
 	return list
 }
 
-// NameHosts gives hosts of static ports that have no name here the one that another backup has for them: after an import
-// they are those of the cluster that it is of, until they have joined again.
+// NameHosts gives hosts of static ports that have no name here the one that another backup has for them: after an
+// import they are those of the cluster that it is of, until they have joined again.
 func (f *File) NameHosts(by *File) {
 	names := map[string]string{}
 	for _, h := range by.Hosts {
