@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,7 @@ import (
 // changeWay is how hosts make a change of the definition.
 type changeWay struct {
 	atOnce, exceptAway bool
-	at                 string
-	patience           time.Duration
+	lead, patience     time.Duration
 }
 
 // leastLead is how long after the decision the instant is, unless somebody says.
@@ -23,11 +21,11 @@ const leastLead = time.Second
 func (w *changeWay) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&w.atOnce, "together", false, "all hosts concerned change at one instant, or none does")
 	c.Flags().BoolVar(&w.exceptAway, "except-away", false, "with --together: hosts that are not connected take the "+
-		"change\nwhen they are back")
-	c.Flags().StringVar(&w.at, "at", "+1s", "with --together: how long after the decision the instant is "+
-		"at\nleast, +1s to +1m")
+		"change when they are back")
+	c.Flags().DurationVar(&w.lead, "at", leastLead, "with --together: how long after the decision the instant is at "+
+		"least, 1s to 1m")
 	c.Flags().DurationVar(&w.patience, "prepare-wait", 10*time.Second, "with --together: how long hosts may take to "+
-		"make the\nchange ready, at most 1m")
+		"make the change ready, at most 1m")
 }
 
 // together is how hosts change at one instant; nil where each changes as soon as it can.
@@ -40,15 +38,13 @@ func (w *changeWay) together(c *cobra.Command) (*api.Together, error) {
 		}
 		return nil, nil
 	}
-	after, ok := strings.CutPrefix(w.at, "+")
-	lead, err := time.ParseDuration(after)
-	if !ok || err != nil || lead < leastLead || lead > time.Minute {
-		return nil, usagef("--at %s: give how long after the decision the hosts change, +1s to +1m", w.at)
+	if w.lead < leastLead || w.lead > time.Minute {
+		return nil, usagef("--at %s: give how long after the decision the hosts change, 1s to 1m", w.lead)
 	}
 	if w.patience <= 0 || w.patience > time.Minute {
 		return nil, usagef("--prepare-wait %s: give how long hosts may take, at most 1m", w.patience)
 	}
-	return &api.Together{ExceptAway: w.exceptAway, Lead: lead, Patience: w.patience}, nil
+	return &api.Together{ExceptAway: w.exceptAway, Lead: w.lead, Patience: w.patience}, nil
 }
 
 // togetherLines say what became of a change that hosts made together, or would.

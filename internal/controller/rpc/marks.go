@@ -155,15 +155,7 @@ func (s claimant) clear(ctx context.Context) {
 	tick := time.NewTicker(s.ShareTime)
 	defer tick.Stop()
 	for {
-		select {
-		case <-tick.C:
-		case <-s.fleet.sharing.doubtful:
-			select {
-			case <-time.After(gatherTime):
-			case <-ctx.Done():
-				return
-			}
-		case <-ctx.Done():
+		if _, ended := due(ctx, tick, s.fleet.sharing.doubtful); ended {
 			return
 		}
 		doubts, names := s.keeper().inDoubt()

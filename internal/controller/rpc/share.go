@@ -69,23 +69,35 @@ func (s *sharing) runsAt(n nic) []string {
 	return slices.Sorted(maps.Keys(s.away[n]))
 }
 
+// due waits for the next tick, which is regular, or for a signal and then gatherTime, so that what comes together is
+// dealt with together. ended reports that ctx has ended.
+func due(ctx context.Context, tick *time.Ticker, signal <-chan struct{}) (regular, ended bool) {
+	select {
+	case <-tick.C:
+		return true, false
+	case <-signal:
+		select {
+		case <-time.After(gatherTime):
+			return false, false
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	return false, true
+}
+
 // share tells the other controllers, until ctx ends.
 func (s *Server) share(ctx context.Context) {
 	tick := time.NewTicker(s.ShareTime)
 	defer tick.Stop()
 	synced := map[string]bool{} // the controllers that have been told everything, by id
 	for {
-		select {
-		case <-tick.C:
-			s.fleet.keeper().lookAgain()
-		case <-s.fleet.sharing.wake:
-			select {
-			case <-time.After(gatherTime):
-			case <-ctx.Done():
-				return
-			}
-		case <-ctx.Done():
+		regular, ended := due(ctx, tick, s.fleet.sharing.wake)
+		if ended {
 			return
+		}
+		if regular {
+			s.fleet.keeper().lookAgain()
 		}
 		news := s.fleet.keeper().takeNews()
 		var all sync.WaitGroup
