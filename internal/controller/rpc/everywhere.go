@@ -34,7 +34,8 @@ func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereR
 }
 
 // hostsHere is what this controller has heard of hosts, from themselves. Of a host that has said nothing since this
-// controller started, it says since when that is, to who asks for that host's report: it may have said something before.
+// controller started, it says since when that is, to who asks for that host's report: it may have said something
+// before.
 func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.HostHere) {
 	f := s.fleet
 	f.mu.Lock()

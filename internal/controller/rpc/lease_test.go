@@ -140,8 +140,8 @@ func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
 	c.await("it is free", func() bool { return c.boundTo() == "" })
 }
 
-// stoppedLease is a cluster where esx1 holds a static port, has said that its guest does not run there, and has lost its
-// controllers.
+// stoppedLease is a cluster where esx1 holds a static port, has said that its guest does not run there, and has lost
+// its controllers.
 func stoppedLease(t *testing.T) (c *controller, second *machine) {
 	c, first, second, port := lease(t)
 	c.PortLease = time.Hour

@@ -169,9 +169,9 @@ func (f offering) serves(h *host, sw, group string) bool {
 
 // sourceOf is the host from which the port of an offer comes, none where none is known, and the highest generation of
 // the port that any other host has reported: a target that heard its own would raise it above itself, again and again,
-// and the source would never know how high it is. A host that runs the guest counts more than one that does not, one that is
-// connected more than one that is not, and the one that a static port is bound on more than another. The port may be in
-// another port group there: what the target may not serve, it does not get. The caller holds the lock.
+// and the source would never know how high it is. A host that runs the guest counts more than one that does not, one
+// that is connected more than one that is not, and the one that a static port is bound on more than another. The port
+// may be in another port group there: what the target may not serve, it does not get. The caller holds the lock.
 func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
 	known := f.sources(o.nic())
 	for _, s := range known {

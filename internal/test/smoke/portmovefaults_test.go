@@ -182,7 +182,9 @@ func (f *fleet) losesTarget(vm int) {
 	f.moves(0, port, in("active"), "it knows that the guest runs elsewhere")
 	target, _ := f.moveOf(1, port)
 	f.hosts[1].Reboot()
-	f.controller.Await("the target is gone", func() bool { return f.controller.StateOf("esx1") == api.HostDisconnected })
+	f.controller.Await("the target is gone", func() bool {
+		return f.controller.StateOf("esx1") == api.HostDisconnected
+	})
 	f.speaks(-1, port, 0)
 	f.sendsAs(0, port, mac, framesAfter) // its manager starts the VM here again
 	f.hosts[0].Await("the guest runs at the source", func() bool { return f.port(0, port).Wait == nil })
