@@ -334,6 +334,7 @@ type Fleet struct {
 	fleetMoveCalls
 	rootCalls
 	historyCalls
+	backupCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
 	// moves is for ports that move from host to host.
@@ -355,6 +356,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.accessCalls = accessCalls{f, controllerv1connect.NewAccessServiceClient(rpc)}
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
 	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
+	f.backupCalls = backupCalls{f, controllerv1connect.NewBackupServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	f.fleetMoveCalls = fleetMoveCalls{f, controllerv1connect.NewMoveServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)

@@ -255,3 +255,9 @@ func ParseGuardAddress(s string) (netip.Prefix, error) {
 
 // ValidName reports whether an object may have the name.
 func ValidName(s string) bool { return checkName(s) == "" }
+
+// ValidMAC reports whether a port may have the MAC.
+func ValidMAC(s string) bool {
+	_, msg := checkMAC(s)
+	return msg == ""
+}

@@ -51,9 +51,11 @@ func Rules() Table {
 	// The lists of who may do what, and of who did what, show more than the network.
 	add(Rule{Needs: []roles.Permission{roles.Audit}}, "ListAPITokens", "ListAudit", "VerifyAudit", "ListGrants",
 		"ListGroups", "WhoCan")
+	// A backup has every VM's identity, of all of the cluster.
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup", "CompareBackup", "ImportBackup")
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "RemoveHost", "RetryHost", "CreateJoinToken",
-		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot", "CreateAPIToken",
-		"RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
+		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
+		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
 	return t
 }
 

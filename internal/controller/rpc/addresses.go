@@ -33,7 +33,12 @@ func bookKey() store.Key { return store.Key{Kind: bookKind, Name: "current"} }
 // addressDoc is what the store keeps of a host's addresses.
 type addressDoc struct {
 	Addresses []inventory.Granted `json:"addresses"`
+	// Until is for how long they wait for a host that has not joined yet, after an import.
+	Until time.Time `json:"until,omitzero"`
 }
+
+// addressesWait is for how long imported addresses wait for their host.
+const addressesWait = 30 * 24 * time.Hour
 
 // addressBook is which addresses hosts have, by the hosts' names. The fleet's lock guards it.
 type addressBook struct {
@@ -42,10 +47,12 @@ type addressBook struct {
 	version  int64 // of the book's own object
 	// staged are those by a change of the definition that counts and is not folded yet.
 	staged map[string][]inventory.Granted
+	until  map[string]time.Time // as in addressDoc
 }
 
 func newAddressBook() *addressBook {
-	return &addressBook{granted: map[string][]inventory.Granted{}, versions: map[string]int64{}}
+	return &addressBook{granted: map[string][]inventory.Granted{}, versions: map[string]int64{},
+		until: map[string]time.Time{}}
 }
 
 // of are the addresses of a host.
@@ -72,13 +79,14 @@ func (f addressing) takeAddresses(e store.Event) {
 	if e.Object == nil {
 		delete(b.granted, e.Name)
 		delete(b.versions, e.Name)
+		delete(b.until, e.Name)
 	} else {
 		var doc addressDoc
 		if err := json.Unmarshal(e.Object.Doc, &doc); err != nil {
 			f.log.Error("a host's addresses in the store cannot be read", "host", e.Name, "err", err)
 			return
 		}
-		b.granted[e.Name], b.versions[e.Name] = doc.Addresses, e.Object.Version
+		b.granted[e.Name], b.versions[e.Name], b.until[e.Name] = doc.Addresses, e.Object.Version, doc.Until
 	}
 	contents(f).renew(f.names[e.Name])
 }
@@ -93,6 +101,7 @@ func (f addressing) stageAddresses() {
 			var doc addressDoc
 			if o.Kind == slice.Kind(addressKind) && json.Unmarshal(o.Doc, &doc) == nil {
 				f.addresses.stage(o.Name, doc.Addresses)
+				f.addresses.until[o.Name] = doc.Until
 			}
 		}
 		for _, k := range c.Removed {
@@ -129,6 +138,7 @@ func (f addressing) members() []inventory.Member {
 type grant struct {
 	changed  map[string][]inventory.Granted // by host; nil for none any more
 	versions map[string]int64
+	until    map[string]time.Time // of hosts that have not joined
 	book     int64
 	needed   bool // the book is written, too
 }
@@ -146,11 +156,31 @@ func (g *grant) of(b *addressBook, host string) []inventory.Granted {
 
 // grant makes the grant of the addresses that these hosts need by a definition. The caller holds the lock.
 func (f addressing) grant(v *inventory.Inventory, hosts []inventory.Member) (*grant, []*inventory.Exhausted) {
+	return f.grantOver(v, hosts, nil)
+}
+
+// grantOver is grant, with addresses for hosts that have none, which an import brings: also of hosts that have not
+// joined yet. The caller holds the lock.
+func (f addressing) grantOver(v *inventory.Inventory, hosts []inventory.Member,
+	more map[string][]inventory.Granted) (*grant, []*inventory.Exhausted) {
 	have := f.addresses.all()
-	g := &grant{versions: map[string]int64{}, book: f.addresses.version}
+	for name, list := range more {
+		if len(have[name]) == 0 {
+			have[name] = list
+		}
+	}
+	g := &grant{versions: map[string]int64{}, until: map[string]time.Time{}, book: f.addresses.version}
 	var full []*inventory.Exhausted
 	if v.HasPools() || len(have) > 0 {
 		g.changed, full = v.Grant(hosts, have)
+	}
+	for name := range more {
+		if _, changed := g.changed[name]; !changed && len(f.addresses.of(name)) == 0 {
+			g.changed[name] = have[name]
+		}
+		if f.names[name] == nil {
+			g.until[name] = time.Now().Add(addressesWait)
+		}
 	}
 	for name := range g.changed {
 		g.versions[name] = f.addresses.versions[name]
@@ -170,7 +200,7 @@ func (g *grant) objects(versions map[slice.Key]int64) (c slice.Change, err error
 			}
 			continue
 		}
-		doc, err := json.Marshal(addressDoc{g.changed[name]})
+		doc, err := json.Marshal(addressDoc{g.changed[name], g.until[name]})
 		if err != nil {
 			return c, err
 		}
@@ -274,7 +304,7 @@ func (s granter) fillAddresses(ctx context.Context) error {
 			f.mu.Lock()
 			g, _ := addressing{f}.grant(f.inventory, addressing{f}.members())
 			for name := range f.addresses.all() {
-				if f.names[name] == nil {
+				if f.names[name] == nil && time.Now().After(f.addresses.until[name]) {
 					g.changed[name], g.versions[name] = nil, f.addresses.versions[name]
 				}
 			}

@@ -28,6 +28,25 @@ import (
 // ApplyDefinition makes the definition what a file says.
 func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	out *controllerv1.ApplyDefinitionResponse, err error) {
+	return p.applied(ctx, &defining{ApplyDefinitionRequest: q})
+}
+
+// defining is a change of the definition that is asked for, with what comes along where a backup is imported.
+type defining struct {
+	*controllerv1.ApplyDefinitionRequest
+	// ids are identifiers for objects that are new.
+	ids map[slice.Key]string
+	// addresses are those of hosts that have none here.
+	addresses map[string][]inventory.Granted
+	// with are written in the transaction from which on the change counts.
+	with []store.Change
+	// importing: it is an import's, made on the revision base; its static ports are there already, but in a dry run.
+	importing bool
+	base      int64
+}
+
+// applied makes a change of the definition, and waits for the hosts.
+func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.ApplyDefinitionResponse, err error) {
 	err = granter(p).onBook(ctx, func() error {
 		out, err = p.applyDefinition(ctx, q)
 		return err
@@ -39,16 +58,15 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
 	}
 	if t := out.GetTogether(); t != nil {
-		return out, p.awaitTogether(ctx, q, out)
+		return out, p.awaitTogether(ctx, q.ApplyDefinitionRequest, out)
 	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	return out, err
 }
 
 // applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
-func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
-	*controllerv1.ApplyDefinitionResponse, error) {
-	next, err := p.wanted(ctx, q)
+func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1.ApplyDefinitionResponse, error) {
+	next, err := p.wanted(ctx, q.ApplyDefinitionRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +77,11 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := p.definitions().fold(ctx); err != nil {
 		return nil, storeError(err)
 	}
+	if !q.importing && !q.GetDryRun() {
+		if err := (importer{p}).settled(ctx); err != nil {
+			return nil, err
+		}
+	}
 	current, _ := p.Store.Get(DefinitionKey())
 	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
 		return nil, connect.NewError(connect.CodeAborted,
@@ -66,12 +89,16 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 				"made on revision %d, it is at %d now; read it again (heddle definition show)", q.GetRevision(),
 				current.Version))
 	}
+	if q.importing && q.base != current.Version {
+		return nil, connect.NewError(connect.CodeAborted, "somebody else changed the definition meanwhile: import "+
+			"again")
+	}
 	have, versions := p.stored()
 	var kept []string
 	if q.GetRestore() == 0 {
 		kept = keepUnknown(have, next)
 	}
-	if next, err = judged(ctx, q, have, next); err != nil {
+	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
 		return nil, err
 	}
 	if err := p.allKnow(next); err != nil {
@@ -94,11 +121,15 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		}
 	}
 	sizes := p.fleet.keeper().sizes(after)
-	if err := errors.Join(sizes.check(q.GetForce()), claimant(p).settingsFit(after)); err != nil {
+	err = sizes.check(q.GetForce())
+	if !q.importing || !q.GetDryRun() { // the ports of an import are not there yet
+		err = errors.Join(err, claimant(p).settingsFit(after))
+	}
+	if err != nil {
 		return nil, err
 	}
 	p.fleet.mu.Lock()
-	granted, full := addressing{p.fleet}.grant(after, addressing{p.fleet}.members())
+	granted, full := addressing{p.fleet}.grantOver(after, addressing{p.fleet}.members(), q.addresses)
 	p.fleet.mu.Unlock()
 	if err := exhausted(full); err != nil {
 		return nil, err
@@ -107,12 +138,12 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if out.Hosts, err = p.fleet.concerned(after, granted); err != nil {
 		return nil, err
 	}
-	if err := p.fleet.foresee(there, have, change, after, granted, q, out); err != nil {
+	if err := p.fleet.foresee(there, have, change, after, granted, q.ApplyDefinitionRequest, out); err != nil {
 		return nil, err
 	}
 	if q.GetDryRun() {
-		out.Foreseen = foreseer{p.Server}.everywhere(ctx, q, after, granted, out.GetHosts())
-		return out, p.awayFrom(q, out, there)
+		out.Foreseen = foreseer{p.Server}.everywhere(ctx, q.ApplyDefinitionRequest, after, granted, out.GetHosts())
+		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
 	}
 	if change.Empty() {
 		return out, claimant(p).resize(ctx, sizes)
@@ -126,20 +157,22 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	agreed, err := p.agree(ctx, q, all, after, granted, out, there)
+	agreed, err := p.agree(ctx, q.ApplyDefinitionRequest, all, after, granted, out, there)
 	if err != nil {
 		return nil, err
 	}
-	entry := entryOf(ctx, q, current.Version, out.GetChanges())
+	entry := entryOf(ctx, q.ApplyDefinitionRequest, current.Version, out.GetChanges())
 	entry.How = agreed.how()
 	record, entry, err := p.recorder().record(ctx, entry, have, change)
 	if err != nil {
 		return nil, storeError(err)
 	}
-	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions,
+	definitions := p.definitions()
+	definitions.ids = q.ids
+	out.Revision, err = definitions.write(ctx, q.GetFile(), current.Version, all, versions,
 		func() ([]store.Change, error) {
 			decision, err := agreed.decide()
-			return slices.Concat(granted.lock(), record, decision), err
+			return slices.Concat(granted.lock(), record, decision, q.with), err
 		})
 	if err != nil {
 		return nil, err
@@ -179,7 +212,7 @@ func entryOf(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, base i
 
 func (p people) recorder() recorder { return recorder{p.Past, p.KeepHistory, p.Log} }
 
-func (s *Server) definitions() definitions { return definitions{s.Store, s.Log} }
+func (s *Server) definitions() definitions { return definitions{Store: s.Store, Log: s.Log} }
 
 // stored is the definition in the store, with the versions of its objects.
 func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {

@@ -33,13 +33,16 @@ func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereR
 	return out, nil
 }
 
-// hostsHere is what this controller has heard of hosts, from themselves.
+// hostsHere is what this controller has heard of hosts, from themselves. Of a host that has said nothing since this
+// controller started, it says since when that is, to who asks for that host's report: it may have said something
+// before.
 func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.HostHere) {
 	f := s.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	take := func(h *host) {
-		if h == nil || h.conn == nil && h.report == nil {
+		silent := h != nil && h.conn == nil && h.report == nil
+		if h == nil || silent && !(reports && len(names) > 0) {
 			return
 		}
 		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}

@@ -33,14 +33,13 @@ func (s claimant) held(ctx context.Context, h *host, b *bound) holding {
 	}
 	name := s.keeper().nameOf(was)
 	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true})
-	runs, known := s.lastSaid(there, was, b.nic)
 	if at := there.hosts[b.host]; at.GetConnected() && !at.GetHost().GetStale() {
-		if !runs {
+		if runs, _ := s.lastSaid(there, was, b.nic); !runs {
 			return holding{}
 		}
 		return holding{why: fmt.Sprintf("adapter %s of VM %s runs on host %s", b.nic.adapter, b.nic.vm, name)}
 	}
-	if known && !runs {
+	if runs, known := s.lastWord(there, was, b.nic); known && !runs {
 		return holding{} // it said so before it was lost
 	}
 	lost := s.lostFor(there, was)
@@ -64,6 +63,24 @@ func (s claimant) lastSaid(there *elsewhere, was *host, n nic) (is, known bool) 
 		of, here := runs(p)
 		return here && of == n
 	}), true
+}
+
+// lastWord is what a lost host said last of an adapter, before it was lost; known is false where a controller may have
+// heard more: one that does not answer, or one that has started since, and remembers nothing of the host.
+func (s claimant) lastWord(there *elsewhere, was *host, n nic) (is, known bool) {
+	if len(there.away) > 0 {
+		return false, false
+	}
+	s.fleet.mu.Lock()
+	since, heard := was.since, was.report != nil
+	s.fleet.mu.Unlock()
+	if at := there.hosts[was.id]; at != nil && at.GetHost().GetSince().AsTime().After(since) {
+		heard = at.GetReport() != nil
+	}
+	if !heard {
+		return false, false
+	}
+	return s.lastSaid(there, was, n)
 }
 
 // lostFor is for how long a host has been without a controller for certain: since the last one that had it saw it go.

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -138,9 +140,9 @@ func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
 	c.await("it is free", func() bool { return c.boundTo() == "" })
 }
 
-// A lost host that said last that its guest does not run there holds nothing. One of which a controller that has just
-// started has not heard yet does, from the controller's start on.
-func TestS100_ALeaseIsOfAPortThatMayBeInUse(t *testing.T) {
+// stoppedLease is a cluster where esx1 holds a static port, has said that its guest does not run there, and has lost
+// its controllers.
+func stoppedLease(t *testing.T) (c *controller, second *machine) {
 	c, first, second, port := lease(t)
 	c.PortLease = time.Hour
 	first.runsStatic(port, waiting(1))
@@ -153,6 +155,13 @@ func TestS100_ALeaseIsOfAPortThatMayBeInUse(t *testing.T) {
 	})
 	first.stop()
 	c.await("esx1 is lost", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	return c, second
+}
+
+// A lost host that said last that its guest does not run there holds nothing. One of which a controller that has just
+// started has not heard yet does, from the controller's start on.
+func TestS100_ALeaseIsOfAPortThatMayBeInUse(t *testing.T) {
+	c, second := stoppedLease(t)
 	c.fleet.mu.Lock()
 	h := c.fleet.names["esx1"]
 	said := h.report
@@ -167,4 +176,37 @@ func TestS100_ALeaseIsOfAPortThatMayBeInUse(t *testing.T) {
 	if a := second.claims(); a.GetConflict() || a.GetRefused() != "" {
 		t.Errorf("the guest does not run there: %v", a)
 	}
+}
+
+// What a lost host said last may be older than its guest: it may have gone on to a controller that does not answer, or
+// that has started since and remembers nothing.
+func TestS100_AnOldReportEndsNoLease(t *testing.T) {
+	c, second := stoppedLease(t)
+	claims := func(when string, free bool) {
+		t.Helper()
+		a := second.claims()
+		if a.GetConflict() == free || strings.Contains(a.GetRefused(), "is held by host esx1") == free {
+			t.Errorf("%s: %v", when, a)
+		}
+	}
+	dead := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	away := &roster{store: c.disk}
+	if err := errors.Join(dead.Close(), away.Announce(t.Context(), Controller{ID: "c2", Name: "c2",
+		Address: dead.Addr().String()})); err != nil {
+		t.Fatal(err)
+	}
+	c.await("another controller is known", func() bool { return len(c.others()) == 1 })
+	claims("another controller does not answer", false)
+	other := controllerOn(t, "c2", c.authority, c.disk)
+	c.await("it is where it is now", func() bool { return c.others()[0].Address == other.address })
+	other.await("it knows the hosts", func() bool {
+		other.fleet.mu.Lock()
+		defer other.fleet.mu.Unlock()
+		return other.fleet.names["esx1"] != nil
+	})
+	c.lost("esx1", 2*time.Hour) // longer than a lease lasts, but the other one has just started
+	claims("the other controller remembers nothing", false)
+	other.lost("esx1", 3*time.Hour) // it was there all the time, and has never had the host
+	c.lost("esx1", time.Minute)
+	claims("all know what the host said last", true)
 }

@@ -168,20 +168,23 @@ func (f offering) serves(h *host, sw, group string) bool {
 }
 
 // sourceOf is the host from which the port of an offer comes, none where none is known, and the highest generation of
-// the port that any host has reported. A host that runs the guest counts more than one that does not, one that is
-// connected more than one that is not, and the one that a static port is bound on more than another. The port may be in
-// another port group there: what the target may not serve, it does not get. The caller holds the lock.
+// the port that any other host has reported: a target that heard its own would raise it above itself, again and again,
+// and the source would never know how high it is. A host that runs the guest counts more than one that does not, one
+// that is connected more than one that is not, and the one that a static port is bound on more than another. The port
+// may be in another port group there: what the target may not serve, it does not get. The caller holds the lock.
 func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
 	known := f.sources(o.nic())
-	highest = o.GetGeneration()
 	for _, s := range known {
-		highest = max(highest, s.generation)
+		if s.host != o.of {
+			highest = max(highest, s.generation)
+		}
 	}
 	all := slices.DeleteFunc(slices.Clone(known), func(s source) bool {
 		return s.host == o.of || !s.runs && (s.generation == 0 || s.host.offered[o.nic()]) ||
 			!f.serves(o.of, s.sw, s.group)
 	})
 	was := f.stillFrom(o, known, all)
+	highest = max(highest, was.generation)
 	if len(all) == 0 {
 		return was, highest
 	}

@@ -42,6 +42,7 @@ type Store interface {
 	Release(context.Context, store.ReleaseRequest) error
 	Resize(ctx context.Context, group string, ports int) error
 	RemovePorts(ctx context.Context, group string, force bool) error
+	ImportPorts(ctx context.Context, group string, ports []store.Port, mark *store.Change) error
 }
 
 // Members are what a server needs of etcd besides.
@@ -105,6 +106,8 @@ type Server struct {
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
+	// imports is held while this controller imports a backup.
+	imports *sync.Mutex
 }
 
 // New makes a server. Run runs it.
@@ -126,7 +129,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{},
 		granted: granting.NewKeeper(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,

@@ -35,6 +35,8 @@ type changePart struct {
 	At      time.Time      `json:"at"`
 	Put     []slice.Object `json:"put,omitempty"`
 	Removed []slice.Key    `json:"removed,omitempty"`
+	// IDs are identifiers for objects that are new, by KIND/NAME.
+	IDs map[string]string `json:"ids,omitempty"`
 }
 
 func changeKey(id string) store.Key { return store.Key{Kind: changeKind, Name: id} }
@@ -126,4 +128,22 @@ func (s *staging) open() (c slice.Change, err error) {
 		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
 	}
 	return c, nil
+}
+
+// ids are the identifiers that the change gives new objects.
+func (s *staging) ids() map[slice.Key]string {
+	all := map[slice.Key]string{}
+	for name, doc := range s.docs {
+		var p struct {
+			IDs map[string]string `json:"ids"`
+		}
+		if !strings.HasPrefix(name, s.change+"/") || json.Unmarshal(doc, &p) != nil {
+			continue
+		}
+		for key, id := range p.IDs {
+			kind, name, _ := strings.Cut(key, "/")
+			all[slice.Key{Kind: slice.Kind(kind), Name: name}] = id
+		}
+	}
+	return all
 }

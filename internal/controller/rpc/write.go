@@ -24,6 +24,8 @@ type definitionDoc struct {
 type definitions struct {
 	Store Store
 	Log   *slog.Logger
+	// ids are identifiers for objects that are new; the others get one that no object had.
+	ids map[slice.Key]string
 }
 
 // Bounds of one transaction, below those of the store.
@@ -49,7 +51,7 @@ func (b beside) changes() ([]store.Change, error) {
 // write writes a change that was made on that revision of the definition, all of it at one instant (S83).
 func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
 	versions map[slice.Key]int64, with beside) (int64, error) {
-	list := changesOf(c, versions)
+	list := identified(changesOf(c, versions), s.ids)
 	if _, left := cut(list); len(left) > 0 {
 		return s.writeInParts(ctx, file, revision, c, with)
 	}
@@ -78,6 +80,28 @@ func changesOf(c slice.Change, versions map[slice.Key]int64) (list []store.Chang
 	return list
 }
 
+// identified gives new objects their identifiers.
+func identified(list []store.Change, ids map[slice.Key]string) []store.Change {
+	for i := range list {
+		list[i].ID = ids[slice.Key{Kind: slice.Kind(list[i].Kind), Name: list[i].Name}]
+	}
+	return list
+}
+
+// idsOf are the identifiers for these objects, as a part of a change keeps them; nil for none.
+func idsOf(objects []slice.Object, ids map[slice.Key]string) map[string]string {
+	var list map[string]string
+	for _, o := range objects {
+		if id := ids[o.Key]; id != "" {
+			if list == nil {
+				list = map[string]string{}
+			}
+			list[string(o.Kind)+"/"+o.Name] = id
+		}
+	}
+	return list
+}
+
 // cut is what of a list fits into one transaction, and the rest.
 func cut(list []store.Change) (now, later []store.Change) {
 	ops, size := 0, 0
@@ -101,7 +125,7 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	id, now := store.NewID(), time.Now()
 	parts := inParts(c)
 	for n, p := range parts {
-		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed})
+		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, s.ids)})
 		if err != nil {
 			return 0, err
 		}
@@ -180,7 +204,7 @@ func (s definitions) foldSome(ctx context.Context, kept map[store.Key]bool) (mor
 	if err != nil {
 		return false, err
 	}
-	if next, _ := cut(s.unfolded(c, kept)); len(next) > 0 {
+	if next, _ := cut(identified(s.unfolded(c, kept), have.ids())); len(next) > 0 {
 		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
 		return true, err
 	}

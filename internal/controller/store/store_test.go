@@ -243,7 +243,7 @@ func TestTwoWritesOfOneBatchConflict(t *testing.T) {
 	s := openNew(t)
 	b := newBatcher(s)
 	changing := func(c Change) *request {
-		eval := s.onView(func(t *tx) error { return t.change(&c, "id") })
+		eval := onView(s, func(t *tx) error { return t.change(&c, "id") })
 		return &request{done: make(chan result, 1), eval: eval}
 	}
 	batch := []*request{changing(put(KindHost, "a", `1`, New)), changing(put(KindHost, "a", `2`, New)),
@@ -274,7 +274,7 @@ func TestABatchThatIsTooLargeIsDivided(t *testing.T) {
 	var batch []*request
 	for i := range 100 {
 		times := 0
-		eval := s.onView(func(t *tx) error {
+		eval := onView(s, func(t *tx) error {
 			times++
 			for n := range 2 + times { // it grows when it is evaluated again
 				t.get(t.keys.index(fmt.Sprint(i, "-", n)))

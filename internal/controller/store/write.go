@@ -14,7 +14,7 @@ type tx struct {
 	mem  *memory // for where to look first; what counts is read from the view
 }
 
-func (s *Store) onView(eval func(*tx) error) func(*view) error {
+func onView(s *Store, eval func(*tx) error) func(*view) error {
 	return func(v *view) error { return eval(&tx{view: v, keys: s.keys, mem: s.mem}) }
 }
 
@@ -25,7 +25,7 @@ func (s *Store) do(ctx context.Context, eval func(*tx) error) (int64, error) {
 	if err := s.opts.room(); err != nil {
 		return 0, err
 	}
-	r := &request{eval: s.onView(eval), done: make(chan result, 1)}
+	r := &request{eval: onView(s, eval), done: make(chan result, 1)}
 	select {
 	case s.batch.queue <- r:
 	case <-ctx.Done():

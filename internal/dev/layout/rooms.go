@@ -98,7 +98,7 @@ func rules() map[string]Rule {
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting")
-	stand(Process, true, "internal/controller/conflict", "internal/controller/foreseen",
+	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/foreseen",
 		"internal/controller/history", "internal/controller/inventory",
 		"internal/controller/pki", "internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",

@@ -44,6 +44,12 @@ func switchFields() []objectField {
 			"and flooding make.", truth, "true", "Net.ReversePathFwdCheckPromisc"},
 		{"switches[].checks.blockGuestBPDU", "Spanning-tree frames of guests are dropped.", truth, "true",
 			"Net.BlockGuestBPDU"},
+		{"switches[].tunnel", "What would carry the switch's overlay segments to other hosts: endpoints of this " +
+			"host, UDP port, replication, peers. This version reads and checks it, and refuses to carry a segment.",
+			"endpoints, port, replication, learning, peers", "none", ""},
+		{"switches[].portGroups[].overlay", "The overlay segment of the ports, in place of a VLAN of the physical " +
+			"network. This version reads and checks it, and refuses to carry a segment.",
+			"vni: 1–16777214", "none", "VNI of a segment (NSX)"},
 		{"switches[].portGroups[].name", "The port group's name, which ports have as portGroup.", name, needed, "Name"},
 		{"switches[].portGroups[].overrides.blocked", "A single port may be blocked and unblocked.", truth, "true",
 			"Override port policies: block ports"},

@@ -72,6 +72,11 @@ func TestS100_AMoveCompletesWithoutAControllerOrAWayBetweenTheHosts(t *testing.T
 			row.suffersMove(30+i, c)
 		})
 	}
+	t.Run("the target loses its power after the guest has arrived", func(t *testing.T) {
+		row := *f
+		row.t = t
+		row.losesTarget(30 + len(moveFaults()))
+	})
 }
 
 // startsMoving has a VM run on the first host, and its port waits for it on the second.
@@ -161,4 +166,38 @@ func (f *fleet) suffersMove(vm int, c moveFault) {
 		}
 	}
 	f.hosts[1].must("port", "disconnect", port)
+}
+
+// losesTarget has the target lose its power when the guest has arrived: the source stays silent until the guest is
+// started there again, and the target finds that out when it is back.
+func (f *fleet) losesTarget(vm int) {
+	t := f.t
+	t.Helper()
+	port, mac := f.startsMoving(vm, func(string) {})
+	f.moves(1, port, in("copied"), "a copy is there")
+	if _, err := f.hosts[0].SilencePort(t.Context(), api.PortMoveOf{Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	f.sendsAs(1, port, mac, framesAfter)
+	f.moves(0, port, in("active"), "it knows that the guest runs elsewhere")
+	target, _ := f.moveOf(1, port)
+	f.hosts[1].Reboot()
+	f.controller.Await("the target is gone", func() bool {
+		return f.controller.StateOf("esx1") == api.HostDisconnected
+	})
+	f.speaks(-1, port, 0)
+	f.sendsAs(0, port, mac, framesAfter) // its manager starts the VM here again
+	f.hosts[0].Await("the guest runs at the source", func() bool { return f.port(0, port).Wait == nil })
+	f.counted(0, port, framesBefore+framesAfter)
+	source, _ := f.moveOf(0, port)
+	if source.Generation <= target.Generation {
+		t.Errorf("the source has generation %d, the target had %d", source.Generation, target.Generation)
+	}
+	f.hosts[1].Start("")
+	f.controller.Await("the controller has the port on the source", func() bool {
+		got, err := f.controller.Fleet.LocatePorts(t.Context(), api.LocateQuery{VM: uuid(vm)})
+		return err == nil && len(got.Ports) == 1 && got.Ports[0].Host == "esx0" &&
+			got.Ports[0].Generation == source.Generation
+	})
+	f.speaks(0, port, 0)
 }

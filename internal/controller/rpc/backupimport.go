@@ -1,0 +1,387 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/backup"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// A backup comes in like this: static ports with their numbers are written first, for port groups that do not
+// count yet,
+// while an object says so, the mark. The transaction from which on the definition counts removes the mark. Where the
+// mark stays, because the controller was killed, whoever changes the definition next removes those ports first.
+
+// markKind is the kind of the mark.
+const markKind store.Kind = "import"
+
+func markKey() store.Key { return store.Key{Kind: markKind, Name: "current"} }
+
+// markDoc says who imports, and for which port groups.
+type markDoc struct {
+	ID     string    `json:"id"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Groups []string  `json:"groups"`
+}
+
+// abandoned is when the mark of another controller does not count any more.
+const abandoned = 3 * time.Minute
+
+// importing is what an import is to do.
+type importing struct {
+	file       *backup.File
+	keep       bool
+	define     *defining
+	collisions []string
+	notes      []string
+	ports      []backup.PortGroup
+}
+
+// ImportBackup brings a backup in, all of it or nothing.
+func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackupRequest) (
+	*controllerv1.ImportBackupResponse, error) {
+	f, err := backup.Decode(cmp.Or(q.GetFile(), "the backup"), []byte(q.GetContent()))
+	if err == nil && q.GetAs() != "" {
+		err = f.Rename(q.GetAs())
+	}
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	if err := i.catchUp(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	if err := i.settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := i.definitions().fold(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	im, err := i.prepare(f, q)
+	if err != nil {
+		return nil, err
+	}
+	out := im.answer()
+	if len(im.collisions) > 0 {
+		if q.GetDryRun() {
+			return out, nil
+		}
+		return nil, connect.NewError(connect.CodeFailedPrecondition, strings.Join(im.collisions, "\n")+"\nnothing was "+
+			"imported: --replace restores what has the same name in place, --as gives the switch of a backup of one "+
+			"switch another name, and --identifiers new takes new numbers")
+	}
+	if out.Defined, err = i.carryOut(ctx, im); err != nil || q.GetDryRun() {
+		return out, err
+	}
+	access.Note(ctx, fmt.Sprintf("backup %s of revision %d of cluster %s, identifiers %s", q.GetFile(), f.Revision,
+		f.Cluster, out.GetIdentifiers()))
+	return out, nil
+}
+
+// carryOut makes an import, or finds out what it would do.
+func (i importer) carryOut(ctx context.Context, im *importing) (*controllerv1.ApplyDefinitionResponse, error) {
+	if im.define.GetDryRun() {
+		return i.applied(ctx, im.define)
+	}
+	if !i.imports.TryLock() {
+		return nil, errImporting(time.Now())
+	}
+	defer i.imports.Unlock()
+	drop, err := i.stage(ctx, im)
+	if err != nil {
+		return nil, errors.Join(storeError(err), drop())
+	}
+	out, err := i.applied(ctx, im.define)
+	if err != nil {
+		return nil, errors.Join(err, drop())
+	}
+	return out, nil
+}
+
+func (im *importing) answer() *controllerv1.ImportBackupResponse {
+	out := &controllerv1.ImportBackupResponse{Identifiers: "new", Collisions: im.collisions, Notes: im.notes}
+	if im.keep {
+		out.Identifiers = "keep"
+	}
+	for _, g := range im.ports {
+		out.StaticPorts += int32(len(g.Free) + len(g.Bound))
+		out.Bindings += int32(len(g.Bound))
+	}
+	for _, list := range im.define.addresses {
+		out.Addresses += int32(len(list))
+	}
+	return out
+}
+
+// prepare says what an import is to do. Nothing is written yet.
+func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (*importing, error) {
+	set, _ := i.stored()
+	v, err := inventory.New(set)
+	if err != nil {
+		return nil, err
+	}
+	now, err := v.Definition()
+	if err != nil {
+		return nil, err
+	}
+	im := &importing{file: f}
+	switch q.GetIdentifiers() {
+	case "keep", "new":
+		im.keep = q.GetIdentifiers() == "keep"
+	case "":
+		im.keep = set.Len() == 0 && len(i.Store.List(store.KindPorts)) == 0
+	default:
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("identifiers %q: \"keep\", or \"new\"",
+			q.GetIdentifiers()))
+	}
+	next, collisions := f.Onto(now, backup.How{Replace: q.GetReplace(), Keep: im.keep})
+	im.collisions = collisions
+	current, _ := i.Store.Get(DefinitionKey())
+	im.define = &defining{importing: true, base: current.Version}
+	im.define.addresses, collisions = i.addressesOf(f)
+	im.collisions = append(im.collisions, collisions...)
+	if im.keep {
+		im.define.ids, collisions = i.idsOf(f, set)
+		im.collisions = append(im.collisions, collisions...)
+		i.choosePorts(im, set)
+	}
+	i.note(im, q.GetReplace())
+	var text []byte
+	if len(im.collisions) == 0 {
+		if err := next.Validate(); err != nil {
+			return nil, connect.NewError(connect.CodeFailedPrecondition, "the backup and what there is do not go "+
+				"together:\n"+err.Error())
+		}
+		if text, err = spec.FormatDefinition(next); err != nil {
+			return nil, err
+		}
+	}
+	im.define.ApplyDefinitionRequest = &controllerv1.ApplyDefinitionRequest{File: q.GetFile(), Content: string(text),
+		DryRun: q.GetDryRun(), Force: q.GetForce(), Wait: q.GetWait(), AllowUnprotected: q.GetAllowUnprotected(),
+		Message: cmp.Or(q.GetMessage(), fmt.Sprintf("import of a backup of revision %d", f.Revision))}
+	return im, nil
+}
+
+// idsOf are the identifiers for objects that come, and collisions those that other objects have here.
+func (i importer) idsOf(f *backup.File, have *slice.Set) (ids map[slice.Key]string, collisions []string) {
+	used := map[string]store.Key{}
+	for _, kind := range i.storeKinds() {
+		for _, o := range i.Store.List(kind) {
+			used[o.ID] = o.Key
+		}
+	}
+	ids = map[slice.Key]string{}
+	for kind, names := range f.Identifiers {
+		for name, id := range names {
+			key := slice.Key{Kind: kind, Name: name}
+			if _, there := have.Get(key); there {
+				continue // it stays the object that it is
+			}
+			if other, taken := used[id]; taken {
+				collisions = append(collisions, fmt.Sprintf("identifier %s of %s is that of %s here", id, key, other))
+				continue
+			}
+			ids[key] = id
+		}
+	}
+	slices.Sort(collisions)
+	return ids, collisions
+}
+
+func (i importer) storeKinds() (kinds []store.Kind) {
+	for _, kind := range inventory.Kinds() {
+		kinds = append(kinds, store.Kind(kind))
+	}
+	return kinds
+}
+
+// choosePorts chooses the static ports that come with their numbers: those of port groups that are not there.
+func (i importer) choosePorts(im *importing, have *slice.Set) {
+	numbers, nics := map[string]string{}, map[nic]string{}
+	for _, o := range i.Store.List(store.KindPorts) {
+		ports, err := store.DecodePorts(&o)
+		if err != nil {
+			im.collisions = append(im.collisions, err.Error())
+		}
+		for _, p := range ports {
+			numbers[p.ID] = p.Group
+			if p.Binding != nil {
+				nics[nic{p.Binding.VM, p.Binding.Adapter}] = p.ID
+			}
+		}
+	}
+	for _, g := range im.file.StaticPorts {
+		if _, there := have.Get(slice.Key{Kind: slice.PortGroup, Name: g.Group}); there {
+			im.notes = append(im.notes, fmt.Sprintf("port group %s keeps the static ports that it has", g.Group))
+			continue
+		}
+		for _, id := range g.Free {
+			im.clash(numbers, id, g.Group)
+		}
+		for _, p := range g.Bound {
+			im.clash(numbers, p.ID, g.Group)
+			if other := nics[nic{p.VM, p.Adapter}]; other != "" {
+				im.collisions = append(im.collisions, fmt.Sprintf("adapter %s of VM %s has static port %s here",
+					p.Adapter,
+					p.VM, other))
+			}
+		}
+		im.ports = append(im.ports, g)
+	}
+}
+
+func (im *importing) clash(numbers map[string]string, id, group string) {
+	if other := numbers[id]; other != "" {
+		im.collisions = append(im.collisions, fmt.Sprintf("static port %s of %s is one of %s here", id, group, other))
+	}
+}
+
+// note says what does not come, and what is to be done besides.
+func (i importer) note(im *importing, replace bool) {
+	f := im.file
+	if _, bound := f.Ports(); !im.keep && bound > 0 {
+		im.notes = append(im.notes, fmt.Sprintf("the numbers of static ports do not come, nor whose %d of them "+
+			"were: an "+
+			"adapter gets a port when its guest connects", bound))
+	}
+	if n := len(f.Definition.Ports); !im.keep && n > 0 {
+		text := fmt.Sprintf("settings of %d static ports do not come, since the ports have other numbers", n)
+		if replace && f.Switch == "" {
+			text += "; those that there are go"
+		}
+		im.notes = append(im.notes, text)
+	}
+	i.fleet.mu.Lock()
+	defer i.fleet.mu.Unlock()
+	for _, h := range f.Hosts {
+		if i.fleet.names[h.Name] != nil {
+			continue
+		}
+		text := fmt.Sprintf("host %s has to join: heddle host token", h.Name)
+		for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
+			text += fmt.Sprintf(" --label %s=%s", k, h.Labels[k])
+		}
+		im.notes = append(im.notes, text)
+	}
+}
+
+// stage writes the static ports. drop takes back what was written, if the definition does not count.
+func (i importer) stage(ctx context.Context, im *importing) (drop func() error, err error) {
+	drop = func() error { return nil }
+	if len(im.ports) == 0 {
+		return drop, nil
+	}
+	doc := markDoc{ID: store.NewID(), By: i.self.ID, At: time.Now()}
+	for _, g := range im.ports {
+		doc.Groups = append(doc.Groups, g.Group)
+	}
+	mark := &store.Change{Key: markKey(), IfVersion: store.New}
+	if mark.Doc, err = json.Marshal(doc); err != nil {
+		return drop, err
+	}
+	if mark.IfVersion, err = i.Store.Write(ctx, []store.Change{*mark}); err != nil {
+		return drop, err
+	}
+	drop = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
+		defer cancel()
+		return i.drop(ctx, doc.ID)
+	}
+	for _, g := range im.ports {
+		doc.At = time.Now()
+		if mark.Doc, err = json.Marshal(doc); err != nil {
+			return drop, err
+		}
+		if err = i.Store.ImportPorts(ctx, g.Group, i.portsOf(&g), mark); err != nil {
+			return drop, err
+		}
+	}
+	im.define.with = []store.Change{{Key: markKey(), Delete: true, IfVersion: mark.IfVersion}}
+	return drop, i.catchUp(ctx)
+}
+
+// dropTime bounds how long an import that failed is taken back; what is left then is removed before the next change.
+const dropTime = 30 * time.Second
+
+// portsOf are the ports of a group as the store has them. A host that joined again has another identifier.
+func (i importer) portsOf(g *backup.PortGroup) (list []store.Port) {
+	for _, id := range g.Free {
+		list = append(list, store.Port{ID: id})
+	}
+	i.fleet.mu.Lock()
+	defer i.fleet.mu.Unlock()
+	for _, p := range g.Bound {
+		host := cmp.Or(p.HostID, p.Host)
+		if h := i.fleet.names[p.Host]; h != nil {
+			host = h.id
+		}
+		list = append(list, store.Port{ID: p.ID, Binding: &store.Binding{Host: host, VM: p.VM, Adapter: p.Adapter,
+			MAC: p.MAC, VNI: p.VNI}})
+	}
+	return list
+}
+
+// settled removes what an import left behind that was cut off, and refuses a change while one is under way.
+func (i importer) settled(ctx context.Context) error {
+	o, there := i.Store.Get(markKey())
+	if !there {
+		return nil
+	}
+	var doc markDoc
+	if err := json.Unmarshal(o.Doc, &doc); err != nil {
+		return fmt.Errorf("the mark of an import is damaged: %w", err)
+	}
+	running := time.Since(doc.At) < abandoned
+	if doc.By == i.self.ID {
+		if running = !i.imports.TryLock(); !running {
+			defer i.imports.Unlock()
+		}
+	}
+	if running {
+		return errImporting(doc.At)
+	}
+	i.Log.Warn("an import of a backup was cut off; what it left is removed", "groups", doc.Groups)
+	return storeError(i.drop(ctx, doc.ID))
+}
+
+func errImporting(since time.Time) error {
+	return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("a backup is being imported since %s: try again when "+
+		"that is over", since.Local().Format(time.TimeOnly)))
+}
+
+// drop removes the static ports of an import that does not count, and its mark.
+func (i importer) drop(ctx context.Context, id string) error {
+	if err := i.Store.Sync(ctx); err != nil {
+		return err
+	}
+	o, there := i.Store.Get(markKey())
+	var doc markDoc
+	if !there || json.Unmarshal(o.Doc, &doc) != nil || doc.ID != id {
+		return nil // it counts, or somebody else has removed it
+	}
+	for _, group := range doc.Groups {
+		if _, counts := i.Store.Get(store.Key{Kind: store.KindPortGroup, Name: group}); counts {
+			continue
+		}
+		if err := i.Store.RemovePorts(ctx, group, true); err != nil {
+			return err
+		}
+	}
+	_, err := i.Store.Write(ctx, []store.Change{{Key: markKey(), Delete: true, IfVersion: o.Version}})
+	return err
+}
