@@ -155,7 +155,9 @@ func newBackupImport(d Deps, t *fleetTarget) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.print(d, out, func(w io.Writer) error { return printImported(d, w, out, q.DryRun) }); err != nil {
+			if err := o.print(d, out, func(w io.Writer) error {
+				return printImported(d, w, out, q.DryRun)
+			}); err != nil {
 				return err
 			}
 			if n := len(out.Collisions); n > 0 {
