@@ -142,7 +142,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		return nil, err
 	}
 	if q.GetDryRun() {
-		out.Foreseen = foreseer{p.Server}.everywhere(ctx, q.ApplyDefinitionRequest, after, granted, out.GetHosts())
+		out.Foreseen = foreseer(p).everywhere(ctx, q.ApplyDefinitionRequest, after, granted, out.GetHosts())
 		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
 	}
 	if change.Empty() {

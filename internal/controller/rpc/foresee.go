@@ -91,7 +91,7 @@ func (o others) ForeseeHere(ctx context.Context, q *controllerv1.ForeseeHereRequ
 	p.fleet.mu.Lock()
 	granted, _ := addressing{p.fleet}.grant(after, addressing{p.fleet}.members())
 	p.fleet.mu.Unlock()
-	return foreseer{p.Server}.here(ctx, after, granted), nil
+	return foreseer(p).here(ctx, after, granted), nil
 }
 
 // foreseeing is what one host is asked.
