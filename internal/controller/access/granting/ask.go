@@ -27,16 +27,29 @@ func asked(p controllerv1.Permission, field string) ([]roles.Permission, error) 
 	return nil, invalid(fmt.Errorf("say which permission: %s", roles.Words(roles.Permissions(), "or")))
 }
 
+// question is what is asked about, and where: the permissions that it takes, and a scope that can be.
+func question(q interface {
+	GetPermission() controllerv1.Permission
+	GetField() string
+	GetScope() *controllerv1.AccessScope
+}) ([]roles.Permission, roles.Scope, error) {
+	scope := ScopeOf(q.GetScope())
+	needs, err := asked(q.GetPermission(), q.GetField())
+	if err != nil {
+		return nil, scope, err
+	}
+	if err := scope.Check(); err != nil {
+		return nil, scope, invalid(err)
+	}
+	return needs, scope, nil
+}
+
 // ExplainAccess says whether somebody may do something, by which grant, or what is missing.
 func (s Service) ExplainAccess(ctx context.Context, q *controllerv1.ExplainAccessRequest) (
 	*controllerv1.ExplainAccessResponse, error) {
-	needs, err := asked(q.GetPermission(), q.GetField())
+	needs, scope, err := question(q)
 	if err != nil {
 		return nil, err
-	}
-	scope := ScopeOf(q.GetScope())
-	if err := scope.Check(); err != nil {
-		return nil, invalid(err)
 	}
 	c, err := s.about(ctx, q)
 	if err != nil {
@@ -92,13 +105,9 @@ func (s Service) about(ctx context.Context, q *controllerv1.ExplainAccessRequest
 
 // WhoCan lists the grants by which something may be done.
 func (s Service) WhoCan(ctx context.Context, q *controllerv1.WhoCanRequest) (*controllerv1.WhoCanResponse, error) {
-	needs, err := asked(q.GetPermission(), q.GetField())
+	needs, scope, err := question(q)
 	if err != nil {
 		return nil, err
-	}
-	scope := ScopeOf(q.GetScope())
-	if err := scope.Check(); err != nil {
-		return nil, invalid(err)
 	}
 	out := &controllerv1.WhoCanResponse{}
 	for _, p := range needs {
