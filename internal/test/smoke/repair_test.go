@@ -8,8 +8,8 @@ import (
 	"heddle/internal/api"
 )
 
-// All controllers that a host knows have other addresses, as they got them while the host was away: joining again, with
-// one of the new addresses and no token, is all that it takes. An address where none of them is changes nothing.
+// All controllers that a host knows have other addresses, as they got them while the host was away: joining again,
+// with one of the new addresses and no token, is all that it takes. An address where none of them is changes nothing.
 func TestS103_AHostIsToldWhereItsControllersAreNow(t *testing.T) {
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
