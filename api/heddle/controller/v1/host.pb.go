@@ -2000,6 +2000,8 @@ type FollowSliceResponse struct {
 	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// moves is unset where they are as before.
 	Moves *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	// flapping is unset where it is as before.
+	Flapping *HostFlapping `protobuf:"bytes,110,opt,name=flapping,proto3" json:"flapping,omitempty"`
 	// prepare asks the host to make a change ready and not to activate it.
 	Prepare *PrepareChange `protobuf:"bytes,100,opt,name=prepare,proto3" json:"prepare,omitempty"`
 	// clock asks what the host's clock shows; it is answered at once, whatever else the host does.
@@ -2132,6 +2134,13 @@ func (x *FollowSliceResponse) GetConflicts() *PortConflicts {
 func (x *FollowSliceResponse) GetMoves() *HostMoves {
 	if x != nil {
 		return x.Moves
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetFlapping() *HostFlapping {
+	if x != nil {
+		return x.Flapping
 	}
 	return nil
 }
@@ -2693,7 +2702,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06rivals\x18P \x03(\tR\x06rivals\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\xb5\x06\n" +
+	"generation\"\xf5\x06\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2707,7 +2716,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
 	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
-	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12=\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12>\n" +
+	"\bflapping\x18n \x01(\v2\".heddle.controller.v1.HostFlappingR\bflapping\x12=\n" +
 	"\aprepare\x18d \x01(\v2#.heddle.controller.v1.PrepareChangeR\aprepare\x129\n" +
 	"\x05clock\x18e \x01(\v2#.heddle.controller.v1.ClockQuestionR\x05clock\x12\x1d\n" +
 	"\n" +
@@ -2804,6 +2814,7 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),  // 37: google.protobuf.Timestamp
 	(*SliceUpdate)(nil),            // 38: heddle.controller.v1.SliceUpdate
 	(*HostMoves)(nil),              // 39: heddle.controller.v1.HostMoves
+	(*HostFlapping)(nil),           // 40: heddle.controller.v1.HostFlapping
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -2841,26 +2852,27 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	14, // 32: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
 	15, // 33: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
 	39, // 34: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	27, // 35: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	9,  // 36: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	38, // 37: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	30, // 38: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	33, // 39: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	32, // 40: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	34, // 41: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 42: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 43: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 44: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 45: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 46: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 47: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	26, // 48: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 49: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	46, // [46:50] is the sub-list for method output_type
-	42, // [42:46] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	40, // 35: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	27, // 36: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	9,  // 37: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	38, // 38: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	30, // 39: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	33, // 40: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	32, // 41: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	34, // 42: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 43: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 44: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 45: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 46: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 47: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 48: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	26, // 49: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 50: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	47, // [47:51] is the sub-list for method output_type
+	43, // [43:47] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
