@@ -93,8 +93,8 @@ type host struct {
 	reverted *controllerv1.RevertedSlice
 	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, marks
 	// are of those that run elsewhere too; arrivals are when migrations were noticed.
-	running  map[nic]runningPort
-	silent   map[nic]runningPort
+	running  map[nic]nicPort
+	silent   map[nic]nicPort
 	marks    map[nic]mark
 	arrivals map[nic]time.Time
 	// starting are the adapters whose ports it has claimed and not reported yet, with when that is over.

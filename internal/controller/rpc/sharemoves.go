@@ -156,10 +156,10 @@ func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 		slices.SortFunc(here, func(a, b source) int { return byName(a.host, b.host) })
 		for _, p := range here {
 			if !p.runs && p.host.offered[n] { // it waits to arrive there
-				p.generation = 0
+				p.gen = 0
 			}
 			now.Ports = append(now.Ports, &controllerv1.SharedPort{Vm: n.vm, Adapter: n.adapter, Host: p.host.id,
-				Switch: p.sw, PortGroup: p.group, Generation: p.generation, Runs: p.runs, Away: p.away})
+				Switch: p.sw, PortGroup: p.group, Generation: p.gen, Runs: p.runs, Away: p.away})
 		}
 	}
 	return now, f.meeting.told[id]

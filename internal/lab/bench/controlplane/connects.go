@@ -28,6 +28,9 @@ type portLoad struct {
 	written                     float64
 	inUse, inUseAfter, database int64
 	quota                       int64
+	// sizes are those of the database meanwhile; long: ports were connected for ten minutes.
+	sizes []databaseSize
+	long  bool
 }
 
 // static connects ports whose adapters have a number in the cluster: each is claimed at the controller.
@@ -43,6 +46,11 @@ func (m *measurement) static(ctx context.Context) error {
 	if m.statics, err = m.connectPorts(ctx, true); err != nil {
 		return err
 	}
+	now, most, err := m.process.memory()
+	if err != nil {
+		return err
+	}
+	m.memory, m.mostMemory = now, max(m.mostMemory, most)
 	return m.crowd.bound(ctx, m.process)
 }
 
@@ -56,7 +64,7 @@ func (m *measurement) ephemeral(ctx context.Context) (err error) {
 
 // connectPorts connects ports in turn on all hosts, each at its time, whether or not those before have come to an end.
 func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad, error) {
-	out := &portLoad{ports: int(float64(m.Connects) * m.Connecting.Seconds())}
+	out := &portLoad{ports: int(float64(m.Connects) * m.Connecting.Seconds()), long: m.Connecting >= TenMinutes}
 	out.delays = make([]float64, out.ports)
 	account, err := m.accounts(ctx, out)
 	if err != nil {
@@ -64,6 +72,9 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 	}
 	again := m.crowd.again.Load()
 	began := time.Now()
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	watched := m.watchDatabase(watching, began)
 	g, gctx := errgroup.WithContext(ctx)
 	for i := range out.ports {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(m.Connects))
@@ -87,7 +98,10 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 		return nil, err
 	}
 	out.shown = time.Since(last).Seconds()
-	return out, account()
+	unwatch()
+	watch := <-watched
+	out.sizes = watch.sizes
+	return out, errors.Join(watch.err, account())
 }
 
 // accounts notes what was used so far; account is called at the end.
@@ -123,12 +137,6 @@ func (m *measurement) accounts(ctx context.Context, out *portLoad) (account func
 		out.database, out.quota = after.Store.Size, after.Store.Quota
 		return nil
 	}, nil
-}
-
-// inTenMinutes is how much of the database would be in use after that time, at the rate at which it grew.
-func (c *portLoad) inTenMinutes() float64 {
-	grown := float64(c.inUseAfter-c.inUse) / c.seconds
-	return float64(c.inUse) + max(0, grown)*600
 }
 
 // sleepUntil waits for a time; false when ctx has ended.
