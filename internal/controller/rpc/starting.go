@@ -8,12 +8,13 @@ import (
 )
 
 // A host reports an adapter when it has connected it, which is later than it has claimed its port. What it reported
-// before says nothing about a guest that is being started, so that the port is in use from the claim on.
+// before says nothing about a guest that is being started, so that the port is in use from the claim on, until the host
+// says what came of it.
 const (
 	// claimingTime bounds how long a claim may be under way.
 	claimingTime = 30 * time.Second
-	// startingTime is how long a host may take to connect an adapter whose port it has been given. A guest whose start
-	// has failed gives its port up to others after that time.
+	// startingTime is how long a host may take to connect an adapter whose port it has been given, and to say so. Agents
+	// of the version before say nothing of a guest whose start has failed.
 	startingTime = 5 * time.Second
 	// startingLook is how often what is over is looked for.
 	startingLook = time.Second
@@ -42,6 +43,13 @@ func (f portKeeper) starts(h *host, n nic, d time.Duration) {
 	h.starting[n] = now.Add(d)
 }
 
+// started takes in the adapters whose connecting has ended. The caller holds the lock.
+func (h *host) started(list []*controllerv1.ClaimedAdapter) {
+	for _, a := range list {
+		delete(h.starting, nic{a.GetVm(), a.GetAdapter()})
+	}
+}
+
 // startsOn reports whether an adapter is being connected on a host; of one that is lost, whether it was then. The
 // caller holds the lock.
 func (h *host) startsOn(n nic) bool {
@@ -53,10 +61,10 @@ func (h *host) startsOn(n nic) bool {
 }
 
 // startingHere are the adapters that are being connected on a host, for another controller. The caller holds the lock.
-func (h *host) startingHere() (list []*controllerv1.StartingAdapter) {
+func (h *host) startingHere() (list []*controllerv1.ClaimedAdapter) {
 	for n := range h.starting {
 		if h.startsOn(n) {
-			list = append(list, &controllerv1.StartingAdapter{Vm: n.vm, Adapter: n.adapter})
+			list = append(list, &controllerv1.ClaimedAdapter{Vm: n.vm, Adapter: n.adapter})
 		}
 	}
 	return list

@@ -81,6 +81,24 @@ func TestS78_APortIsInUseFromItsClaimOn(t *testing.T) {
 	}
 }
 
+// A guest that has stopped before its host reported it, or that did not start, holds its port no longer than until the
+// host says that.
+func TestS78_APortIsHeldUntilTheHostSaysWhatCameOfItsClaim(t *testing.T) {
+	c, _, first, second, port := starting(t)
+	if a := second.claims(); !a.GetConflict() {
+		t.Fatalf("while the guest is being connected: %v", a)
+	}
+	first.client.Ended(vmOf, "net0")
+	c.await("the host has said what came of it", func() bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		return len(c.fleet.names["esx1"].starting) == 0
+	})
+	if a := second.claims(); a.GetRefused() != "" || a.GetPort().GetPort() != port || c.boundTo() != "esx2" {
+		t.Errorf("the guest did not start: %v, bound to %q", a, c.boundTo())
+	}
+}
+
 // A host that is lost while it starts a guest holds the port: its last report says nothing about that guest.
 func TestS100_AHostThatIsLostWhileItStartsAGuestHoldsThePort(t *testing.T) {
 	c, other, first, second, _ := starting(t)

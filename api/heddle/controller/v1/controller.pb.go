@@ -1572,7 +1572,7 @@ type HostHere struct {
 	Report *HostReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// starting are adapters whose static ports the host has asked for a moment ago, and which the report does not have
 	// yet: their guests are being connected.
-	Starting []*StartingAdapter `protobuf:"bytes,4,rep,name=starting,proto3" json:"starting,omitempty"`
+	Starting []*ClaimedAdapter `protobuf:"bytes,4,rep,name=starting,proto3" json:"starting,omitempty"`
 	// known is what its agent knows: its place in the list of the answer, counted from 1; 0 where it has not said so.
 	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
 	// reverted is what the host went back from; unset for nothing.
@@ -1634,7 +1634,7 @@ func (x *HostHere) GetReport() *HostReport {
 	return nil
 }
 
-func (x *HostHere) GetStarting() []*StartingAdapter {
+func (x *HostHere) GetStarting() []*ClaimedAdapter {
 	if x != nil {
 		return x.Starting
 	}
@@ -1662,59 +1662,6 @@ func (x *HostHere) GetTogether() *TogetherHere {
 	return nil
 }
 
-// StartingAdapter is an adapter of a VM that is being connected.
-type StartingAdapter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
-	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartingAdapter) Reset() {
-	*x = StartingAdapter{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartingAdapter) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartingAdapter) ProtoMessage() {}
-
-func (x *StartingAdapter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartingAdapter.ProtoReflect.Descriptor instead.
-func (*StartingAdapter) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *StartingAdapter) GetVm() string {
-	if x != nil {
-		return x.Vm
-	}
-	return ""
-}
-
-func (x *StartingAdapter) GetAdapter() string {
-	if x != nil {
-		return x.Adapter
-	}
-	return ""
-}
-
 // TogetherHere is when a host made a change that hosts made together.
 type TogetherHere struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1731,7 +1678,7 @@ type TogetherHere struct {
 
 func (x *TogetherHere) Reset() {
 	*x = TogetherHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1690,7 @@ func (x *TogetherHere) String() string {
 func (*TogetherHere) ProtoMessage() {}
 
 func (x *TogetherHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1703,7 @@ func (x *TogetherHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TogetherHere.ProtoReflect.Descriptor instead.
 func (*TogetherHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TogetherHere) GetId() string {
@@ -1794,7 +1741,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1753,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1766,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1854,7 +1801,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1813,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +1826,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1908,7 +1855,7 @@ type PrepareHostsHereRequest struct {
 
 func (x *PrepareHostsHereRequest) Reset() {
 	*x = PrepareHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +1867,7 @@ func (x *PrepareHostsHereRequest) String() string {
 func (*PrepareHostsHereRequest) ProtoMessage() {}
 
 func (x *PrepareHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +1880,7 @@ func (x *PrepareHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*PrepareHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PrepareHostsHereRequest) GetId() string {
@@ -1989,7 +1936,7 @@ type PrepareHostsHereResponse struct {
 
 func (x *PrepareHostsHereResponse) Reset() {
 	*x = PrepareHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +1948,7 @@ func (x *PrepareHostsHereResponse) String() string {
 func (*PrepareHostsHereResponse) ProtoMessage() {}
 
 func (x *PrepareHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +1961,7 @@ func (x *PrepareHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*PrepareHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PrepareHostsHereResponse) GetHosts() []*PreparedHost {
@@ -2042,7 +1989,7 @@ type PreparedHost struct {
 
 func (x *PreparedHost) Reset() {
 	*x = PreparedHost{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2001,7 @@ func (x *PreparedHost) String() string {
 func (*PreparedHost) ProtoMessage() {}
 
 func (x *PreparedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2014,7 @@ func (x *PreparedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedHost.ProtoReflect.Descriptor instead.
 func (*PreparedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PreparedHost) GetName() string {
@@ -2114,7 +2061,7 @@ type ReadClockRequest struct {
 
 func (x *ReadClockRequest) Reset() {
 	*x = ReadClockRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2073,7 @@ func (x *ReadClockRequest) String() string {
 func (*ReadClockRequest) ProtoMessage() {}
 
 func (x *ReadClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2086,7 @@ func (x *ReadClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadClockRequest.ProtoReflect.Descriptor instead.
 func (*ReadClockRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
 }
 
 // ReadClockResponse is the answer.
@@ -2155,7 +2102,7 @@ type ReadClockResponse struct {
 
 func (x *ReadClockResponse) Reset() {
 	*x = ReadClockResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2114,7 @@ func (x *ReadClockResponse) String() string {
 func (*ReadClockResponse) ProtoMessage() {}
 
 func (x *ReadClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2127,7 @@ func (x *ReadClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadClockResponse.ProtoReflect.Descriptor instead.
 func (*ReadClockResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadClockResponse) GetStart() string {
@@ -2206,7 +2153,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2165,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2178,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
 }
 
 // ListControllersResponse is the answer.
@@ -2248,7 +2195,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2207,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2220,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -2329,7 +2276,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2288,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2301,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Controller) GetName() string {
@@ -2445,7 +2392,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2404,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2417,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -2491,7 +2438,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2450,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2463,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -2543,7 +2490,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2502,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2515,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -2588,7 +2535,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2600,7 +2547,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2613,7 +2560,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -2637,7 +2584,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +2596,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +2609,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2698,7 +2645,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2657,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2670,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2756,7 +2703,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2715,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2728,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2794,7 +2741,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2753,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2766,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -2839,7 +2786,7 @@ type ForeseeHereRequest struct {
 
 func (x *ForeseeHereRequest) Reset() {
 	*x = ForeseeHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +2798,7 @@ func (x *ForeseeHereRequest) String() string {
 func (*ForeseeHereRequest) ProtoMessage() {}
 
 func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +2811,7 @@ func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
 func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
@@ -2886,7 +2833,7 @@ type ForeseeHereResponse struct {
 
 func (x *ForeseeHereResponse) Reset() {
 	*x = ForeseeHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +2845,7 @@ func (x *ForeseeHereResponse) String() string {
 func (*ForeseeHereResponse) ProtoMessage() {}
 
 func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +2858,7 @@ func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
 func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
@@ -2938,7 +2885,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2950,7 +2897,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2963,7 +2910,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2983,7 +2930,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +2942,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +2955,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -3129,18 +3076,15 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\xec\x02\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xeb\x02\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
-	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12A\n" +
-	"\bstarting\x18\x04 \x03(\v2%.heddle.controller.v1.StartingAdapterR\bstarting\x12\x14\n" +
+	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12@\n" +
+	"\bstarting\x18\x04 \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\bstarting\x12\x14\n" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
 	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12>\n" +
-	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\";\n" +
-	"\x0fStartingAdapter\x12\x0e\n" +
-	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
-	"\aadapter\x18\x02 \x01(\tR\aadapter\"D\n" +
+	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"D\n" +
 	"\fTogetherHere\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03off\x18\x02 \x01(\x03R\x03off\x12\x12\n" +
@@ -3256,7 +3200,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -3285,40 +3229,40 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*GetHostsHereRequest)(nil),           // 24: heddle.controller.v1.GetHostsHereRequest
 	(*GetHostsHereResponse)(nil),          // 25: heddle.controller.v1.GetHostsHereResponse
 	(*HostHere)(nil),                      // 26: heddle.controller.v1.HostHere
-	(*StartingAdapter)(nil),               // 27: heddle.controller.v1.StartingAdapter
-	(*TogetherHere)(nil),                  // 28: heddle.controller.v1.TogetherHere
-	(*ClaimHostRequest)(nil),              // 29: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 30: heddle.controller.v1.ClaimHostResponse
-	(*PrepareHostsHereRequest)(nil),       // 31: heddle.controller.v1.PrepareHostsHereRequest
-	(*PrepareHostsHereResponse)(nil),      // 32: heddle.controller.v1.PrepareHostsHereResponse
-	(*PreparedHost)(nil),                  // 33: heddle.controller.v1.PreparedHost
-	(*ReadClockRequest)(nil),              // 34: heddle.controller.v1.ReadClockRequest
-	(*ReadClockResponse)(nil),             // 35: heddle.controller.v1.ReadClockResponse
-	(*ListControllersRequest)(nil),        // 36: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 37: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 38: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 39: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 40: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 41: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 42: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 43: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 44: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 45: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 46: heddle.controller.v1.TakeSnapshotResponse
-	(*ForeseeHereRequest)(nil),            // 47: heddle.controller.v1.ForeseeHereRequest
-	(*ForeseeHereResponse)(nil),           // 48: heddle.controller.v1.ForeseeHereResponse
-	(*SyncHostsHereRequest)(nil),          // 49: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 50: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 51: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 52: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 53: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 54: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 55: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 56: google.protobuf.Timestamp
-	(*MoveOffer)(nil),                     // 57: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 58: google.protobuf.Duration
-	(*Host)(nil),                          // 59: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 60: heddle.controller.v1.HostReport
+	(*TogetherHere)(nil),                  // 27: heddle.controller.v1.TogetherHere
+	(*ClaimHostRequest)(nil),              // 28: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 29: heddle.controller.v1.ClaimHostResponse
+	(*PrepareHostsHereRequest)(nil),       // 30: heddle.controller.v1.PrepareHostsHereRequest
+	(*PrepareHostsHereResponse)(nil),      // 31: heddle.controller.v1.PrepareHostsHereResponse
+	(*PreparedHost)(nil),                  // 32: heddle.controller.v1.PreparedHost
+	(*ReadClockRequest)(nil),              // 33: heddle.controller.v1.ReadClockRequest
+	(*ReadClockResponse)(nil),             // 34: heddle.controller.v1.ReadClockResponse
+	(*ListControllersRequest)(nil),        // 35: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 36: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 37: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 38: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 39: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 40: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 41: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 42: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 43: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 44: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 45: heddle.controller.v1.TakeSnapshotResponse
+	(*ForeseeHereRequest)(nil),            // 46: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 47: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 48: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 49: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 50: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 51: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 52: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 53: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 54: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 55: google.protobuf.Timestamp
+	(*MoveOffer)(nil),                     // 56: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 57: google.protobuf.Duration
+	(*Host)(nil),                          // 58: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 59: heddle.controller.v1.HostReport
+	(*ClaimedAdapter)(nil),                // 60: heddle.controller.v1.ClaimedAdapter
 	(*RevertedSlice)(nil),                 // 61: heddle.controller.v1.RevertedSlice
 	(*SliceObject)(nil),                   // 62: heddle.controller.v1.SliceObject
 	(*SliceKey)(nil),                      // 63: heddle.controller.v1.SliceKey
@@ -3328,38 +3272,38 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*SyncedHost)(nil),                    // 67: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	51, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	52, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	53, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	50, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	51, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	52, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	54, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	53, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	55, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	56, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	54, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	55, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	57, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	56, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	58, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	57, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	59, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	60, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	27, // 21: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.StartingAdapter
+	58, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	59, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	60, // 21: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
 	61, // 22: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	28, // 23: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
+	27, // 23: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
 	62, // 24: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
 	63, // 25: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	58, // 26: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	33, // 27: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	58, // 28: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	38, // 29: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	58, // 30: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	56, // 31: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	57, // 26: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	32, // 27: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
+	57, // 28: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	37, // 29: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	57, // 30: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	55, // 31: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
 	64, // 32: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
 	65, // 33: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
 	66, // 34: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
@@ -3368,40 +3312,40 @@ var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	19, // 37: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
 	21, // 38: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
 	24, // 39: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	49, // 40: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	47, // 41: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	29, // 42: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	48, // 40: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	46, // 41: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	28, // 42: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
 	0,  // 43: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
 	2,  // 44: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
 	4,  // 45: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
 	12, // 46: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
 	9,  // 47: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	31, // 48: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	34, // 49: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	36, // 50: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	39, // 51: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	41, // 52: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	43, // 53: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	45, // 54: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	30, // 48: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	33, // 49: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	35, // 50: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	38, // 51: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	40, // 52: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	42, // 53: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	44, // 54: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
 	18, // 55: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
 	20, // 56: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
 	22, // 57: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
 	25, // 58: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	50, // 59: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	48, // 60: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 61: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	49, // 59: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	47, // 60: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	29, // 61: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
 	1,  // 62: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
 	3,  // 63: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
 	5,  // 64: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
 	13, // 65: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
 	10, // 66: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 67: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	35, // 68: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	37, // 69: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	40, // 70: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	42, // 71: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	44, // 72: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	46, // 73: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	31, // 67: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	34, // 68: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	36, // 69: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	39, // 70: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	41, // 71: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	43, // 72: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	45, // 73: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
 	55, // [55:74] is the sub-list for method output_type
 	36, // [36:55] is the sub-list for method input_type
 	36, // [36:36] is the sub-list for extension type_name
@@ -3425,7 +3369,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
