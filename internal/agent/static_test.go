@@ -21,7 +21,8 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 	st := r.commands.statics
 	st.ask = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		a := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
-		return a, st.do(ctx, func() error { r.ports.slice = nil; return nil }) // the host's own file has that switch too
+		// The host's own file has that switch too.
+		return a, st.do(ctx, func() error { r.ports.slice = nil; return nil })
 	}
 	st.asked = func(vm, adapter string) {
 		what := "not connected"

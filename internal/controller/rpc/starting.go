@@ -13,8 +13,8 @@ import (
 const (
 	// claimingTime bounds how long a claim may be under way.
 	claimingTime = 30 * time.Second
-	// startingTime is how long a host may take to connect an adapter whose port it has been given, and to say so. Agents
-	// of the version before say nothing of a guest whose start has failed.
+	// startingTime is how long a host may take to connect an adapter whose port it has been given, and to say so.
+	// Agents of the version before say nothing of a guest whose start has failed.
 	startingTime = 5 * time.Second
 	// startingLook is how often what is over is looked for.
 	startingLook = time.Second
