@@ -24,21 +24,35 @@ const mostClaims = 256
 // stopTime is how long a claim waits for another host to report that the VM has stopped there.
 const stopTime = time.Second
 
-// claims takes up the claims of a host, each beside the others. Those that come while too many are under way are
-// answered as if the store did not answer: the host asks again.
+// claims takes up the claims of a host, each beside the others, in its turn among those of all hosts. Those that come
+// while too many are under way are answered as if the store did not answer: the host asks again.
 func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controllerv1.PortClaim) {
 	for _, q := range list {
 		select {
 		case c.slots <- struct{}{}:
-			go func() {
-				defer func() { <-c.slots }()
-				s.keeper().answerClaim(c, s.claimPort(ctx, h, q))
-			}()
 		default:
-			s.keeper().answerClaim(c, &controllerv1.PortAnswer{Number: q.GetNumber(), Unavailable: true,
-				Refused: "too many claims are under way"})
+			s.claimUntaken(h, c, q)
+			continue
 		}
+		if !s.turns.enter() {
+			<-c.slots
+			s.claimUntaken(h, c, q)
+			continue
+		}
+		go func() {
+			defer func() { s.turns.leave(); <-c.slots }()
+			if !s.turns.take(ctx, func() { s.keeper().answerClaim(c, s.claimPort(ctx, h, q)) }) {
+				s.claimUntaken(h, c, q)
+			}
+		}()
 	}
+}
+
+// claimUntaken answers a claim for which there is no time.
+func (s claimant) claimUntaken(h *host, c *conn, q *controllerv1.PortClaim) {
+	a := tooMany(q)
+	s.turns.untaken(s.keeper().nameOf(h), q, a.GetRefused())
+	s.keeper().answerClaim(c, a)
 }
 
 // answerClaim has an answer sent.
@@ -74,6 +88,10 @@ func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortCl
 		answer.Refused = s.keeper().named(err)
 		answer.Unavailable = errors.As(err, &away)
 		answer.Conflict = errors.As(err, &taken)
+		if answer.GetUnavailable() {
+			s.turns.untaken(s.keeper().nameOf(h), q, answer.GetRefused())
+			return answer
+		}
 		s.Log.Info("a static port was not bound", "host", s.keeper().nameOf(h), "group", group, "vm", q.GetVm(),
 			"adapter",
 			q.GetAdapter(), "why", answer.GetRefused())

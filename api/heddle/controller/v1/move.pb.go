@@ -1365,6 +1365,156 @@ func (x *FleetMove) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+// ReassignPortRequest names the port and where it goes. The host stays the same.
+type ReassignPortRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// port is the port's name, or VM/ADAPTER; host the host that it is on, "" where one host alone has such a port.
+	Port string `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// switch; "" for the one that the port is on.
+	Switch string `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
+	// port_group; "" with a switch for the one of the same name there.
+	PortGroup     string `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReassignPortRequest) Reset() {
+	*x = ReassignPortRequest{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReassignPortRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReassignPortRequest) ProtoMessage() {}
+
+func (x *ReassignPortRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReassignPortRequest.ProtoReflect.Descriptor instead.
+func (*ReassignPortRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ReassignPortRequest) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+// ReassignPortResponse is the answer.
+type ReassignPortResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Port      string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Host      string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Switch    string                 `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string                 `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// warnings of the host, for people.
+	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReassignPortResponse) Reset() {
+	*x = ReassignPortResponse{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReassignPortResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReassignPortResponse) ProtoMessage() {}
+
+func (x *ReassignPortResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReassignPortResponse.ProtoReflect.Descriptor instead.
+func (*ReassignPortResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ReassignPortResponse) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_move_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_move_proto_rawDesc = "" +
@@ -1471,7 +1621,20 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x04from\x18\x04 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x05 \x01(\tR\x02to\x122\n" +
 	"\x04step\x18\x06 \x01(\x0e2\x1e.heddle.controller.v1.MoveStepR\x04step\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x81\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"t\n" +
+	"\x13ReassignPortRequest\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x04 \x01(\tR\tportGroup\"\x91\x01\n" +
+	"\x14ReassignPortResponse\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x04 \x01(\tR\tportGroup\x12\x1a\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings*\x81\x02\n" +
 	"\bMoveStep\x12\x19\n" +
 	"\x15MOVE_STEP_UNSPECIFIED\x10\x00\x12$\n" +
 	"\x12MOVE_STEP_PREPARED\x10\x01\x1a\f\x8a\xb5\x18\bprepared\x12 \n" +
@@ -1481,14 +1644,15 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x10MOVE_STEP_ACTIVE\x10\x04\x1a\n" +
 	"\x8a\xb5\x18\x06active\x12$\n" +
 	"\x12MOVE_STEP_RELEASED\x10\x05\x1a\f\x8a\xb5\x18\breleased\x12&\n" +
-	"\x13MOVE_STEP_CANCELLED\x10\x06\x1a\r\x8a\xb5\x18\tcancelled2\xf4\x03\n" +
+	"\x13MOVE_STEP_CANCELLED\x10\x06\x1a\r\x8a\xb5\x18\tcancelled2\xdb\x04\n" +
 	"\vMoveService\x12b\n" +
 	"\vLocatePorts\x12(.heddle.controller.v1.LocatePortsRequest\x1a).heddle.controller.v1.LocatePortsResponse\x12[\n" +
 	"\bMovePort\x12%.heddle.controller.v1.MovePortRequest\x1a&.heddle.controller.v1.MovePortResponse0\x01\x12_\n" +
 	"\n" +
 	"CancelMove\x12'.heddle.controller.v1.CancelMoveRequest\x1a(.heddle.controller.v1.CancelMoveResponse\x12e\n" +
 	"\fActivateMove\x12).heddle.controller.v1.ActivateMoveRequest\x1a*.heddle.controller.v1.ActivateMoveResponse\x12\\\n" +
-	"\tListMoves\x12&.heddle.controller.v1.ListMovesRequest\x1a'.heddle.controller.v1.ListMovesResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\tListMoves\x12&.heddle.controller.v1.ListMovesRequest\x1a'.heddle.controller.v1.ListMovesResponse\x12e\n" +
+	"\fReassignPort\x12).heddle.controller.v1.ReassignPortRequest\x1a*.heddle.controller.v1.ReassignPortResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_move_proto_rawDescOnce sync.Once
@@ -1503,7 +1667,7 @@ func file_heddle_controller_v1_move_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_move_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_move_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heddle_controller_v1_move_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_controller_v1_move_proto_goTypes = []any{
 	(MoveStep)(0),                 // 0: heddle.controller.v1.MoveStep
 	(*HostOffers)(nil),            // 1: heddle.controller.v1.HostOffers
@@ -1524,8 +1688,10 @@ var file_heddle_controller_v1_move_proto_goTypes = []any{
 	(*ListMovesRequest)(nil),      // 16: heddle.controller.v1.ListMovesRequest
 	(*ListMovesResponse)(nil),     // 17: heddle.controller.v1.ListMovesResponse
 	(*FleetMove)(nil),             // 18: heddle.controller.v1.FleetMove
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*ReassignPortRequest)(nil),   // 19: heddle.controller.v1.ReassignPortRequest
+	(*ReassignPortResponse)(nil),  // 20: heddle.controller.v1.ReassignPortResponse
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
 }
 var file_heddle_controller_v1_move_proto_depIdxs = []int32{
 	2,  // 0: heddle.controller.v1.HostOffers.offers:type_name -> heddle.controller.v1.MoveOffer
@@ -1533,28 +1699,30 @@ var file_heddle_controller_v1_move_proto_depIdxs = []int32{
 	5,  // 2: heddle.controller.v1.HostMoves.expected:type_name -> heddle.controller.v1.MoveExpected
 	8,  // 3: heddle.controller.v1.LocatePortsResponse.ports:type_name -> heddle.controller.v1.LocatedPort
 	9,  // 4: heddle.controller.v1.LocatedPort.instances:type_name -> heddle.controller.v1.PortInstance
-	19, // 5: heddle.controller.v1.PortInstance.since:type_name -> google.protobuf.Timestamp
-	20, // 6: heddle.controller.v1.MovePortRequest.wait:type_name -> google.protobuf.Duration
+	21, // 5: heddle.controller.v1.PortInstance.since:type_name -> google.protobuf.Timestamp
+	22, // 6: heddle.controller.v1.MovePortRequest.wait:type_name -> google.protobuf.Duration
 	0,  // 7: heddle.controller.v1.MovePortResponse.step:type_name -> heddle.controller.v1.MoveStep
-	19, // 8: heddle.controller.v1.MovePortResponse.at:type_name -> google.protobuf.Timestamp
+	21, // 8: heddle.controller.v1.MovePortResponse.at:type_name -> google.protobuf.Timestamp
 	8,  // 9: heddle.controller.v1.MovePortResponse.port:type_name -> heddle.controller.v1.LocatedPort
 	8,  // 10: heddle.controller.v1.CancelMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
 	8,  // 11: heddle.controller.v1.ActivateMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
 	18, // 12: heddle.controller.v1.ListMovesResponse.moves:type_name -> heddle.controller.v1.FleetMove
 	0,  // 13: heddle.controller.v1.FleetMove.step:type_name -> heddle.controller.v1.MoveStep
-	19, // 14: heddle.controller.v1.FleetMove.since:type_name -> google.protobuf.Timestamp
+	21, // 14: heddle.controller.v1.FleetMove.since:type_name -> google.protobuf.Timestamp
 	6,  // 15: heddle.controller.v1.MoveService.LocatePorts:input_type -> heddle.controller.v1.LocatePortsRequest
 	10, // 16: heddle.controller.v1.MoveService.MovePort:input_type -> heddle.controller.v1.MovePortRequest
 	12, // 17: heddle.controller.v1.MoveService.CancelMove:input_type -> heddle.controller.v1.CancelMoveRequest
 	14, // 18: heddle.controller.v1.MoveService.ActivateMove:input_type -> heddle.controller.v1.ActivateMoveRequest
 	16, // 19: heddle.controller.v1.MoveService.ListMoves:input_type -> heddle.controller.v1.ListMovesRequest
-	7,  // 20: heddle.controller.v1.MoveService.LocatePorts:output_type -> heddle.controller.v1.LocatePortsResponse
-	11, // 21: heddle.controller.v1.MoveService.MovePort:output_type -> heddle.controller.v1.MovePortResponse
-	13, // 22: heddle.controller.v1.MoveService.CancelMove:output_type -> heddle.controller.v1.CancelMoveResponse
-	15, // 23: heddle.controller.v1.MoveService.ActivateMove:output_type -> heddle.controller.v1.ActivateMoveResponse
-	17, // 24: heddle.controller.v1.MoveService.ListMoves:output_type -> heddle.controller.v1.ListMovesResponse
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
+	19, // 20: heddle.controller.v1.MoveService.ReassignPort:input_type -> heddle.controller.v1.ReassignPortRequest
+	7,  // 21: heddle.controller.v1.MoveService.LocatePorts:output_type -> heddle.controller.v1.LocatePortsResponse
+	11, // 22: heddle.controller.v1.MoveService.MovePort:output_type -> heddle.controller.v1.MovePortResponse
+	13, // 23: heddle.controller.v1.MoveService.CancelMove:output_type -> heddle.controller.v1.CancelMoveResponse
+	15, // 24: heddle.controller.v1.MoveService.ActivateMove:output_type -> heddle.controller.v1.ActivateMoveResponse
+	17, // 25: heddle.controller.v1.MoveService.ListMoves:output_type -> heddle.controller.v1.ListMovesResponse
+	20, // 26: heddle.controller.v1.MoveService.ReassignPort:output_type -> heddle.controller.v1.ReassignPortResponse
+	21, // [21:27] is the sub-list for method output_type
+	15, // [15:21] is the sub-list for method input_type
 	15, // [15:15] is the sub-list for extension type_name
 	15, // [15:15] is the sub-list for extension extendee
 	0,  // [0:15] is the sub-list for field type_name
@@ -1571,7 +1739,7 @@ func file_heddle_controller_v1_move_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_move_proto_rawDesc), len(file_heddle_controller_v1_move_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
