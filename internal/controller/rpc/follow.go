@@ -220,6 +220,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if o := m.GetOffers(); o != nil {
 		offering{f}.offered(h, o)
 	}
+	h.started(m.GetConnected())
 	rivalry{f}.looked(h, c, m.GetReported())
 	c.answered(m.GetPong())
 	c.prepared(m.GetPrepared())

@@ -1641,6 +1641,9 @@ type HostHere struct {
 	Connected bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
 	// report is what the host said last; unset where it said nothing.
 	Report *HostReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
+	// starting are adapters whose static ports the host has asked for a moment ago, and which the report does not have
+	// yet: their guests are being connected.
+	Starting []*ClaimedAdapter `protobuf:"bytes,4,rep,name=starting,proto3" json:"starting,omitempty"`
 	// known is what its agent knows: its place in the list of the answer, counted from 1; 0 where it has not said so.
 	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
 	// reverted is what the host went back from; unset for nothing.
@@ -1698,6 +1701,13 @@ func (x *HostHere) GetConnected() bool {
 func (x *HostHere) GetReport() *HostReport {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *HostHere) GetStarting() []*ClaimedAdapter {
+	if x != nil {
+		return x.Starting
 	}
 	return nil
 }
@@ -3142,11 +3152,12 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\xa9\x02\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xeb\x02\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
-	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x14\n" +
+	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12@\n" +
+	"\bstarting\x18\x04 \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\bstarting\x12\x14\n" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
 	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12>\n" +
 	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"D\n" +
@@ -3329,13 +3340,14 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),           // 59: google.protobuf.Duration
 	(*Host)(nil),                          // 60: heddle.controller.v1.Host
 	(*HostReport)(nil),                    // 61: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 62: heddle.controller.v1.RevertedSlice
-	(*SliceObject)(nil),                   // 63: heddle.controller.v1.SliceObject
-	(*SliceKey)(nil),                      // 64: heddle.controller.v1.SliceKey
-	(*ApplyDefinitionRequest)(nil),        // 65: heddle.controller.v1.ApplyDefinitionRequest
-	(*ForeseenByHosts)(nil),               // 66: heddle.controller.v1.ForeseenByHosts
-	(*SyncHostsRequest)(nil),              // 67: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 68: heddle.controller.v1.SyncedHost
+	(*ClaimedAdapter)(nil),                // 62: heddle.controller.v1.ClaimedAdapter
+	(*RevertedSlice)(nil),                 // 63: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 64: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 65: heddle.controller.v1.SliceKey
+	(*ApplyDefinitionRequest)(nil),        // 66: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 67: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 68: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 69: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	51, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
@@ -3361,63 +3373,64 @@ var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	27, // 20: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
 	60, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
 	61, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	62, // 23: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	28, // 24: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	63, // 25: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	64, // 26: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	59, // 27: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	33, // 28: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	59, // 29: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	38, // 30: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	59, // 31: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	56, // 32: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	65, // 33: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	66, // 34: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	67, // 35: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	68, // 36: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	18, // 37: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	20, // 38: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	22, // 39: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	25, // 40: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	49, // 41: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	47, // 42: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	29, // 43: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 44: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 45: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 46: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 47: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 48: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	31, // 49: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	34, // 50: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	36, // 51: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	39, // 52: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	41, // 53: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	43, // 54: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	45, // 55: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	19, // 56: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	21, // 57: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	23, // 58: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	26, // 59: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	50, // 60: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	48, // 61: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 62: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 63: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 64: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 65: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 66: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 67: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 68: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	35, // 69: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	37, // 70: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	40, // 71: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	42, // 72: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	44, // 73: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	46, // 74: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	56, // [56:75] is the sub-list for method output_type
-	37, // [37:56] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	62, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
+	63, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	28, // 25: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
+	64, // 26: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	65, // 27: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	59, // 28: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	33, // 29: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
+	59, // 30: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	38, // 31: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	59, // 32: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	56, // 33: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	66, // 34: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	67, // 35: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	68, // 36: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	69, // 37: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	18, // 38: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	20, // 39: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	22, // 40: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	25, // 41: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	49, // 42: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	47, // 43: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	29, // 44: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 45: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 46: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 47: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 48: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 49: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	31, // 50: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	34, // 51: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	36, // 52: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	39, // 53: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	41, // 54: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	43, // 55: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	45, // 56: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 57: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 58: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 59: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 60: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	50, // 61: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	48, // 62: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 63: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 64: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 65: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 66: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 67: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 68: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 69: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	35, // 70: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	37, // 71: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	40, // 72: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	42, // 73: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	44, // 74: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	46, // 75: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	57, // [57:76] is the sub-list for method output_type
+	38, // [38:57] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }

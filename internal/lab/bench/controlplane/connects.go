@@ -84,7 +84,7 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 		m.connected++
 		h, number := m.crowd.hosts[i%len(m.crowd.hosts)], m.connected
 		g.Go(func() error {
-			err := h.connect(gctx, number, static)
+			err := h.connect(gctx, number, static, patience+m.Connecting)
 			out.delays[i] = time.Since(due).Seconds()
 			return err
 		})
@@ -153,8 +153,9 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// connect connects a port on the host, as an agent does when a guest starts. What no controller answers is asked again.
-func (h *host) connect(ctx context.Context, number int, static bool) error {
+// connect connects a port on the host, as an agent does when a guest starts. What no controller answers is asked again,
+// for as long as patience.
+func (h *host) connect(ctx context.Context, number int, static bool, patience time.Duration) error {
 	p := simulatedPort{name: fmt.Sprintf("guest%d/eth0", number), device: fmt.Sprintf("vnet%d", number),
 		mac:   fmt.Sprintf("02:01:%02x:%02x:%02x:%02x", number>>24&0xff, number>>16&0xff, number>>8&0xff, number&0xff),
 		group: groupName(number)}
@@ -162,7 +163,7 @@ func (h *host) connect(ctx context.Context, number int, static bool) error {
 		p.group = staticName(number)
 		p.vm, p.adapter = fmt.Sprintf("6f9619ff-8b86-4011-b42d-%012x", number), "net0"
 		var err error
-		if p.port, err = h.claim(ctx, &p); err != nil {
+		if p.port, err = h.claim(ctx, &p, patience); err != nil {
 			return err
 		}
 	}
@@ -173,15 +174,18 @@ func (h *host) connect(ctx context.Context, number int, static bool) error {
 	return nil
 }
 
+// mostWait is how long a host waits at most before it asks again.
+const mostWait = 2 * time.Second
+
 // claim asks for the static port of an adapter.
-func (h *host) claim(ctx context.Context, p *simulatedPort) (port string, err error) {
+func (h *host) claim(ctx context.Context, p *simulatedPort, patience time.Duration) (port string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for wait := 20 * poll; ; wait = min(2*wait, mostWait) {
 		a, err := h.client.Claim(ctx, &controllerv1.PortClaim{Switch: "dvs", PortGroup: p.group, Vm: p.vm,
 			Adapter: p.adapter, Mac: p.mac})
 		switch {
-		case errors.Is(err, cluster.ErrNoController) && sleepUntil(ctx, time.Now().Add(20*poll)):
+		case errors.Is(err, cluster.ErrNoController) && sleepUntil(ctx, time.Now().Add(wait)):
 			h.again.Add(1)
 			continue
 		case err != nil:
