@@ -14,9 +14,12 @@ import (
 // readingTime is for how long it counts what another controller's clock has shown.
 const readingTime = 10 * time.Second
 
-// mayIssue refuses to make a certificate where this controller's clock is so far ahead of those of most other
+// issuing is the half of a server that makes certificates of hosts.
+type issuing struct{ *Server }
+
+// may refuses to make a certificate where this controller's clock is so far ahead of those of most other
 // controllers that they would refuse it.
-func (s *Server) mayIssue(ctx context.Context) error {
+func (s issuing) may(ctx context.Context) error {
 	by, wrong := health.TooFarAhead(s.othersAhead(ctx))
 	if !wrong {
 		return nil
@@ -30,7 +33,7 @@ func (s *Server) mayIssue(ctx context.Context) error {
 
 // othersAhead is by how much the clocks of the other controllers that answer are ahead of this one's. A clock from
 // before the cluster began says nothing but that it is wrong.
-func (s *Server) othersAhead(ctx context.Context) (ahead []time.Duration) {
+func (s issuing) othersAhead(ctx context.Context) (ahead []time.Duration) {
 	var old []Controller
 	for _, c := range s.others() {
 		if at := s.links.clockOf(c.ID); at == nil || time.Since(at.heard) > readingTime {

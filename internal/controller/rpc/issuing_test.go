@@ -32,8 +32,8 @@ func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) 
 	}
 	jumps(49 * time.Hour)
 	err := joins(c, "esx1")
-	if connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(), "controller c1 makes no "+
-		"certificates: its clock is 49h0m0s ahead of those of most other controllers") {
+	if connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(),
+		"controller c1 makes no certificates: its clock is 49h0m0s ahead of those of most other controllers") {
 		t.Errorf("at the controller with that clock: %v", err)
 	}
 	if err := joins(other, "esx1"); err != nil {

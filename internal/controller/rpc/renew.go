@@ -58,7 +58,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	if !ok {
 		return nil, errRemoved()
 	}
-	if err := s.mayIssue(ctx); err != nil {
+	if err := (issuing{s}).may(ctx); err != nil {
 		return nil, err
 	}
 	now := s.TLS.Now()
