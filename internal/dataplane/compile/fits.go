@@ -42,6 +42,9 @@ const mostTrunks = 6
 func surelyFits(p *plan.Plan) bool {
 	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {
+		if sw.Tunnel != nil {
+			return false
+		}
 		members += len(sw.Uplinks) + len(sw.Ports)
 		guards += guarded(sw)
 		m := membershipsOf(sw)
