@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Frames that come from a tunnel (frame-rules §11): who sent them, in which segment, and what they teach. The switch
+/* Frames that come from a tunnel (frame-rules §10): who sent them, in which segment, and what they teach. The switch
  * program then takes them as an uplink's. */
 #pragma once
 #include "overlay/count.h"

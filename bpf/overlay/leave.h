@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Frames that leave by a tunnel (frame-rules §11): to which endpoints, and with which outer header. The kernel's VXLAN
+/* Frames that leave by a tunnel (frame-rules §10): to which endpoints, and with which outer header. The kernel's VXLAN
  * device writes the header; the outer UDP source port is its hash of the inner flow. */
 #pragma once
 #include "overlay/count.h"
@@ -55,12 +55,12 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 	u64 flags = KEY_IPV6;
 
 	if (!t || !e)
-		return refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT) == VERDICT_NEXT;
+		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
 	n = e->flags & ENDPOINT_IPV6 ? t->ipv6 : t->ipv4;
 	if (!n)
-		return refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT) == VERDICT_NEXT;
+		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
 	if (c->bytes + tag > (e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4))
-		return refuse_leaving(c, number, REASON_TUNNEL_MTU) == VERDICT_NEXT;
+		return !refuse_leaving(c, number, REASON_TUNNEL_MTU);
 	i = (c->own % n) & (LOCAL_ENDPOINTS - 1);
 	c->key.tos = c->tos;
 	c->key.ttl = OUTER_TTL;
@@ -79,7 +79,7 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 		return true;
 	}
 	if (bpf_skb_set_tunnel_key(skb, &c->key, sizeof(c->key), flags))
-		return refuse_leaving(c, number, REASON_DEVICE_REFUSED) == VERDICT_NEXT;
+		return !refuse_leaving(c, number, REASON_DEVICE_REFUSED);
 	return true;
 }
 

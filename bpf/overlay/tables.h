@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The tables of overlay segments (frame-rules §11). To the switch program an overlay segment is a VLAN of a switch whose
+/* The tables of overlay segments (frame-rules §10). To the switch program an overlay segment is a VLAN of a switch whose
  * only uplink is the tunnel: its number stands for a VNI and the VLAN inside. The programs of the tunnel's device turn
  * one into the other, and know who is where. Their tables are apart from the plan's: an entry is added before a plan uses
  * it, and removed when no run of a program can use it any more. */

@@ -148,8 +148,8 @@ func (f *fakeDevices) CreateTunnel(t hostdev.Tunnel) error {
 		return err
 	}
 	f.next++
-	f.byName[t.Name] = &hostdev.Device{Index: f.next, Name: t.Name, Alias: t.Alias, Kind: hostdev.Other, Driver: "vxlan",
-		TunnelPort: t.Port, End: hostdev.End{MTU: 65000, Carrier: true}}
+	f.byName[t.Name] = &hostdev.Device{Index: f.next, Name: t.Name, Alias: t.Alias, Kind: hostdev.Other,
+		Driver: "vxlan", TunnelPort: t.Port, End: hostdev.End{MTU: 65000, Carrier: true}}
 	return nil
 }
 

@@ -116,7 +116,8 @@ func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why pr
 	case missing != nil:
 		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, missing)
 	case len(f.Endpoints) == 0:
-		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, errors.New("the tunnel has no endpoint on this host"))
+		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device,
+			errors.New("the tunnel has no endpoint on this host"))
 	case f.MTU < want:
 		why = problem.Problem{Code: problem.LowMTU, Device: low.Name, Have: f.MTU, Want: want, Peer: sw.Name}
 	}
@@ -137,7 +138,8 @@ func (t *tunnels) endpoint(e plan.TunnelEndpoint) (netip.Addr, hostdev.Device, e
 	if e.HostPort != "" {
 		p := t.hostPort(e.HostPort)
 		if p == nil {
-			return netip.Addr{}, hostdev.Device{}, fmt.Errorf("endpoint %s: there is no host port %s", e.Name, e.HostPort)
+			return netip.Addr{}, hostdev.Device{}, fmt.Errorf("endpoint %s: there is no host port %s", e.Name,
+				e.HostPort)
 		}
 		name = p.Device
 	}

@@ -64,7 +64,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,
 		k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
-	k.noteTunnels(d)
+	k.overlays.note(d)
 	// The new program finds the plan and the slots of its devices as soon as a device runs it.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
 		return at, err
@@ -90,7 +90,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	}
 	k.slots.Release(a)
 	k.flows.settle(d.Plan)
-	return at, errors.Join(k.settleOverlays(d), k.captures.follow(k.slots))
+	return at, errors.Join(k.overlays.settle(d), k.captures.follow(k.slots))
 }
 
 func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
@@ -104,7 +104,7 @@ func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func(
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots),
-		k.prepareOverlays(d)); err != nil {
+		k.overlays.prepare(d)); err != nil {
 		return Instant{}, err
 	}
 	k.flows.note(fresh, k.slots)

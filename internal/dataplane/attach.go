@@ -13,7 +13,7 @@ import (
 func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	until := time.Now().Add(budget)
 	left, err = k.links.step(until)
-	for _, l := range append([]*links{k.egress}, k.tunnelLinks()...) {
+	for _, l := range append([]*links{k.egress}, k.overlays.links()...) {
 		more, errMore := l.step(until)
 		left, err = left+more, errors.Join(err, errMore)
 	}
@@ -25,7 +25,7 @@ func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 func (k *Kernel) Unattached() map[uint32]error {
 	all := map[uint32]error{}
 	maps.Copy(all, k.egress.wanted)
-	for _, l := range append(k.tunnelLinks(), k.links) {
+	for _, l := range append(k.overlays.links(), k.links) {
 		maps.Copy(all, l.wanted)
 	}
 	return all
@@ -33,7 +33,7 @@ func (k *Kernel) Unattached() map[uint32]error {
 
 // RetryAttach makes Attach try again the devices that failed.
 func (k *Kernel) RetryAttach() {
-	for _, l := range append(k.tunnelLinks(), k.links, k.egress) {
+	for _, l := range append(k.overlays.links(), k.links, k.egress) {
 		for index := range l.wanted {
 			l.wanted[index] = nil
 		}

@@ -67,7 +67,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 		}
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
-	k.captures = &Captures{kernel: k}
+	k.captures, k.overlays = &Captures{kernel: k}, &overlays{kernel: k}
 	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
@@ -132,7 +132,7 @@ func (k *Kernel) load(macTable int) error {
 	if err != nil {
 		return err
 	}
-	return k.adoptOverlays()
+	return k.overlays.adoptAll()
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.

@@ -27,6 +27,8 @@ const (
 
 // overlays are the programs and tables of the tunnels: a host without overlay segments has none.
 type overlays struct {
+	kernel  *Kernel
+	loaded  bool
 	dir     string
 	maps    tunnelMaps
 	in, out *links
@@ -56,7 +58,8 @@ func hasTunnel(p *plan.Plan) bool {
 }
 
 // adoptOverlays opens the tunnels' tables if an earlier process left some.
-func (k *Kernel) adoptOverlays() error {
+func (o *overlays) adoptAll() error {
+	k := o.kernel
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
 		return err
@@ -64,7 +67,7 @@ func (k *Kernel) adoptOverlays() error {
 	for _, e := range entries {
 		switch {
 		case e.Name() == overlayDir:
-			if err := k.openOverlays(); err != nil {
+			if err := o.open(); err != nil {
 				return err
 			}
 		case strings.HasPrefix(e.Name(), overlayPrefix):
@@ -76,19 +79,19 @@ func (k *Kernel) adoptOverlays() error {
 	return nil
 }
 
-// openOverlays loads the tunnels' programs unless they are loaded.
-func (k *Kernel) openOverlays() error {
-	if k.overlays != nil {
+// open loads the tunnels' programs unless they are loaded.
+func (o *overlays) open() error {
+	if o.loaded {
 		return nil
 	}
-	o := &overlays{dir: filepath.Join(k.dir, overlayDir), numbers: compile.EndpointNumbers{},
-		retired: map[uint32]bool{}}
+	k := o.kernel
+	o.dir, o.numbers, o.retired = filepath.Join(k.dir, overlayDir), compile.EndpointNumbers{}, map[uint32]bool{}
 	for _, dir := range []string{o.dir, filepath.Join(k.dir, inDir), filepath.Join(k.dir, outDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create pin directory: %w", err)
 		}
 	}
-	programs, err := k.loadOverlays(o)
+	programs, err := o.load()
 	if err != nil {
 		return err
 	}
@@ -102,11 +105,12 @@ func (k *Kernel) openOverlays() error {
 	if err != nil {
 		return errors.Join(err, o.close())
 	}
-	k.overlays = o
+	o.loaded = true
 	return nil
 }
 
-func (k *Kernel) loadOverlays(o *overlays) (*tunnelPrograms, error) {
+func (o *overlays) load() (*tunnelPrograms, error) {
+	k := o.kernel
 	spec, err := loadOverlay()
 	if err != nil {
 		return nil, fmt.Errorf("read built-in program of tunnels: %w", err)
@@ -219,120 +223,9 @@ func readAll[K comparable, V any](m *ebpf.Map) (map[K]V, error) {
 	return all, nil
 }
 
-// prepareOverlays writes what a plan that is about to become active adds; what it no longer has stays until
-// settleOverlays.
-func (k *Kernel) prepareOverlays(d binding.Desired) error {
-	if !hasTunnel(d.Plan) && k.overlays == nil {
-		return nil
-	}
-	if err := k.openOverlays(); err != nil {
-		return err
-	}
-	o := k.overlays
-	if err := o.numbers.Assign(d, k.slots, o.retired); err != nil {
-		return err
-	}
-	want := compile.Tunnels(d, k.slots, o.numbers)
-	w := &o.written
-	if err := o.removeStale(want); err != nil {
-		return err
-	}
-	for name, e := range want.Endpoints {
-		if w.Endpoints[name] == e {
-			continue
-		}
-		number := o.numbers[name]
-		if err := errors.Join(o.maps.Endpoints.Put(number, &e), o.maps.EndpointNumbers.Put(name, number)); err != nil {
-			return fmt.Errorf("write endpoint %s of a tunnel: %w", compile.AddressOf(e), err)
-		}
-		w.Endpoints[name] = e
-	}
-	if err := errors.Join(putNew(o.maps.Tunnels, w.Tunnels, want.Tunnels),
-		putNew(o.maps.OverlaySegments, w.Segments, want.Segments),
-		putNew(o.maps.OverlayNumbers, w.Numbers, want.Numbers),
-		putNew(o.maps.Locations, w.Locations, want.Locations)); err != nil {
-		return fmt.Errorf("write the tunnels' tables: %w", err)
-	}
-	return nil
-}
-
-// removeStale removes segments that neither the plan in force nor the next one has: those that settleOverlays failed to
-// remove, whose numbers may have been given to others since.
-func (o *overlays) removeStale(want *compile.TunnelTables) error {
-	w := &o.written
-	for _, name := range compile.Gone(w.Numbers, want.Numbers) {
-		if _, stays := want.Tunnels[name.Slot]; !stays {
-			continue
-		}
-		if err := remove(o.maps.OverlayNumbers, name); err != nil {
-			return fmt.Errorf("remove from the tunnels' tables: %w", err)
-		}
-		delete(w.Numbers, name)
-	}
-	return nil
-}
-
-// putNew writes the entries that are new or another, and records them.
-func putNew[K, V comparable](m *ebpf.Map, had, want map[K]V) error {
-	for key, value := range want {
-		if was, ok := had[key]; ok && was == value {
-			continue
-		}
-		if err := m.Put(key, &value); err != nil {
-			return err
-		}
-		had[key] = value
-	}
-	return nil
-}
-
-// settleOverlays removes what the active plan does not have. No run of a program uses an earlier plan any more.
-func (k *Kernel) settleOverlays(d binding.Desired) error {
-	o := k.overlays
-	if o == nil {
-		return nil
-	}
-	w, want := &o.written, compile.Tunnels(d, k.slots, o.numbers)
-	for _, name := range compile.Gone(w.Endpoints, want.Endpoints) {
-		number := o.numbers[name]
-		if err := errors.Join(remove(o.maps.EndpointNumbers, name),
-			o.maps.Endpoints.Put(number, &abi.Endpoint{})); err != nil {
-			return fmt.Errorf("forget an endpoint of a tunnel: %w", err)
-		}
-		delete(w.Endpoints, name)
-		delete(o.numbers, name)
-		o.retired[number] = true
-	}
-	if err := errors.Join(removeGone(o.maps.OverlayNumbers, w.Numbers, want.Numbers),
-		removeGone(o.maps.OverlaySegments, w.Segments, want.Segments),
-		removeGone(o.maps.Locations, w.Locations, want.Locations),
-		removeGone(o.maps.Tunnels, w.Tunnels, want.Tunnels)); err != nil {
-		return fmt.Errorf("remove from the tunnels' tables: %w", err)
-	}
-	return nil
-}
-
-func removeGone[K comparable, V any](m *ebpf.Map, had, want map[K]V) error {
-	for _, key := range compile.Gone(had, want) {
-		if err := remove(m, key); err != nil {
-			return err
-		}
-		delete(had, key)
-	}
-	return nil
-}
-
-// remove deletes an entry; it is no error if there is none.
-func remove[K any](m *ebpf.Map, key K) error {
-	if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return err
-	}
-	return nil
-}
-
-// noteTunnels records on which devices the tunnels' programs must run.
-func (k *Kernel) noteTunnels(d binding.Desired) {
-	if k.overlays == nil {
+// note records on which devices the tunnels' programs must run.
+func (o *overlays) note(d binding.Desired) {
+	if !o.loaded {
 		return
 	}
 	want := map[uint32]uint32{}
@@ -341,61 +234,19 @@ func (k *Kernel) noteTunnels(d binding.Desired) {
 			continue
 		}
 		if at, ok := d.Attachments[sw.Tunnel.ID]; ok {
-			want[at.Ifindex] = k.slots.Ports[sw.Tunnel.ID]
+			want[at.Ifindex] = o.kernel.slots.Ports[sw.Tunnel.ID]
 		}
 	}
-	k.overlays.in.note(want)
-	k.overlays.out.note(want)
+	o.in.note(want)
+	o.out.note(want)
 }
 
-// tunnelLinks are the attachments of the tunnels' programs.
-func (k *Kernel) tunnelLinks() []*links {
-	if k.overlays == nil {
+// links are the attachments of the tunnels' programs.
+func (o *overlays) links() []*links {
+	if !o.loaded {
 		return nil
 	}
-	return []*links{k.overlays.in, k.overlays.out}
-}
-
-// sweepLocationsEvery is in how many sweeps learned locations are looked through.
-const sweepLocationsEvery = 30
-
-// sweep removes learned locations that are silent or whose endpoint or segment is gone, and counts those of each
-// endpoint anew.
-func (o *overlays) sweep(now, hz uint64) error {
-	if o.sweeps++; o.sweeps%sweepLocationsEvery != 0 {
-		return nil
-	}
-	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
-	if err != nil {
-		return err
-	}
-	named := map[uint32]bool{}
-	for _, number := range o.numbers {
-		named[number] = true
-	}
-	held := map[uint32]uint32{}
-	for key, l := range located {
-		if l.Source != abi.LocationLearned {
-			continue
-		}
-		_, there := o.written.Segments[key.Segment]
-		if there && named[l.Endpoint] && now-l.Seen <= abi.LocationAgeing*hz {
-			held[l.Endpoint]++
-			continue
-		}
-		if err := remove(o.maps.Locations, key); err != nil {
-			return fmt.Errorf("forget a learned location: %w", err)
-		}
-	}
-	o.retired = map[uint32]bool{}
-	for name, number := range o.numbers {
-		e := o.written.Endpoints[name]
-		e.Held = held[number]
-		if err := o.maps.Endpoints.Put(number, &e); err != nil {
-			return fmt.Errorf("count the learned locations of an endpoint: %w", err)
-		}
-	}
-	return nil
+	return []*links{o.in, o.out}
 }
 
 func (o *overlays) close() error {

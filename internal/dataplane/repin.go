@@ -16,7 +16,7 @@ import (
 // missing. Without the pins the switch would stop with the process. The directory must be on a bpf file system again.
 func (k *Kernel) Repin() (missing int, err error) {
 	dirs := []string{k.links.dir, k.egress.dir, k.gen.dir}
-	if k.overlays != nil {
+	if k.overlays.loaded {
 		dirs = append(dirs, k.overlays.dir, k.overlays.in.dir, k.overlays.out.dir)
 	}
 	for _, dir := range dirs {
@@ -45,7 +45,7 @@ func (k *Kernel) Repin() (missing int, err error) {
 	for name, m := range k.overlays.pinned() {
 		put(filepath.Join(k.overlays.dir, name), func(path string) error { return pinAgain(m, path) })
 	}
-	for _, of := range append(k.tunnelLinks(), k.links, k.egress) {
+	for _, of := range append(k.overlays.links(), k.links, k.egress) {
 		for index, l := range of.byIndex {
 			put(of.path(index), func(path string) error { return pinLinkAgain(l, path) })
 		}

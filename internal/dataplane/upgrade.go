@@ -106,7 +106,7 @@ func (k *Kernel) exchange() error {
 
 func (k *Kernel) exchangePrograms() error {
 	errs := []error{k.links.exchange(), k.egress.exchange()}
-	for _, l := range k.tunnelLinks() {
+	for _, l := range k.overlays.links() {
 		errs = append(errs, l.exchange())
 	}
 	return errors.Join(errs...)

@@ -36,7 +36,7 @@ func (h *Host) CreateTunnel(t Tunnel) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("mark device %s as Heddle's: %w", t.Name, err), h.set.LinkDel(v))
 	}
-	return h.refreshName(t.Name)
+	return refreshName(h, t.Name)
 }
 
 // Holder returns the device that has an address of more than link scope; false if the host does not have it.

@@ -21,7 +21,8 @@ func (p Problem) Fix() string {
 	case LowMTU:
 		return fmt.Sprintf("Raise the MTU of %s, or lower that of switch %s.", p.Device, p.Peer)
 	case NoEndpoint:
-		return fmt.Sprintf("Give this host the address that the tunnel names, or correct the endpoints of %s.", p.Device)
+		return fmt.Sprintf("Give this host the address that the tunnel names, or correct the endpoints of %s.",
+			p.Device)
 	case AttachQueued:
 		return "Wait until its device is attached."
 	}

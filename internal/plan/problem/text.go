@@ -52,7 +52,8 @@ func (p Problem) failed() string {
 	if p.Detail != "" {
 		return p.Detail
 	}
-	return map[Code]string{NoEndpoint: "not every end of the tunnel is here", DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
+	return map[Code]string{NoEndpoint: "not every end of the tunnel is here",
+		DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
 		AttachFailed: "its device can't be attached"}[p.Code]
 }
 
