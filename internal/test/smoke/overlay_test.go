@@ -130,7 +130,6 @@ func (r *overlayRig) command(ns *netns.NS, args ...string) {
 func TestS84_S105_AnOverlaySegmentOverARoutedNetwork(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {
-			t.Parallel()
 			r := newOverlayRig(t, v6, "other")
 			r.everybody()
 			r.known()
