@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -260,19 +261,16 @@ func (o *overlays) close() error {
 		}
 	}
 	for _, m := range o.pinned() {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
+		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// pinned returns the pinned tables, by the names of their pins.
+// pinned returns the pinned tables, by the names of their pins; none before they are loaded.
 func (o *overlays) pinned() map[string]*ebpf.Map {
-	if o == nil {
-		return nil
-	}
-	return map[string]*ebpf.Map{"tunnels": o.maps.Tunnels, "overlay_segments": o.maps.OverlaySegments,
+	all := map[string]*ebpf.Map{"tunnels": o.maps.Tunnels, "overlay_segments": o.maps.OverlaySegments,
 		"overlay_numbers": o.maps.OverlayNumbers, "endpoint_numbers": o.maps.EndpointNumbers,
 		"locations": o.maps.Locations, "endpoints": o.maps.Endpoints}
+	maps.DeleteFunc(all, func(_ string, m *ebpf.Map) bool { return m == nil })
+	return all
 }
