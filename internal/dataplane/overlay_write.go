@@ -169,4 +169,3 @@ func (o *overlays) sweep() error {
 	}
 	return nil
 }
-
