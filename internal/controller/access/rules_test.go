@@ -84,7 +84,8 @@ func TestRules_EachRoleAndEachCall(t *testing.T) {
 		"GetDefinition": sees, "ListHosts": sees, "ListFleetPorts": sees, "LocatePorts": sees, "ListStaticPorts": sees,
 		"ListMoves": sees, "ListChanges": sees, "CompareDefinitions": sees, "GetPastDefinition": sees,
 		"ListControllers": seesAll, "GetControllerStatus": seesAll, "GetRoot": seesAll, "metrics": seesAll,
-		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a", "CancelMove": ".o...a",
+		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a",
+		"ReassignPort": ".o...a", "CancelMove": ".o...a",
 		"ActivateMove": ".o...a", "SyncHosts": ".O...A",
 		"ApplyDefinition": "..ns.a",
 	}
