@@ -83,6 +83,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if err == nil && m.GetMoves() != nil && s.Moves != nil {
 		err = s.Moves.Moves(s.ctx, m.GetMoves())
 	}
+	if err == nil && m.GetFlapping() != nil && s.Moves != nil {
+		err = s.Moves.Flapping(s.ctx, m.GetFlapping())
+	}
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,8 @@ type Source struct {
 	Before map[plan.PortID][]api.ProgramBefore
 	// Refused are the frames of guests that the policies of their ports refused.
 	Refused map[plan.PortID][]api.Refusal
+	// Flapping are MACs that go to and fro between a port and other hosts; nil for none at all.
+	Flapping func(plan.PortID) []api.FlappingMAC
 	// Device returns what is wrong with an uplink's device, and which settings the agent has changed on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
 	// Speed returns the speed that a device reports for its link, in bits per second; 0 if it reports none.
@@ -59,6 +61,11 @@ func (src Source) State() *api.State {
 			v.UplinksUp += one(uv.State == api.Up)
 			s.Uplinks = append(s.Uplinks, uv)
 		}
+		if sw.Tunnel != nil {
+			tv := src.tunnel(sw.Tunnel)
+			v.Uplinks, v.UplinksUp = append(v.Uplinks, tv.Name), v.UplinksUp+one(tv.State == api.Up)
+			s.Uplinks = append(s.Uplinks, tv)
+		}
 		perGroup := map[string][2]int{}
 		own := compile.EffectiveMACs(sw, src.Applied.Facts)
 		for i, p := range sw.Ports {
@@ -75,6 +82,16 @@ func (src Source) State() *api.State {
 		s.Switches = append(s.Switches, v)
 	}
 	return s
+}
+
+// tunnel returns a switch's tunnel as the uplink of its overlay segments.
+func (src Source) tunnel(t *plan.Tunnel) api.Uplink {
+	v := api.Uplink{Switch: t.ID.Switch, Name: t.ID.Name, Device: t.Device, Number: t.Number}
+	var why problem.Problem
+	v.State, why = src.StateOf(t.ID, false)
+	v.Reason, v.ReasonCode = reason(why, nil)
+	v.MTU = src.Applied.Facts[t.ID].MTU
+	return v
 }
 
 func one(b bool) int {
@@ -224,6 +241,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	v.RunsBefore = src.Before[p.ID]
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	v.Refused = src.Refused[p.ID]
+	if src.Flapping != nil {
+		v.Flapping = src.Flapping(p.ID)
+	}
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}

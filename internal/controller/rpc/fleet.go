@@ -104,6 +104,7 @@ type host struct {
 	switches []*controllerv1.HostSwitch
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
+	again   []*controllerv1.LearnedAgain // MACs that it has learned more than once
 	offered map[nic]bool
 }
 

@@ -42,6 +42,7 @@ type conn struct {
 	asking
 	// moves is what the host was told of moves; nil before the first message.
 	moves       *controllerv1.HostMoves
+	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
 	clock *reading
@@ -281,6 +282,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
 		m = preparing{s.fleet}.add(c, sent, (offering{s.fleet}).addMoves(h, c, m))
+		m = flapping{s.fleet}.add(h, c, m)
 		if m != nil {
 			if m.Clock != nil {
 				m.Clock.Sent = preparing{s.fleet}.asks(c)

@@ -2063,6 +2063,8 @@ type FollowSliceResponse struct {
 	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// moves is unset where they are as before.
 	Moves *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	// flapping is unset where it is as before.
+	Flapping *HostFlapping `protobuf:"bytes,110,opt,name=flapping,proto3" json:"flapping,omitempty"`
 	// prepare asks the host to make a change ready and not to activate it.
 	Prepare *PrepareChange `protobuf:"bytes,100,opt,name=prepare,proto3" json:"prepare,omitempty"`
 	// clock asks what the host's clock shows; it is answered at once, whatever else the host does.
@@ -2195,6 +2197,13 @@ func (x *FollowSliceResponse) GetConflicts() *PortConflicts {
 func (x *FollowSliceResponse) GetMoves() *HostMoves {
 	if x != nil {
 		return x.Moves
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetFlapping() *HostFlapping {
+	if x != nil {
+		return x.Flapping
 	}
 	return nil
 }
@@ -2760,7 +2769,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06rivals\x18P \x03(\tR\x06rivals\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\xb5\x06\n" +
+	"generation\"\xf5\x06\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2774,7 +2783,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
 	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
-	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12=\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12>\n" +
+	"\bflapping\x18n \x01(\v2\".heddle.controller.v1.HostFlappingR\bflapping\x12=\n" +
 	"\aprepare\x18d \x01(\v2#.heddle.controller.v1.PrepareChangeR\aprepare\x129\n" +
 	"\x05clock\x18e \x01(\v2#.heddle.controller.v1.ClockQuestionR\x05clock\x12\x1d\n" +
 	"\n" +
@@ -2872,6 +2882,7 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
 	(*SliceUpdate)(nil),            // 39: heddle.controller.v1.SliceUpdate
 	(*HostMoves)(nil),              // 40: heddle.controller.v1.HostMoves
+	(*HostFlapping)(nil),           // 41: heddle.controller.v1.HostFlapping
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -2910,26 +2921,27 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	15, // 33: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
 	16, // 34: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
 	40, // 35: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	28, // 36: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	10, // 37: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	39, // 38: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	31, // 39: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	34, // 40: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	33, // 41: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	35, // 42: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 43: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 44: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 45: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 46: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 47: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 48: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	27, // 49: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 50: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	47, // [47:51] is the sub-list for method output_type
-	43, // [43:47] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	41, // 36: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	28, // 37: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	10, // 38: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	39, // 39: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	31, // 40: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	34, // 41: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	33, // 42: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	35, // 43: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 47: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 48: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 49: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	27, // 50: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 51: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	48, // [48:52] is the sub-list for method output_type
+	44, // [44:48] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
