@@ -61,6 +61,11 @@ func (src Source) State() *api.State {
 			v.UplinksUp += one(uv.State == api.Up)
 			s.Uplinks = append(s.Uplinks, uv)
 		}
+		if sw.Tunnel != nil {
+			tv := src.tunnel(sw.Tunnel)
+			v.Uplinks, v.UplinksUp = append(v.Uplinks, tv.Name), v.UplinksUp+one(tv.State == api.Up)
+			s.Uplinks = append(s.Uplinks, tv)
+		}
 		perGroup := map[string][2]int{}
 		own := compile.EffectiveMACs(sw, src.Applied.Facts)
 		for i, p := range sw.Ports {
@@ -77,6 +82,16 @@ func (src Source) State() *api.State {
 		s.Switches = append(s.Switches, v)
 	}
 	return s
+}
+
+// tunnel returns a switch's tunnel as the uplink of its overlay segments.
+func (src Source) tunnel(t *plan.Tunnel) api.Uplink {
+	v := api.Uplink{Switch: t.ID.Switch, Name: t.ID.Name, Device: t.Device, Number: t.Number}
+	var why problem.Problem
+	v.State, why = src.StateOf(t.ID, false)
+	v.Reason, v.ReasonCode = reason(why, nil)
+	v.MTU = src.Applied.Facts[t.ID].MTU
+	return v
 }
 
 func one(b bool) int {
