@@ -40,6 +40,7 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 	if err != nil {
 		return nil, err
 	}
+	defer c.statics.claimed(nic)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() error {

@@ -123,6 +123,9 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	for _, s := range p.LeftOut {
 		rows = append(rows, [2]string{"left out here", d.coloured(yellow, s)})
 	}
+	for _, m := range p.Flapping {
+		rows = append(rows, [2]string{"flapping mac", d.coloured(yellow, m.String())})
+	}
 	for _, r := range refusals(p.Refused, time.Now()) {
 		rows = append(rows, [2]string{"lately", d.coloured(red, r)})
 	}

@@ -122,7 +122,7 @@ func run(ctx context.Context, o Options) (ended error) {
 		return errors.Join(err, listen.close())
 	}
 	self.Version = o.Version
-	err = st.Patiently(ctx, "say where this controller is", func(ctx context.Context) error {
+	err = store.Patiently(ctx, st, "say where this controller is", func(ctx context.Context) error {
 		return server.Announce(ctx, self.Controller)
 	})
 	switch {

@@ -187,7 +187,7 @@ func (s *self) adopt(ctx context.Context, st *store.Store, doc *pki.Document, na
 			return err
 		}
 		first := store.Change{Key: authorityKey(), Doc: json.RawMessage(text), IfVersion: store.New}
-		err = st.Patiently(ctx, "store the cluster's authority", func(ctx context.Context) error {
+		err = store.Patiently(ctx, st, "store the cluster's authority", func(ctx context.Context) error {
 			_, err := st.Write(ctx, []store.Change{first})
 			return err
 		})
@@ -195,7 +195,7 @@ func (s *self) adopt(ctx context.Context, st *store.Store, doc *pki.Document, na
 		if err != nil && !errors.As(err, &conflict) {
 			return err
 		}
-		if err := st.Patiently(ctx, "read the cluster's authority", st.Sync); err != nil {
+		if err := store.Patiently(ctx, st, "read the cluster's authority", st.Sync); err != nil {
 			return err
 		}
 		if o, _ := st.Get(authorityKey()); conflict != nil && !bytes.Equal(o.Doc, text) {

@@ -97,10 +97,14 @@ type host struct {
 	silent   map[nic]nicPort
 	marks    map[nic]mark
 	arrivals map[nic]time.Time
+	// starting are the adapters whose ports it has claimed and not reported yet, with when that is over.
+	starting       map[nic]time.Time
+	startingLooked time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
+	again   []*controllerv1.LearnedAgain // MACs that it has learned more than once
 	offered map[nic]bool
 }
 

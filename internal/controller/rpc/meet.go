@@ -100,6 +100,7 @@ func (f offering) match() {
 	}
 	m.sources = sources
 	f.tell(next)
+	flapping{f.fleet}.join()
 	token(m.news)
 }
 

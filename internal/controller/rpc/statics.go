@@ -214,6 +214,7 @@ func (s *statics) begin(h *host, ports []*controllerv1.HostPort) map[nic]bool {
 		if n.vm == "" {
 			continue
 		}
+		delete(h.starting, n)
 		to, index := &h.silent, s.silent
 		if run {
 			to, index, changed[n] = &h.running, s.running, true

@@ -268,7 +268,7 @@ func (m *members) testNoQuorum(t *testing.T) {
 	var attempts atomic.Int64
 	written := make(chan error, 1)
 	go func() {
-		written <- s.Patiently(patient(t), "start", func(ctx context.Context) error {
+		written <- Patiently(patient(t), s, "start", func(ctx context.Context) error {
 			attempts.Add(1)
 			_, err := s.Write(ctx, []Change{put(KindHost, "patiently", `1`, Any)})
 			return err

@@ -12,7 +12,7 @@ const patientPause = 100 * time.Millisecond
 // Patiently does something that a controller can't start without, such as a write, and does it again while etcd has no
 // majority that takes it: members that start together lose their leader now and then. do may have been carried out when
 // it is called again. The log says what is waited for. It ends with another error, with ctx, or with the embedded etcd.
-func (s *Store) Patiently(ctx context.Context, what string, do func(context.Context) error) error {
+func Patiently(ctx context.Context, s *Store, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

@@ -51,35 +51,35 @@ func TestS79_AStaticPortFollowsALiveMigration(t *testing.T) {
 func (f *fleet) reassigns(vm int) {
 	t, port := f.t, "p-moves"
 	t.Helper()
-	f.mustStartVM(0, vm, port, "fixed")
-	f.static("fixed", port+" on esx0 up", "free")
-	for _, group := range []string{"grows", "web", "fixed"} {
+	f.mustStartVM(1, vm, port, "vault")
+	f.static("vault", port+" on esx1 up", "free")
+	for _, group := range []string{"grows", "web", "vault"} {
 		out, err := f.controller.Fleet.Reassign(t.Context(), api.ReassignPort{Port: uuid(vm) + "/net0",
 			PortGroup: group})
-		if err != nil || out.Host != "esx0" || len(out.Warnings) > 0 {
+		if err != nil || out.Host != "esx1" || len(out.Warnings) > 0 {
 			t.Fatalf("to %s: %+v, %v", group, out, err)
 		}
-		p := f.port(0, port)
+		p := f.port(1, port)
 		if p.PortGroup != group || p.State != api.Up || p.Conflict != "" || (p.PortID == "") != (group == "web") {
 			t.Errorf("to %s: it is in %s, %s, number %q, conflict %q", group, p.PortGroup, p.State, p.PortID,
 				p.Conflict)
 		}
-		if group != "fixed" {
-			f.static("fixed", "free", "free")
+		if group != "vault" {
+			f.static("vault", "free", "free")
 		}
 	}
-	f.static("fixed", port+" on esx0 up", "free")
-	f.mustStartVM(0, vm+1, "p-2", "fixed")
-	f.mustStartVM(0, vm+2, "p-3", "web")
+	f.static("vault", port+" on esx1 up", "free")
+	f.mustStartVM(1, vm+1, "p-2", "vault")
+	f.mustStartVM(1, vm+2, "p-3", "web")
 	f.controller.Await("the controller knows the port", func() bool {
 		got, err := f.controller.Fleet.LocatePorts(t.Context(), api.LocateQuery{VM: uuid(vm + 2)})
 		return err == nil && len(got.Ports) == 1
 	})
-	_, err := f.controller.Fleet.Reassign(t.Context(), api.ReassignPort{Port: "p-3", PortGroup: "fixed"})
+	_, err := f.controller.Fleet.Reassign(t.Context(), api.ReassignPort{Port: "p-3", PortGroup: "vault"})
 	if err == nil || !strings.Contains(err.Error(), "stays where it is") {
 		t.Errorf("without a free port: %v", err)
 	}
-	if p := f.port(0, "p-3"); p.PortGroup != "web" || p.State != api.Up {
+	if p := f.port(1, "p-3"); p.PortGroup != "web" || p.State != api.Up {
 		t.Errorf("it is in %s, %s", p.PortGroup, p.State)
 	}
 }
