@@ -44,8 +44,8 @@ func (h *Host) FrameFrom(sw string, vni uint32, frame []byte, now time.Duration)
 	return h.frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, vni, frame, now)
 }
 
-// numbered is how many bytes a frame of a tunnel has more than inside its VNI: the number of its segment is a tag to the
-// switch (frame-rules §10).
+// numbered is how many bytes a frame of a tunnel has more than inside its VNI: the number of its segment is a tag to
+// the switch (frame-rules §10).
 func (r *run) numbered(at *uplink, tagged bool) int {
 	if at == nil || !at.tunnel || tagged {
 		return 0
