@@ -2134,6 +2134,271 @@ func (x *ReadClockResponse) GetNow() int64 {
 	return 0
 }
 
+// ReadVitalsHereRequest asks for hosts.
+type ReadVitalsHereRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// names of hosts; those that are not connected here are left out of the answer.
+	Names         []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVitalsHereRequest) Reset() {
+	*x = ReadVitalsHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVitalsHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVitalsHereRequest) ProtoMessage() {}
+
+func (x *ReadVitalsHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVitalsHereRequest.ProtoReflect.Descriptor instead.
+func (*ReadVitalsHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ReadVitalsHereRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// ReadVitalsHereResponse is the answer.
+type ReadVitalsHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hosts         []*HostVitals          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVitalsHereResponse) Reset() {
+	*x = ReadVitalsHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVitalsHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVitalsHereResponse) ProtoMessage() {}
+
+func (x *ReadVitalsHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVitalsHereResponse.ProtoReflect.Descriptor instead.
+func (*ReadVitalsHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ReadVitalsHereResponse) GetHosts() []*HostVitals {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+// HostVitals are what a host has counted.
+type HostVitals struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// start is random for each start of the agent.
+	Start    []byte          `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
+	Switches []*SwitchVitals `protobuf:"bytes,3,rep,name=switches,proto3" json:"switches,omitempty"`
+	// silent says why it has not said what it counted.
+	Silent        string `protobuf:"bytes,4,opt,name=silent,proto3" json:"silent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostVitals) Reset() {
+	*x = HostVitals{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostVitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostVitals) ProtoMessage() {}
+
+func (x *HostVitals) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostVitals.ProtoReflect.Descriptor instead.
+func (*HostVitals) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *HostVitals) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostVitals) GetStart() []byte {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *HostVitals) GetSwitches() []*SwitchVitals {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *HostVitals) GetSilent() string {
+	if x != nil {
+		return x.Silent
+	}
+	return ""
+}
+
+// SwitchVitals are as of heddle.agent.v1.Vitals, with how many ports and uplinks of the switch are as they should be.
+type SwitchVitals struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Drops  map[string]uint64      `protobuf:"bytes,2,rep,name=drops,proto3" json:"drops,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Sent   uint64                 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	Handed uint64                 `protobuf:"varint,4,opt,name=handed,proto3" json:"handed,omitempty"`
+	Ports  uint32                 `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
+	// read_at is by the host's clock that nobody sets, in nanoseconds.
+	ReadAt int64 `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
+	// links_up is how many uplinks are up, ports_shut how many ports are there and blocked or not to be had.
+	LinksUp       uint32 `protobuf:"varint,7,opt,name=links_up,json=linksUp,proto3" json:"links_up,omitempty"`
+	PortsShut     uint32 `protobuf:"varint,8,opt,name=ports_shut,json=portsShut,proto3" json:"ports_shut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchVitals) Reset() {
+	*x = SwitchVitals{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchVitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchVitals) ProtoMessage() {}
+
+func (x *SwitchVitals) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchVitals.ProtoReflect.Descriptor instead.
+func (*SwitchVitals) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SwitchVitals) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchVitals) GetDrops() map[string]uint64 {
+	if x != nil {
+		return x.Drops
+	}
+	return nil
+}
+
+func (x *SwitchVitals) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetHanded() uint64 {
+	if x != nil {
+		return x.Handed
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetPorts() uint32 {
+	if x != nil {
+		return x.Ports
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetReadAt() int64 {
+	if x != nil {
+		return x.ReadAt
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetLinksUp() uint32 {
+	if x != nil {
+		return x.LinksUp
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetPortsShut() uint32 {
+	if x != nil {
+		return x.PortsShut
+	}
+	return 0
+}
+
 // ListControllersRequest asks for the controllers.
 type ListControllersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2143,7 +2408,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2420,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2433,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
 }
 
 // ListControllersResponse is the answer.
@@ -2185,7 +2450,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2462,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2475,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -2266,7 +2531,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2543,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2556,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Controller) GetName() string {
@@ -2382,7 +2647,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2659,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2672,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -2428,7 +2693,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2705,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2718,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -2480,7 +2745,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2492,7 +2757,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2505,7 +2770,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -2525,7 +2790,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2802,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2815,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -2574,7 +2839,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2851,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2864,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2635,7 +2900,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2912,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2925,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2693,7 +2958,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2970,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2983,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2731,7 +2996,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +3008,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +3021,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -2776,7 +3041,7 @@ type ForeseeHereRequest struct {
 
 func (x *ForeseeHereRequest) Reset() {
 	*x = ForeseeHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +3053,7 @@ func (x *ForeseeHereRequest) String() string {
 func (*ForeseeHereRequest) ProtoMessage() {}
 
 func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3066,7 @@ func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
 func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
@@ -2823,7 +3088,7 @@ type ForeseeHereResponse struct {
 
 func (x *ForeseeHereResponse) Reset() {
 	*x = ForeseeHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +3100,7 @@ func (x *ForeseeHereResponse) String() string {
 func (*ForeseeHereResponse) ProtoMessage() {}
 
 func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +3113,7 @@ func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
 func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
@@ -2875,7 +3140,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +3152,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +3165,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2920,7 +3185,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3197,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3210,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -3102,7 +3367,31 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x10ReadClockRequest\";\n" +
 	"\x11ReadClockResponse\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\tR\x05start\x12\x10\n" +
-	"\x03now\x18\x02 \x01(\x03R\x03now\"\x18\n" +
+	"\x03now\x18\x02 \x01(\x03R\x03now\"-\n" +
+	"\x15ReadVitalsHereRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"P\n" +
+	"\x16ReadVitalsHereResponse\x126\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.HostVitalsR\x05hosts\"\x8e\x01\n" +
+	"\n" +
+	"HostVitals\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\fR\x05start\x12>\n" +
+	"\bswitches\x18\x03 \x03(\v2\".heddle.controller.v1.SwitchVitalsR\bswitches\x12\x16\n" +
+	"\x06silent\x18\x04 \x01(\tR\x06silent\"\xb6\x02\n" +
+	"\fSwitchVitals\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
+	"\x05drops\x18\x02 \x03(\v2-.heddle.controller.v1.SwitchVitals.DropsEntryR\x05drops\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x16\n" +
+	"\x06handed\x18\x04 \x01(\x04R\x06handed\x12\x14\n" +
+	"\x05ports\x18\x05 \x01(\rR\x05ports\x12\x17\n" +
+	"\aread_at\x18\x06 \x01(\x03R\x06readAt\x12\x19\n" +
+	"\blinks_up\x18\a \x01(\rR\alinksUp\x12\x1d\n" +
+	"\n" +
+	"ports_shut\x18\b \x01(\rR\tportsShut\x1a8\n" +
+	"\n" +
+	"DropsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x18\n" +
 	"\x16ListControllersRequest\"\xa3\x01\n" +
 	"\x17ListControllersResponse\x12B\n" +
 	"\vcontrollers\x18\x01 \x03(\v2 .heddle.controller.v1.ControllerR\vcontrollers\x12\x14\n" +
@@ -3153,7 +3442,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xc1\v\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xae\f\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -3168,7 +3457,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\n" +
 	"ShareMoves\x12'.heddle.controller.v1.ShareMovesRequest\x1a(.heddle.controller.v1.ShareMovesResponse\x12n\n" +
 	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse\x12q\n" +
-	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12\\\n" +
+	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12k\n" +
+	"\x0eReadVitalsHere\x12+.heddle.controller.v1.ReadVitalsHereRequest\x1a,.heddle.controller.v1.ReadVitalsHereResponse\x12\\\n" +
 	"\tReadClock\x12&.heddle.controller.v1.ReadClockRequest\x1a'.heddle.controller.v1.ReadClockResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
@@ -3189,7 +3479,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -3226,118 +3516,128 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*PreparedHost)(nil),                  // 32: heddle.controller.v1.PreparedHost
 	(*ReadClockRequest)(nil),              // 33: heddle.controller.v1.ReadClockRequest
 	(*ReadClockResponse)(nil),             // 34: heddle.controller.v1.ReadClockResponse
-	(*ListControllersRequest)(nil),        // 35: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 36: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 37: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 38: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 39: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 40: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 41: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 42: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 43: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 44: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 45: heddle.controller.v1.TakeSnapshotResponse
-	(*ForeseeHereRequest)(nil),            // 46: heddle.controller.v1.ForeseeHereRequest
-	(*ForeseeHereResponse)(nil),           // 47: heddle.controller.v1.ForeseeHereResponse
-	(*SyncHostsHereRequest)(nil),          // 48: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 49: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 50: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 51: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 52: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 53: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 54: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 55: google.protobuf.Timestamp
-	(*MoveOffer)(nil),                     // 56: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 57: google.protobuf.Duration
-	(*Host)(nil),                          // 58: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 59: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 60: heddle.controller.v1.RevertedSlice
-	(*SliceObject)(nil),                   // 61: heddle.controller.v1.SliceObject
-	(*SliceKey)(nil),                      // 62: heddle.controller.v1.SliceKey
-	(*ApplyDefinitionRequest)(nil),        // 63: heddle.controller.v1.ApplyDefinitionRequest
-	(*ForeseenByHosts)(nil),               // 64: heddle.controller.v1.ForeseenByHosts
-	(*SyncHostsRequest)(nil),              // 65: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 66: heddle.controller.v1.SyncedHost
+	(*ReadVitalsHereRequest)(nil),         // 35: heddle.controller.v1.ReadVitalsHereRequest
+	(*ReadVitalsHereResponse)(nil),        // 36: heddle.controller.v1.ReadVitalsHereResponse
+	(*HostVitals)(nil),                    // 37: heddle.controller.v1.HostVitals
+	(*SwitchVitals)(nil),                  // 38: heddle.controller.v1.SwitchVitals
+	(*ListControllersRequest)(nil),        // 39: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 40: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 41: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 42: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 43: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 44: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 45: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 46: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 47: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 48: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 49: heddle.controller.v1.TakeSnapshotResponse
+	(*ForeseeHereRequest)(nil),            // 50: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 51: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 52: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 53: heddle.controller.v1.SyncHostsHereResponse
+	nil,                                   // 54: heddle.controller.v1.SwitchVitals.DropsEntry
+	(*ListAuditRequest)(nil),              // 55: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 56: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 57: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 58: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 59: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 60: google.protobuf.Timestamp
+	(*MoveOffer)(nil),                     // 61: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 62: google.protobuf.Duration
+	(*Host)(nil),                          // 63: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 64: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 65: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 66: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 67: heddle.controller.v1.SliceKey
+	(*ApplyDefinitionRequest)(nil),        // 68: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 69: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 70: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 71: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	50, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	51, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	52, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	55, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	56, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	57, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	53, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	58, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	54, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	55, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	59, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	60, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	56, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	61, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	57, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	62, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	58, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	59, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	60, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	63, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	64, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	65, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
 	27, // 22: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	61, // 23: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	62, // 24: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	57, // 25: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	66, // 23: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	67, // 24: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	62, // 25: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	32, // 26: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	57, // 27: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	37, // 28: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	57, // 29: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	55, // 30: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	63, // 31: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	64, // 32: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	65, // 33: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	66, // 34: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	17, // 35: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	19, // 36: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	21, // 37: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	24, // 38: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	48, // 39: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	46, // 40: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	28, // 41: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 42: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 43: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 44: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 45: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 46: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	30, // 47: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	33, // 48: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	35, // 49: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	38, // 50: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	40, // 51: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	42, // 52: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	44, // 53: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	18, // 54: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	20, // 55: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	22, // 56: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	25, // 57: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	49, // 58: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	47, // 59: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	29, // 60: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 61: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 62: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 63: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 64: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 65: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	31, // 66: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	34, // 67: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	36, // 68: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	39, // 69: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	41, // 70: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	43, // 71: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	45, // 72: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	54, // [54:73] is the sub-list for method output_type
-	35, // [35:54] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	62, // 27: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	37, // 28: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
+	38, // 29: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
+	54, // 30: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
+	41, // 31: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	62, // 32: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	60, // 33: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	68, // 34: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	69, // 35: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	70, // 36: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	71, // 37: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	17, // 38: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	19, // 39: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	21, // 40: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	24, // 41: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	52, // 42: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	50, // 43: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	28, // 44: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 45: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 46: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 47: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 48: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 49: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	30, // 50: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	35, // 51: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
+	33, // 52: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	39, // 53: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	42, // 54: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	44, // 55: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	46, // 56: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	48, // 57: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	18, // 58: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	20, // 59: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	22, // 60: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	25, // 61: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	53, // 62: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	51, // 63: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	29, // 64: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 65: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 66: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 67: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 68: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 69: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	31, // 70: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	36, // 71: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	34, // 72: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	40, // 73: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	43, // 74: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	45, // 75: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	47, // 76: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	49, // 77: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	58, // [58:78] is the sub-list for method output_type
+	38, // [38:58] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -3356,7 +3656,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   50,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
