@@ -40,6 +40,8 @@ type Rollout struct {
 	Base int64 `json:"base"`
 	// Epoch is that of the controllers' data when it began: it does not go on by itself on data that were restored.
 	Epoch int64 `json:"epoch"`
+	// Counts are how many hosts each stage adds, as it began.
+	Counts []int `json:"counts,omitempty"`
 	// Parts is how many parts there are of what undoes the change, Switches what it concerns ("*" for all).
 	Parts    int      `json:"parts"`
 	Switches []string `json:"switches"`
