@@ -9,8 +9,9 @@ import (
 
 // Vitals is how a host was at one time: what it counted since it started, and how it is.
 type Vitals struct {
-	// Known: the counters are those of the host. It has not said otherwise: it is away, or its agent is too old.
-	Known bool
+	// Known: the counters are those of the host. Otherwise it has not said them: it is away or, by Silent, can't.
+	Known  bool
+	Silent string
 	// Start tells the starts of the host's agent apart; At is when it counted, by its clock, in seconds.
 	Start string
 	At    float64

@@ -48,6 +48,22 @@ func (w *Watch) Add(at time.Time, hosts map[string]Vitals) {
 	}
 }
 
+// Silent are the hosts that did not say at the last look what they have counted, one of them with why; 0 for none.
+func (w *Watch) Silent() (n int, one Finding) {
+	if len(w.samples) == 0 {
+		return 0, one
+	}
+	for name, v := range w.samples[len(w.samples)-1].hosts {
+		if v.Silent == "" {
+			continue
+		}
+		if n++; one.Host == "" || name < one.Host {
+			one = Finding{name, v.Silent}
+		}
+	}
+	return n, one
+}
+
 // span are the hosts at the first and the last look.
 func (w *Watch) span(names []string) (list []Watched) {
 	if len(w.samples) == 0 {

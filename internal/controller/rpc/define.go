@@ -172,6 +172,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
 	}
 	if change.Empty() {
+		out.Rollout = rollouts{p}.making(ctx)
 		return out, errors.Join(way.endAlone(ctx, p), claimant(p).resize(ctx, sizes))
 	}
 	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/store"
 )
@@ -89,6 +90,18 @@ func (s *Server) driverName() string {
 		return ""
 	}
 	return d.Name
+}
+
+// openRollouts are how many rollouts are open, by state.
+func (s *Server) openRollouts() map[string]int {
+	all := map[string]int{string(rollout.Running): 0, string(rollout.Paused): 0, string(rollout.Halted): 0,
+		string(rollout.TakingBack): 0}
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	for _, r := range s.fleet.rolling.open {
+		all[string(r.State)]++
+	}
+	return all
 }
 
 // driven are the rollouts that a driver has to do something for. The error is the context's.

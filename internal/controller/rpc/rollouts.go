@@ -156,6 +156,14 @@ func (c rollouts) one(ctx context.Context, id string, ended bool) (*keptRollout,
 	return found, nil
 }
 
+// making is the newest open rollout that the caller sees, where a change is asked for that there is already; nil for none.
+func (c rollouts) making(ctx context.Context) *controllerv1.Rollout {
+	if k, err := c.one(ctx, "", false); err == nil {
+		return c.shownRollout(k)
+	}
+	return nil
+}
+
 // GetRollout returns one, with its hosts.
 func (c rollouts) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequest) (*controllerv1.GetRolloutResponse,
 	error) {

@@ -457,7 +457,7 @@ type Vitals struct {
 	Sent   uint64 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
 	Handed uint64 `protobuf:"varint,4,opt,name=handed,proto3" json:"handed,omitempty"`
 	// ports is how many were counted, without uplinks.
-	Ports uint32 `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
+	Ports int32 `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
 	// read_at is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
 	ReadAt        int64 `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -522,7 +522,7 @@ func (x *Vitals) GetHanded() uint64 {
 	return 0
 }
 
-func (x *Vitals) GetPorts() uint32 {
+func (x *Vitals) GetPorts() int32 {
 	if x != nil {
 		return x.Ports
 	}
@@ -1309,7 +1309,7 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\x05drops\x18\x02 \x03(\v2\x1c.heddle.agent.v1.ReasonCountR\x05drops\x12\x12\n" +
 	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x16\n" +
 	"\x06handed\x18\x04 \x01(\x04R\x06handed\x12\x14\n" +
-	"\x05ports\x18\x05 \x01(\rR\x05ports\x12\x17\n" +
+	"\x05ports\x18\x05 \x01(\x05R\x05ports\x12\x17\n" +
 	"\aread_at\x18\x06 \x01(\x03R\x06readAt\"\x11\n" +
 	"\x0fListMacsRequest\"<\n" +
 	"\x10ListMacsResponse\x12(\n" +

@@ -2303,12 +2303,12 @@ type SwitchVitals struct {
 	Drops  map[string]uint64      `protobuf:"bytes,2,rep,name=drops,proto3" json:"drops,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Sent   uint64                 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
 	Handed uint64                 `protobuf:"varint,4,opt,name=handed,proto3" json:"handed,omitempty"`
-	Ports  uint32                 `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
+	Ports  int32                  `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
 	// read_at is by the host's clock that nobody sets, in nanoseconds.
 	ReadAt int64 `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	// links_up is how many uplinks are up, ports_shut how many ports are there and blocked or not to be had.
-	LinksUp       uint32 `protobuf:"varint,7,opt,name=links_up,json=linksUp,proto3" json:"links_up,omitempty"`
-	PortsShut     uint32 `protobuf:"varint,8,opt,name=ports_shut,json=portsShut,proto3" json:"ports_shut,omitempty"`
+	LinksUp       int32 `protobuf:"varint,7,opt,name=links_up,json=linksUp,proto3" json:"links_up,omitempty"`
+	PortsShut     int32 `protobuf:"varint,8,opt,name=ports_shut,json=portsShut,proto3" json:"ports_shut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2371,7 +2371,7 @@ func (x *SwitchVitals) GetHanded() uint64 {
 	return 0
 }
 
-func (x *SwitchVitals) GetPorts() uint32 {
+func (x *SwitchVitals) GetPorts() int32 {
 	if x != nil {
 		return x.Ports
 	}
@@ -2385,14 +2385,14 @@ func (x *SwitchVitals) GetReadAt() int64 {
 	return 0
 }
 
-func (x *SwitchVitals) GetLinksUp() uint32 {
+func (x *SwitchVitals) GetLinksUp() int32 {
 	if x != nil {
 		return x.LinksUp
 	}
 	return 0
 }
 
-func (x *SwitchVitals) GetPortsShut() uint32 {
+func (x *SwitchVitals) GetPortsShut() int32 {
 	if x != nil {
 		return x.PortsShut
 	}
@@ -3383,11 +3383,11 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05drops\x18\x02 \x03(\v2-.heddle.controller.v1.SwitchVitals.DropsEntryR\x05drops\x12\x12\n" +
 	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x16\n" +
 	"\x06handed\x18\x04 \x01(\x04R\x06handed\x12\x14\n" +
-	"\x05ports\x18\x05 \x01(\rR\x05ports\x12\x17\n" +
+	"\x05ports\x18\x05 \x01(\x05R\x05ports\x12\x17\n" +
 	"\aread_at\x18\x06 \x01(\x03R\x06readAt\x12\x19\n" +
-	"\blinks_up\x18\a \x01(\rR\alinksUp\x12\x1d\n" +
+	"\blinks_up\x18\a \x01(\x05R\alinksUp\x12\x1d\n" +
 	"\n" +
-	"ports_shut\x18\b \x01(\rR\tportsShut\x1a8\n" +
+	"ports_shut\x18\b \x01(\x05R\tportsShut\x1a8\n" +
 	"\n" +
 	"DropsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -53,10 +53,8 @@ type Rollout struct {
 	Note string `protobuf:"bytes,18,opt,name=note,proto3" json:"note,omitempty"`
 	// switches that the change concerns; "*" for all.
 	Switches []string `protobuf:"bytes,19,rep,name=switches,proto3" json:"switches,omitempty"`
-	// back is the revision that took the change back; 0 for none.
-	Back int64 `protobuf:"varint,20,opt,name=back,proto3" json:"back,omitempty"`
 	// left is how long the hosts of the stage are watched yet, by the driver's clock; unset where none is.
-	Left          *durationpb.Duration `protobuf:"bytes,21,opt,name=left,proto3" json:"left,omitempty"`
+	Left          *durationpb.Duration `protobuf:"bytes,20,opt,name=left,proto3" json:"left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,13 +220,6 @@ func (x *Rollout) GetSwitches() []string {
 		return x.Switches
 	}
 	return nil
-}
-
-func (x *Rollout) GetBack() int64 {
-	if x != nil {
-		return x.Back
-	}
-	return 0
 }
 
 func (x *Rollout) GetLeft() *durationpb.Duration {
@@ -896,7 +887,7 @@ var File_heddle_controller_v1_rollout_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_rollout_proto_rawDesc = "" +
 	"\n" +
-	"\"heddle/controller/v1/rollout.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x05\n" +
+	"\"heddle/controller/v1/rollout.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x05\n" +
 	"\aRollout\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1a\n" +
@@ -917,9 +908,8 @@ const file_heddle_controller_v1_rollout_proto_rawDesc = "" +
 	"\x05found\x18\x10 \x03(\v2$.heddle.controller.v1.RolloutFindingR\x05found\x12\x16\n" +
 	"\x06driver\x18\x11 \x01(\tR\x06driver\x12\x12\n" +
 	"\x04note\x18\x12 \x01(\tR\x04note\x12\x1a\n" +
-	"\bswitches\x18\x13 \x03(\tR\bswitches\x12\x12\n" +
-	"\x04back\x18\x14 \x01(\x03R\x04back\x12-\n" +
-	"\x04left\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x04left\"s\n" +
+	"\bswitches\x18\x13 \x03(\tR\bswitches\x12-\n" +
+	"\x04left\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\x04left\"s\n" +
 	"\fRolloutStage\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x127\n" +
 	"\x05hosts\x18\x02 \x03(\v2!.heddle.controller.v1.RolloutHostR\x05hosts\x12\x14\n" +

@@ -212,6 +212,9 @@ func (v *drive) step(ctx context.Context) (done bool, err error) {
 	if !changed {
 		return false, nil
 	}
+	if n, one := v.watch.Silent(); n > 0 && next.Note == "" && (next.Begun > r.Begun || next.State != r.State) {
+		next.Note = fmt.Sprintf("%d hosts do not say what they have counted, such as %s: %s", n, one.Host, one.What)
+	}
 	return false, v.replace(ctx, next)
 }
 
