@@ -55,7 +55,7 @@ type Rollout struct {
 	Who     string    `json:"who"`
 	Message string    `json:"message"`
 	Started time.Time `json:"started,omitzero"`
-	// Settled is since when all connected hosts of the stages that have begun have the change; zero while some have not.
+	// Settled is since when all connected hosts of the stages that have begun have the change; zero while some lack it.
 	Settled time.Time `json:"settled,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Found is what it saw when it halted or was taken back.

@@ -89,8 +89,8 @@ func defineFlags(c *cobra.Command, q *api.Define) {
 	c.Flags().DurationVar(&q.Wait, "wait", defaultWait, "how long to wait for the hosts; 0 for not at all;\n"+
 		"with --stages how long they are watched after each, 5m unless it is given")
 	c.Flags().StringVarP(&q.Message, "message", "m", "", "why the change is made, for the history")
-	c.Flags().BoolVar(&q.Supersede, "supersede", false, "end rollouts that change the same switches, in favour of this\n"+
-		"change")
+	c.Flags().BoolVar(&q.Supersede, "supersede", false, "end rollouts that change the same switches, in favour of\n"+
+		"this change")
 }
 
 // define makes a change of the definition and prints what it does. follow shows how the rollout goes that it begins.

@@ -20,7 +20,8 @@ func newRollout(d Deps) *cobra.Command {
 		"  heddle definition apply -f fleet.yaml --stages 1,10%,100%\n  heddle rollout show --follow\n"+
 			"  heddle rollout abort")
 	c.Long = "A rollout is a change of the definition that hosts make one stage after the other (heddle definition " +
-		"apply --stages). The controllers drive it: after each stage they hold the hosts that have the change against " +
+		"apply --stages). The controllers drive it: after each stage they hold the hosts that have the change " +
+		"against " +
 		"those that do not, and halt when they fare worse. Where only one rollout is open, its ID need not be given."
 	t.flag(d, c, defaultController)
 	c.AddCommand(newRolloutList(d, t), newRolloutShow(d, t), newRolloutPause(d, t), newRolloutResume(d, t),
@@ -31,7 +32,8 @@ func newRollout(d Deps) *cobra.Command {
 func newRolloutList(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "list", Short: "List the rollouts that are open and those that ended lately, the newest first",
+		Use: "list", Short: "List rollouts, the newest first",
+		Long:    "List the rollouts that are open, and those that ended lately, the newest first.",
 		Example: "  heddle rollout list\n  heddle rollout list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -59,9 +61,9 @@ func rolloutTable(list []api.Rollout) *table {
 		names: columns(head, "SWITCHES")}
 	for i := range list {
 		r := &list[i]
-		tab.add(r.ID, string(r.State), fmt.Sprintf("%d of %d", r.Begun, len(r.Stages)), strconv.FormatInt(r.Revision, 10),
-			rolloutSwitches(r), dash(printable.Text(r.Who)), r.Started.Local().Format(time.DateTime),
-			dash(printable.Text(r.Message)))
+		tab.add(r.ID, string(r.State), fmt.Sprintf("%d of %d", r.Begun, len(r.Stages)),
+			strconv.FormatInt(r.Revision, 10), rolloutSwitches(r), dash(printable.Text(r.Who)),
+			r.Started.Local().Format(time.DateTime), dash(printable.Text(r.Message)))
 	}
 	return tab
 }
@@ -85,9 +87,10 @@ func newRolloutShow(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	var follow bool
 	c := &cobra.Command{
-		Use: "show [ROLLOUT]", Short: "Show how a rollout stands: its stages, their hosts, and what was found",
+		Use: "show [ROLLOUT]", Short: "Show a rollout: its stages, hosts and findings",
 		Long: "Show how a rollout stands: its stages, their hosts, and what was found. Without ROLLOUT it is the one " +
-			"that is open, or else the newest.\n\nWith --follow it is shown until it has ended, halted or was paused; " +
+			"that is open, or else the newest.\n\nWith --follow it is shown until it has ended, halted or was " +
+			"paused; " +
 			"the exit status is 0 where all hosts have the change or get it when they are back.",
 		Example: "  heddle rollout show\n  heddle rollout show r1041 --follow", Args: atMost("ROLLOUT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,7 +145,8 @@ func rolloutVerb(d Deps, t *fleetTarget, c *cobra.Command,
 func newRolloutPause(d Deps, t *fleetTarget) *cobra.Command {
 	return rolloutVerb(d, t, &cobra.Command{
 		Use: "pause [ROLLOUT]", Short: "Keep the next stage of a rollout from beginning",
-		Long: "Keep the next stage of a rollout from beginning. Hosts that have the change keep it, and hosts of stages " +
+		Long: "Keep the next stage of a rollout from beginning. Hosts that have the change keep it, and hosts of " +
+			"stages " +
 			"that have begun get it when they are back.",
 		Example: "  heddle rollout pause"},
 		func(ctx context.Context, f *api.Fleet, id string) (*api.Rollout, error) {
@@ -154,8 +158,10 @@ func newRolloutResume(d Deps, t *fleetTarget) *cobra.Command {
 	var all bool
 	c := rolloutVerb(d, t, &cobra.Command{
 		Use: "resume [ROLLOUT]", Short: "Go on with a rollout that was paused or has halted",
-		Long: "Go on with a rollout that was paused or has halted: its hosts are watched anew, for the whole time. What " +
-			"is still so then halts it again. With --all all hosts get the change now, and nothing is compared any more.",
+		Long: "Go on with a rollout that was paused or has halted: its hosts are watched anew, for the whole time. " +
+			"What " +
+			"is still so then halts it again. With --all all hosts get the change now, and nothing is compared any " +
+			"more.",
 		Example: "  heddle rollout resume\n  heddle rollout resume r1041 --all"},
 		func(ctx context.Context, f *api.Fleet, id string) (*api.Rollout, error) {
 			return f.ResumeRollout(ctx, id, all)
@@ -169,7 +175,8 @@ func newRolloutAbort(d Deps, t *fleetTarget) *cobra.Command {
 	var message string
 	c := rolloutVerb(d, t, &cobra.Command{
 		Use: "abort [ROLLOUT]", Short: "Take the change of a rollout back from all hosts that have it",
-		Long: "Take the change of a rollout back from all hosts that have it. The definition becomes what it was, as a " +
+		Long: "Take the change of a rollout back from all hosts that have it. The definition becomes what it was, " +
+			"as a " +
 			"revision of its own, so that \"heddle definition rollback\" can bring the change again. That is refused " +
 			"where ports use a port group that the change added; --force does it all the same: their hosts go on by " +
 			"what they have.",

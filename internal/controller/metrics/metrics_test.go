@@ -49,8 +49,8 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 	for name, want := range map[string]float64{hosts + " up": 3, hosts + " down": 2, hosts + " reverted": 1, expiring +
 		" urgent host": 1, expiring +
 		" soon host": 0,
-		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1, refused + " foreign": 3, expires +
-			" root": 2e9, clock: 0} {
+		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1,
+		refused + " foreign": 3, expires + " root": 2e9, clock: 0} {
 		if got, ok := served[name]; !ok || got != want {
 			t.Errorf("%s is %v", name, got)
 		}

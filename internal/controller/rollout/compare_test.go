@@ -66,7 +66,7 @@ func TestRollout_WhatTheChangeDoesIsToldFromWhatHappensAnyway(t *testing.T) {
 		"a few drops of few frames":           {watched("a", 4, 4), fine, was(usually(4, 0)), "4 frames a second"},
 		"drops everywhere":                    {watched("a", 100, 1000), stormy, usual, ""},
 		"drops as before":                     {watched("a", 100, 1000), fine, was(usually(1000, 90)), ""},
-		"no traffic":                          {but(watched("a", 0, 0), deaf), fine, usual, "frames a second, 1000 before"},
+		"no traffic":                          {but(watched("a", 0, 0), deaf), fine, usual, "a second, 1000 before"},
 		"nothing is received":                 {but(a, deaf), fine, usual, "handed 0 frames a second, 1000 before"},
 		"less traffic everywhere":             {watched("a", 0, 200), quiet, usual, ""},
 		"never much traffic":                  {watched("a", 0, 0), fine, was(usually(10, 0)), ""},

@@ -89,7 +89,8 @@ const All = "*"
 type Seen struct {
 	// Own is how many hosts the newest stage adds, Changed how many of them have the change.
 	Own, Changed int
-	// Pending is how many hosts of the stages that have begun have not said yet what became of the change, and may soon.
+	// Pending is how many hosts of the stages that have begun have not said yet what became of the change, and may soon
+	// do so.
 	Pending int
 	// Looked: the hosts were watched for long enough to find something; before the first stage, what is usual there is
 	// known.

@@ -133,13 +133,18 @@ func TestRollout_WhateverDrivesAStageBeginsAfterTheOneBefore(t *testing.T) {
 func TestRollout_WhatIsSeenDecides(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	fine := rollout.Seen{Own: 1, Changed: 1, Looked: true}
+	stalled := rollout.Seen{Own: 2, Changed: 1, Pending: 1, Looked: true}
+	bad := rollout.Seen{Own: 1, Changed: 1, Looked: true, Found: []rollout.Finding{{}}}
+	away := rollout.Seen{Own: 2, Looked: true}
 	base := rollout.Rollout{ID: "r1", State: rollout.Running, Begun: 1, Settled: at(100), Wait: time.Minute,
 		Order: rollout.NewOrder("s", "", stages(t, "1,100%"), members(3))}
-	with := func(f func(*rollout.Rollout)) rollout.Rollout {
+	begun := func(n int) rollout.Rollout {
 		r := base
-		f(&r)
+		r.Begun = n
 		return r
 	}
+	paused := base
+	paused.State = rollout.Paused
 	for name, c := range map[string]struct {
 		r       rollout.Rollout
 		now     int64
@@ -149,20 +154,20 @@ func TestRollout_WhatIsSeenDecides(t *testing.T) {
 		begun   int
 		settled int64 // 0 for not
 	}{
-		"the time is not over":           {base, 130, fine, false, rollout.Running, 1, 100},
-		"the time is over":               {base, 160, fine, true, rollout.Running, 2, 0},
-		"nobody has looked":              {base, 160, rollout.Seen{Own: 1, Changed: 1}, false, rollout.Running, 1, 100},
-		"a host has not said yet":        {base, 160, rollout.Seen{Own: 2, Changed: 1, Pending: 1, Looked: true}, true, rollout.Running, 1, 0},
-		"all hosts of it are away":       {base, 160, rollout.Seen{Own: 1, Looked: true}, true, rollout.Running, 1, 0},
-		"no host is new in it":           {base, 101, rollout.Seen{Looked: true}, true, rollout.Running, 2, 0},
-		"a clock was set back":           {base, 50, fine, true, rollout.Running, 1, 50},
-		"something is found":             {base, 130, rollout.Seen{Own: 1, Changed: 1, Found: []rollout.Finding{{}}}, true, rollout.Halted, 1, 0},
-		"the data were restored":         {base, 130, rollout.Seen{Own: 1, Changed: 1, Epoch: 2}, true, rollout.Paused, 1, 0},
-		"it was paused":                  {with(func(r *rollout.Rollout) { r.State = rollout.Paused }), 160, fine, false, rollout.Paused, 1, 100},
-		"nothing is found before it":     {with(func(r *rollout.Rollout) { r.Begun = 0 }), 130, rollout.Seen{Found: []rollout.Finding{{}}, Looked: true}, true, rollout.Running, 1, 0},
-		"what is usual is not known":     {with(func(r *rollout.Rollout) { r.Begun = 0 }), 160, rollout.Seen{}, false, rollout.Running, 0, 100},
-		"the last one is over":           {with(func(r *rollout.Rollout) { r.Begun = 2 }), 160, fine, true, rollout.Done, 2, 0},
-		"all hosts of the last are away": {with(func(r *rollout.Rollout) { r.Begun = 2 }), 160, rollout.Seen{Own: 2, Looked: true}, true, rollout.Done, 2, 0},
+		"the time is not over":       {base, 130, fine, false, rollout.Running, 1, 100},
+		"the time is over":           {base, 160, fine, true, rollout.Running, 2, 0},
+		"nobody has looked":          {base, 160, rollout.Seen{Own: 1, Changed: 1}, false, rollout.Running, 1, 100},
+		"a host has not said yet":    {base, 160, stalled, true, rollout.Running, 1, 0},
+		"all hosts of it are away":   {base, 160, away, true, rollout.Running, 1, 0},
+		"no host is new in it":       {base, 101, rollout.Seen{Looked: true}, true, rollout.Running, 2, 0},
+		"a clock was set back":       {base, 50, fine, true, rollout.Running, 1, 50},
+		"something is found":         {base, 130, bad, true, rollout.Halted, 1, 0},
+		"the data were restored":     {base, 130, rollout.Seen{Epoch: 2}, true, rollout.Paused, 1, 0},
+		"it was paused":              {paused, 160, fine, false, rollout.Paused, 1, 100},
+		"nothing is found before it": {begun(0), 130, bad, true, rollout.Running, 1, 0},
+		"what is usual is not known": {begun(0), 160, rollout.Seen{}, false, rollout.Running, 0, 100},
+		"the last one is over":       {begun(2), 160, fine, true, rollout.Done, 2, 0},
+		"the last ones are all away": {begun(2), 160, away, true, rollout.Done, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next, changed := c.r.Next(at(c.now), c.seen)

@@ -21,21 +21,27 @@ func TestSwitchesOf_IsWhatAChangeConcerns(t *testing.T) {
 		object(slice.Switch, "b", `{"name":"b"}`), object(slice.StaticPort, "7", `{"switch":"b"}`),
 		object(inventory.Template, "t", `{"name":"t","switches":[{"name":"a"},{"name":"b"}]}`),
 		object(inventory.Host, "h", `{"name":"h","labels":{"rack":"1"},"switches":[{"name":"b"}]}`))
+	put := func(kind slice.Kind, name, doc string) []slice.Object { return []slice.Object{object(kind, name, doc)} }
+	both := `"switches":[{"name":"a"},{"name":"b"}]`
 	for name, c := range map[string]struct {
 		put     []slice.Object
 		removed []slice.Key
 		want    []string
 	}{
-		"nothing":         {want: []string{}},
-		"a port group":    {put: []slice.Object{object(slice.PortGroup, "a/db", `{}`)}, want: []string{"a"}},
-		"a switch":        {removed: []slice.Key{{Kind: slice.Switch, Name: "b"}}, want: []string{"b"}},
-		"a static port":   {put: []slice.Object{object(slice.StaticPort, "7", `{"switch":"a"}`)}, want: []string{"a", "b"}},
-		"an uplink":       {put: []slice.Object{object(inventory.Template, "t", `{"switches":[{"name":"a"},{"name":"b","uplinks":[{"name":"u"}]}]}`)}, want: []string{"b"}},
-		"a host port":     {put: []slice.Object{object(inventory.Template, "t", `{"switches":[{"name":"a"},{"name":"b"}],"hostPorts":[{"switch":"a"}]}`)}, want: []string{"a"}},
-		"other hosts":     {put: []slice.Object{object(inventory.Template, "t", `{"labels":{"x":"y"},"switches":[{"name":"a"},{"name":"b"}]}`)}, want: []string{"a", "b"}},
+		"nothing":       {want: []string{}},
+		"a port group":  {put: put(slice.PortGroup, "a/db", `{}`), want: []string{"a"}},
+		"a switch":      {removed: []slice.Key{{Kind: slice.Switch, Name: "b"}}, want: []string{"b"}},
+		"a static port": {put: put(slice.StaticPort, "7", `{"switch":"a"}`), want: []string{"a", "b"}},
+		"an uplink": {put: put(inventory.Template, "t",
+			`{"switches":[{"name":"a"},{"name":"b","uplinks":[{"name":"u"}]}]}`), want: []string{"b"}},
+		"a host port": {put: put(inventory.Template, "t", `{`+both+`,"hostPorts":[{"switch":"a"}]}`),
+			want: []string{"a"}},
+		"other hosts": {put: put(inventory.Template, "t", `{"labels":{"x":"y"},`+both+`}`),
+			want: []string{"a", "b"}},
 		"a host's switch": {removed: []slice.Key{{Kind: inventory.Host, Name: "h"}}, want: []string{rollout.All}},
-		"a host's label":  {put: []slice.Object{object(inventory.Host, "h", `{"labels":{"rack":"2"},"switches":[{"name":"b"}]}`)}, want: []string{rollout.All}},
-		"something new":   {put: []slice.Object{object("gateway", "g", `{}`)}, want: []string{rollout.All}},
+		"a host's label": {put: put(inventory.Host, "h", `{"labels":{"rack":"2"},"switches":[{"name":"b"}]}`),
+			want: []string{rollout.All}},
+		"something new": {put: put("gateway", "g", `{}`), want: []string{rollout.All}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := base.Clone()

@@ -172,7 +172,7 @@ func (f addressing) grantOver(v *inventory.Inventory, hosts []inventory.Member,
 	g := &grant{versions: map[string]int64{}, until: map[string]time.Time{}, book: f.addresses.version}
 	var full []*inventory.Exhausted
 	if v.HasPools() || len(have) > 0 {
-		g.changed, full = v.Grant(hosts, have, f.also(v)...)
+		g.changed, full = v.Grant(hosts, have, withheld(f).also(v)...)
 	}
 	for name := range more {
 		if _, changed := g.changed[name]; !changed && len(f.addresses.of(name)) == 0 {

@@ -26,7 +26,7 @@ func (f contents) renew(h *host) {
 // sliceOf is what a host is to have by a definition with these addresses, and which host ports are not in it: without
 // the changes that it is not to have yet (S102). The caller holds the lock.
 func (f contents) sliceOf(v *inventory.Inventory, h *host, granted []inventory.Granted) (fit, []string, error) {
-	v, err := f.definitionOf(v, h)
+	v, err := withheld(f).definitionOf(v, h)
 	if err != nil {
 		return fit{}, nil, err
 	}

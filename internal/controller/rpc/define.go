@@ -109,7 +109,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	var kept []string
 	switch {
 	case q.takesBack != "":
-		if next, err = p.undone(q, have); err != nil {
+		if next, err = (stager{p}).undone(q, have); err != nil {
 			return nil, err
 		}
 	case q.GetRestore() == 0:
@@ -121,7 +121,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if err := p.allKnow(next); err != nil {
 		return nil, err
 	}
-	way, err := p.wayOf(ctx, q, stages, have, next)
+	way, err := stager{p}.wayOf(ctx, q, stages, have, next)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if err != nil {
 		return nil, err
 	}
-	defer p.fleet.foretell(after, way.ending.ids(), way.before)()
+	defer withheld{p.fleet}.foretell(after, way.ending.ids(), way.before)()
 	if !q.GetForce() {
 		if err := p.fleet.unused(change, there); err != nil {
 			return nil, err

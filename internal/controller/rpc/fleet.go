@@ -159,7 +159,7 @@ func (f *fleet) take(b store.Batch) {
 		f.addresses = newAddressBook()
 		f.rolling = newRolling()
 	}
-	staged, rolled, held := b.Reset, b.Reset, f.holds(b)
+	staged, rolled, held := b.Reset, b.Reset, withheld{f}.holds(b)
 	there := map[string]bool{}
 	revision, roster := f.revision, b.Reset
 	for _, e := range b.Events {
@@ -218,7 +218,7 @@ func (f *fleet) take(b store.Batch) {
 		f.define(whole, revision)
 	}
 	if rolled {
-		f.rolled(held)
+		withheld{f}.rolled(held)
 	}
 	f.wake()
 }

@@ -52,7 +52,7 @@ const metricsPath = "/metrics"
 // Metrics answers Prometheus.
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
-		Rollouts: s.openRollouts, Refused: s.refused.counts}),
+		Rollouts: leading(s).openRollouts, Refused: s.refused.counts}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }

@@ -100,7 +100,7 @@ func (f portKeeper) mayServe(h *host, group string) (spec.PortGroup, error) {
 			"host %s does not serve port group %s: it is not in the definition, or the "+
 				"host lacks the labels that the port group asks for", h.doc.Name, group)
 	}
-	v, err := f.definitionOf(f.inventory, h)
+	v, err := withheld(f).definitionOf(f.inventory, h)
 	if err != nil {
 		return spec.PortGroup{}, err
 	}

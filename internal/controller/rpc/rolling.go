@@ -161,13 +161,16 @@ func (r *rolling) read() {
 	}
 }
 
+// withheld is the part of a fleet that knows which hosts are not to have a change yet.
+type withheld struct{ *fleet }
+
 // memberOf is a host as a rollout sees it.
-func (f *fleet) memberOf(h *host) rollout.Member {
+func (f withheld) memberOf(h *host) rollout.Member {
 	return rollout.Member{ID: h.id, Labels: f.inventory.Labels(h.doc.Name, h.doc.Labels)}
 }
 
 // held are the ids of the open rollouts whose change a host is not to have yet. The caller holds the lock.
-func (f *fleet) held(h *host) (ids []string) {
+func (f withheld) held(h *host) (ids []string) {
 	for id, r := range f.rolling.open {
 		if r.bad != nil || !r.Order.Has(f.memberOf(h), r.Begun) {
 			ids = append(ids, id)
@@ -179,7 +182,7 @@ func (f *fleet) held(h *host) (ids []string) {
 
 // definitionOf is a definition as it is for a host: with the changes undone that it is not to have yet. The caller
 // holds the lock.
-func (f *fleet) definitionOf(v *inventory.Inventory, h *host) (*inventory.Inventory, error) {
+func (f withheld) definitionOf(v *inventory.Inventory, h *host) (*inventory.Inventory, error) {
 	if len(f.rolling.open) == 0 {
 		return v, nil
 	}
@@ -215,7 +218,7 @@ func (r *rolling) undone(v *inventory.Inventory, ids []string) (*inventory.Inven
 
 // also are the definitions that some hosts are handed beside one: an address that a host has by one of them stays. The
 // caller holds the lock.
-func (f *fleet) also(v *inventory.Inventory) (list []*inventory.Inventory) {
+func (f withheld) also(v *inventory.Inventory) (list []*inventory.Inventory) {
 	ids := slices.Sorted(maps.Keys(f.rolling.open))
 	ids = slices.DeleteFunc(ids, func(id string) bool {
 		return slices.Contains(f.rolling.ending[v], id) || f.rolling.open[id].bad != nil
@@ -231,11 +234,11 @@ func (f *fleet) also(v *inventory.Inventory) (list []*inventory.Inventory) {
 
 // rolled has the hosts find out anew what they are to have, of which that may be another: was is what they were held
 // from before. The caller holds the lock.
-func (f *fleet) rolled(was map[*host]string) {
+func (f withheld) rolled(was map[*host]string) {
 	clear(f.rolling.without)
 	for _, h := range f.hosts {
 		if strings.Join(f.held(h), " ") != was[h] {
-			contents{f}.renew(h)
+			contents(f).renew(h)
 		}
 	}
 	for id, r := range f.rolling.open {
@@ -246,7 +249,7 @@ func (f *fleet) rolled(was map[*host]string) {
 }
 
 // holds are what hosts are held from before a batch that has rollouts. The caller holds the lock.
-func (f *fleet) holds(b store.Batch) map[*host]string {
+func (f withheld) holds(b store.Batch) map[*host]string {
 	all := map[*host]string{}
 	about := func(e store.Event) bool { return e.Kind == rolloutKind }
 	if len(f.rolling.open) > 0 && slices.ContainsFunc(b.Events, about) {
@@ -259,7 +262,7 @@ func (f *fleet) holds(b store.Batch) map[*host]string {
 
 // revisionOf is the revision that describes what a host has active; that of its last answer where it is not held. The
 // caller holds the lock.
-func (f *fleet) revisionOf(h *host) int64 {
+func (f withheld) revisionOf(h *host) int64 {
 	if ids := f.held(h); len(ids) == 1 && f.rolling.open[ids[0]].Revision == f.revision {
 		if set, err := f.target(h); err == nil && h.active.hash == set.Hash() {
 			return f.rolling.open[ids[0]].Base
@@ -270,7 +273,7 @@ func (f *fleet) revisionOf(h *host) int64 {
 
 // foretell says which rollouts end with a definition that is about to be written, and what some hosts are handed beside
 // it at first (nil for nothing); forget ends that.
-func (f *fleet) foretell(v *inventory.Inventory, ending []string, beside *inventory.Inventory) (forget func()) {
+func (f withheld) foretell(v *inventory.Inventory, ending []string, beside *inventory.Inventory) (forget func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rolling.ending[v] = ending

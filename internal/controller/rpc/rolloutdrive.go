@@ -56,7 +56,7 @@ func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := make(map[string]driving.Host, len(before))
-	for id, stage := range f.stagesOf(r) {
+	for id, stage := range (withheld{f}).stagesOf(r) {
 		h := f.hosts[id]
 		if h == nil {
 			continue
@@ -140,7 +140,7 @@ type staged struct {
 }
 
 // stagesOf are the hosts that an open rollout concerns, by their ids, with their stages. The caller holds the lock.
-func (f *fleet) stagesOf(r *rollout.Rollout) map[string]int {
+func (f withheld) stagesOf(r *rollout.Rollout) map[string]int {
 	o := f.rolling.open[r.ID]
 	if o == nil || o.bad != nil {
 		return nil
@@ -164,10 +164,10 @@ func (f *fleet) stagesOf(r *rollout.Rollout) map[string]int {
 
 // differs reports whether a host is handed something else by one definition than by another, with these addresses; by
 // the whole of each, whatever is held back. The caller holds the lock.
-func (f *fleet) differs(h *host, a, b *inventory.Inventory, g *grant) bool {
+func (f withheld) differs(h *host, a, b *inventory.Inventory, g *grant) bool {
 	granted := g.of(f.addresses, h.doc.Name)
-	one, _, errA := contents{f}.sliceBy(a, h, granted)
-	two, _, errB := contents{f}.sliceBy(b, h, granted)
+	one, _, errA := contents(f).sliceBy(a, h, granted)
+	two, _, errB := contents(f).sliceBy(b, h, granted)
 	return errA != nil || errB != nil || one.set.Hash() != two.set.Hash()
 }
 
@@ -279,7 +279,7 @@ func (c rolloutRecord) KeepUsual(ctx context.Context, id string, usual map[strin
 
 // TakeBack implements driving.Record.
 func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
-	err := people(c).takeBack(ctx, id, "", "", false)
+	err := stager{people(c)}.takeBack(ctx, id, "", "", false)
 	switch connect.CodeOf(err) {
 	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
 		_, text := codeAndText(err)

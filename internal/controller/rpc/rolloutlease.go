@@ -82,8 +82,11 @@ func (l *driverLease) drop() {
 	}
 }
 
+// leading is the part of a server that drives rollouts.
+type leading struct{ *Server }
+
 // driverName is who drives rollouts; "" for nobody.
-func (s *Server) driverName() string {
+func (s leading) driverName() string {
 	o, ok := s.Store.Get(leaseKey())
 	var d leaseDoc
 	if !ok || json.Unmarshal(o.Doc, &d) != nil {
@@ -93,7 +96,7 @@ func (s *Server) driverName() string {
 }
 
 // openRollouts are how many rollouts are open, by state.
-func (s *Server) openRollouts() map[string]int {
+func (s leading) openRollouts() map[string]int {
 	all := map[string]int{string(rollout.Running): 0, string(rollout.Paused): 0, string(rollout.Halted): 0,
 		string(rollout.TakingBack): 0}
 	s.fleet.mu.Lock()
@@ -105,7 +108,7 @@ func (s *Server) openRollouts() map[string]int {
 }
 
 // driven are the rollouts that a driver has to do something for. The error is the context's.
-func (s *Server) driven(ctx context.Context, wait bool) (ids []string, err error) {
+func (s leading) driven(ctx context.Context, wait bool) (ids []string, err error) {
 	look := func() bool {
 		ids = nil
 		for id, r := range s.fleet.rolling.open {
@@ -119,8 +122,8 @@ func (s *Server) driven(ctx context.Context, wait bool) (ids []string, err error
 }
 
 // driveRollouts drives rollouts while this controller has the lease, until ctx ends.
-func (s *Server) driveRollouts(ctx context.Context) {
-	l := &driverLease{Server: s}
+func (s leading) driveRollouts(ctx context.Context) {
+	l := &driverLease{Server: s.Server}
 	for {
 		if _, err := s.driven(ctx, true); err != nil {
 			return
@@ -142,7 +145,7 @@ func (s *Server) driveRollouts(ctx context.Context) {
 }
 
 // driveUnder drives rollouts until there are none, or the lease is not this controller's any more.
-func (s *Server) driveUnder(ctx context.Context, l *driverLease) {
+func (s leading) driveUnder(ctx context.Context, l *driverLease) {
 	s.Log.Info("this controller drives rollouts")
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -151,7 +154,7 @@ func (s *Server) driveUnder(ctx context.Context, l *driverLease) {
 		all.Wait()
 		l.drop()
 	}()
-	d := driving.Driver{World: rolloutWorld{s}, Record: rolloutRecord{s}, Epoch: s.Epoch}
+	d := driving.Driver{World: rolloutWorld(s), Record: rolloutRecord(s), Epoch: s.Epoch}
 	under := map[string]chan struct{}{}
 	renewed := time.Now()
 	for {

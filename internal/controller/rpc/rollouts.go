@@ -70,7 +70,9 @@ func (r *inStages) foreseen() *controllerv1.Rollout {
 // sortHosts sorts the hosts of each stage, and counts them.
 func sortHosts(out *controllerv1.Rollout) {
 	for _, s := range out.GetStages() {
-		slices.SortFunc(s.Hosts, func(a, b *controllerv1.RolloutHost) int { return cmp.Compare(a.GetName(), b.GetName()) })
+		slices.SortFunc(s.Hosts, func(a, b *controllerv1.RolloutHost) int {
+			return cmp.Compare(a.GetName(), b.GetName())
+		})
 		s.Count = int32(len(s.GetHosts()))
 	}
 }
@@ -119,7 +121,7 @@ func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRollouts
 func (c rollouts) shownRollout(k *keptRollout) *controllerv1.Rollout {
 	out := k.message(time.Now())
 	if k.Driven() {
-		out.Driver = c.driverName()
+		out.Driver = leading{c.Server}.driverName()
 	}
 	return out
 }
@@ -147,16 +149,18 @@ func (c rollouts) one(ctx context.Context, id string, ended bool) (*keptRollout,
 		return nil, connect.NewError(connect.CodeInvalidArgument, "several rollouts are open: name one of "+
 			strings.Join(open, ", "))
 	case id != "":
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("there is no rollout %s: see heddle rollout list",
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("there is no rollout %s: see heddle rollout "+
+			"list",
 			id))
 	case found == nil:
-		return nil, connect.NewError(connect.CodeNotFound, "there is no rollout: heddle definition apply --stages begins "+
+		return nil, connect.NewError(connect.CodeNotFound, "there is no rollout: heddle definition apply --stages "+
+			"begins "+
 			"one")
 	}
 	return found, nil
 }
 
-// making is the newest open rollout that the caller sees, where a change is asked for that there is already; nil for none.
+// making is the open rollout that the caller sees, where a change is asked for that there is already; nil for none.
 func (c rollouts) making(ctx context.Context) *controllerv1.Rollout {
 	if k, err := c.one(ctx, "", false); err == nil {
 		return c.shownRollout(k)
@@ -289,7 +293,7 @@ func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRollout
 		return nil, err
 	}
 	access.Note(ctx, "rollout "+k.ID)
-	if err := c.takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
+	if err := (stager{c.people}).takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
 		return nil, err
 	}
 	if k, err = c.one(ctx, k.ID, true); err != nil {

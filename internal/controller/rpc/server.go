@@ -160,7 +160,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { claimant{s}.clear(ctx) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
-	beside.Go(func() { s.driveRollouts(ctx) })
+	beside.Go(func() { leading{s}.driveRollouts(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)

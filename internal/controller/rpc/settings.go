@@ -66,7 +66,7 @@ func inGroup(all []string, groups map[string]string, group string) (list []strin
 // policyOf is what the definition sets for a static port on a host, in JSON; nil for nothing.
 func (f portKeeper) policyOf(h *host, p *controllerv1.StaticPort) []byte {
 	f.mu.Lock()
-	v, err := f.definitionOf(f.inventory, h)
+	v, err := withheld(f).definitionOf(f.inventory, h)
 	f.mu.Unlock()
 	if err != nil {
 		return nil

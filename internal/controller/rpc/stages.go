@@ -77,11 +77,15 @@ func stagesOf(q *controllerv1.ApplyDefinitionRequest) (*inStages, error) {
 	case q.GetTogether() != nil:
 		return wrong("a change is made in stages or together, not both")
 	case q.GetForce():
-		return wrong("what --force cuts off can't be brought back when a change in stages is taken back: move the ports " +
+		return wrong("what --force cuts off can't be brought back when a change in stages is taken back: move the " +
+			"ports " +
 			"first, or make the change without stages")
 	}
 	return r, nil
 }
+
+// stager is the part of a server that makes changes in stages, and ends them.
+type stager struct{ people }
 
 // undoing are the open rollouts that a change ends.
 type undoing struct {
@@ -99,7 +103,7 @@ func (u *undoing) ids() (ids []string) {
 
 // inTheWay are the open rollouts that a change ends: the one that it takes back, or those that it supersedes. Others
 // that concern the same switches refuse it.
-func (p people) inTheWay(ctx context.Context, q *defining, have, next *slice.Set) (*undoing, error) {
+func (p stager) inTheWay(ctx context.Context, q *defining, have, next *slice.Set) (*undoing, error) {
 	switches := rollout.SwitchesOf(have, next)
 	u := &undoing{}
 	for _, o := range p.Store.List(rolloutKind) {
@@ -112,7 +116,8 @@ func (p people) inTheWay(ctx context.Context, q *defining, have, next *slice.Set
 		case k.ID == q.takesBack:
 			k.Rollout, err = k.TakeBack(q.takesBackFor, time.Now().UTC())
 		case q.GetSupersede() && q.GetTogether() != nil:
-			return nil, connect.NewError(connect.CodeInvalidArgument, "a change that hosts make together supersedes no "+
+			return nil, connect.NewError(connect.CodeInvalidArgument, "a change that hosts make together supersedes "+
+				"no "+
 				"rollout: end it first")
 		case q.GetSupersede():
 			k.Rollout, err = k.Supersede("a change of "+access.NameOf(ctx), time.Now().UTC())
@@ -137,7 +142,8 @@ func openText(k *keptRollout) string {
 	if slices.Contains(k.Switches, rollout.All) {
 		what = "the hosts"
 	}
-	return fmt.Sprintf("rollout %s of %s changes %s in stages and is %s (%d of %d stages have begun): wait until it has "+
+	return fmt.Sprintf("rollout %s of %s changes %s in stages and is %s (%d of %d stages have begun): wait until it "+
+		"has "+
 		"ended (heddle rollout show %s), take it back (heddle rollout abort %s), or replace it by this change "+
 		"(--supersede)", k.ID, k.Who, what, k.State, k.Begun, len(k.Order.Stages), k.ID, k.ID)
 }
@@ -153,7 +159,7 @@ type changeWay struct {
 }
 
 // wayOf is how a change is made.
-func (p people) wayOf(ctx context.Context, q *defining, stages *inStages, have, next *slice.Set) (*changeWay, error) {
+func (p stager) wayOf(ctx context.Context, q *defining, stages *inStages, have, next *slice.Set) (*changeWay, error) {
 	ending, err := p.inTheWay(ctx, q, have, next)
 	if err != nil {
 		return nil, err
@@ -255,7 +261,7 @@ func (r *inStages) prepare(ctx context.Context, p people, q *defining, was, afte
 	for _, k := range u.list { // the same hosts come first again
 		seed = k.Order.Seed
 	}
-	f := p.fleet
+	f := withheld{p.fleet}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r.hosts = map[string]rollout.Member{}
@@ -293,7 +299,8 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 	if by := r.Order.By; by != "" {
 		for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
 			if r.hosts[name].Labels[by] == "" {
-				return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("host %s has no label %s, by which "+
+				return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("host %s has no label %s, by "+
+					"which "+
 					"hosts are to change together", name, by))
 			}
 		}
@@ -304,7 +311,8 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 		return k.ReadVitalsHere(ctx, &controllerv1.ReadVitalsHereRequest{})
 	}) {
 		if connect.CodeOf(a.err) == connect.CodeUnimplemented && a.err != nil {
-			return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier version, "+
+			return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier "+
+				"version, "+
 				"which knows no stages: update it first", nameOf(a.of)))
 		}
 	}
@@ -316,7 +324,7 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 	if r == nil {
 		return nil
 	}
-	p.pruneRollouts(ctx)
+	stager{p}.pruneRollouts(ctx)
 	parts := inParts(r.undo)
 	r.Parts = len(parts)
 	for n, c := range parts {
@@ -376,7 +384,7 @@ func (r *inStages) began(ctx context.Context, p people, revision int64) {
 
 // pruneRollouts removes rollouts that ended long ago, and parts of those that ended or never began. It is bounded by a
 // transaction: what is left is removed another time.
-func (p people) pruneRollouts(ctx context.Context) {
+func (p stager) pruneRollouts(ctx context.Context) {
 	var ended []keptRollout
 	open := map[string]bool{}
 	for _, o := range p.Store.List(rolloutKind) {
@@ -414,7 +422,7 @@ func (p people) pruneRollouts(ctx context.Context) {
 }
 
 // takeBack takes a rollout's change back, for somebody or, for "", by itself.
-func (p people) takeBack(ctx context.Context, id, who, message string, force bool) error {
+func (p stager) takeBack(ctx context.Context, id, who, message string, force bool) error {
 	q := &defining{ApplyDefinitionRequest: &controllerv1.ApplyDefinitionRequest{File: "rollout " + id, Force: force,
 		Message: cmp.Or(message, "rollout "+id+" is taken back")}, takesBack: id, takesBackFor: who}
 	_, err := p.applied(ctx, q)
@@ -422,7 +430,7 @@ func (p people) takeBack(ctx context.Context, id, who, message string, force boo
 }
 
 // undone is the definition with a rollout's change undone.
-func (p people) undone(q *defining, have *slice.Set) (*slice.Set, error) {
+func (p stager) undone(q *defining, have *slice.Set) (*slice.Set, error) {
 	k, ok := rolloutRecord{p.Server}.kept(q.takesBack)
 	if !ok || !k.Open() {
 		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("rollout %s is open no more", q.takesBack))
@@ -441,7 +449,7 @@ func (p people) undone(q *defining, have *slice.Set) (*slice.Set, error) {
 }
 
 // without is a definition without the changes of rollouts that end.
-func (p people) without(u *undoing, set *slice.Set) (*slice.Set, error) {
+func (p stager) without(u *undoing, set *slice.Set) (*slice.Set, error) {
 	if len(u.list) == 0 {
 		return set, nil
 	}

@@ -68,7 +68,8 @@ func (v vitals) of(ctx context.Context, names, switches []string) map[string]rol
 // vitalsOf are those of a host, for these switches.
 func vitalsOf(h *controllerv1.HostVitals, switches []string) rollout.Vitals {
 	of := rollout.Rollout{Switches: switches}
-	sum := rollout.Vitals{Known: h.GetSilent() == "", Silent: h.GetSilent(), Start: string(h.GetStart()), Drops: map[string]uint64{}}
+	sum := rollout.Vitals{Known: h.GetSilent() == "", Silent: h.GetSilent(), Start: string(h.GetStart()),
+		Drops: map[string]uint64{}}
 	for _, s := range h.GetSwitches() {
 		if !of.Touches([]string{s.GetName()}) {
 			continue
