@@ -12,6 +12,11 @@ struct speaker {
 	u64 since; /* ticks; when this port began to speak */
 };
 
+INLINE bool of_mac(u64 word, u64 mac)
+{
+	return word << (64 - SPEAKER_SLOT_SHIFT) == mac << (64 - SPEAKER_SLOT_SHIFT);
+}
+
 /* Indexed by the slot of the MAC's owner. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);

@@ -28,13 +28,14 @@ static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct s
 	return 0;
 }
 
-/* After a change, a port may no longer be allowed to speak for another. */
+/* After a change, a port may no longer be allowed to speak for another, or the other may no longer own the MAC. If that one
+ * ever owns it again, then because its adapter uses it now: who sent from the MAC before is of no account. */
 static s64 sweep_speaker(void *map, u32 *slot, struct speaker *e, struct sweep *s)
 {
 	u32 speaks = e->word >> SPEAKER_SLOT_SHIFT;
 	struct port *o = port_at(s->half, *slot), *p = port_at(s->half, speaks);
 
-	if (speaks && !(o && p && o->siblings && o->siblings == p->siblings))
+	if (speaks && !(o && p && o->siblings && o->siblings == p->siblings && of_mac(e->word, mac_number(o->mac))))
 		e->word = 0;
 	return 0;
 }

@@ -21,11 +21,6 @@ NOINLINE u32 first_awake(u32 half, u32 slot)
 	return 0;
 }
 
-INLINE bool of_mac(u64 word, u64 mac)
-{
-	return word << (64 - SPEAKER_SLOT_SHIFT) == mac << (64 - SPEAKER_SLOT_SHIFT);
-}
-
 /* A MAC that one port used is now used by its sibling. */
 INLINE void moved(u32 slot, u32 had, u32 segment, u64 mac, bool news)
 {

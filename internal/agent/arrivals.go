@@ -58,6 +58,7 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 	if err != nil {
 		return nil, err
 	}
+	defer c.statics.claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port

@@ -47,6 +47,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 	if err != nil {
 		return nil, err
 	}
+	defer c.statics.claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port

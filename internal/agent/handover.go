@@ -133,9 +133,10 @@ func (sl *slicing) handOver(next *state.Slice, given *handed, h *handover, out *
 	sl.ports.parsed.Store(h.own)
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	names := strings.Join(h.switches, ", ")
-	out.Warnings = append(out.Warnings,
-		fmt.Sprintf("take switch %s out of %s: the agent no longer reads it there, and "+
-			"an agent that is started with an edited file that still has it refuses to start", names, file))
+	if file != afterLeaving {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("take switch %s out of %s: the agent no longer reads it "+
+			"there, and an agent that is started with an edited file that still has it refuses to start", names, file))
+	}
 	sl.log.Info("switches of the host's own file are the controllers' now", "switches", names, "revision",
 		next.Revision)
 	sl.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("switch %s handed over to the controllers",

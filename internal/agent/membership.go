@@ -207,6 +207,15 @@ func (m *membership) claim(ctx context.Context, q *controllerv1.PortClaim) (*con
 	return client.Claim(ctx, q)
 }
 
+// ended has the controller told that the connecting of an adapter has ended.
+func (m *membership) ended(vm, adapter string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client != nil {
+		m.client.Ended(vm, adapter)
+	}
+}
+
 // Close ends the conversation.
 func (m *membership) Close() error {
 	m.end()

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,39 +14,42 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// switchOf fills in what a move leaves out, and reports whether the port goes to another switch.
-func (c *commands) switchOf(ctx context.Context, q *api.Move) (across bool, err error) {
-	if q.Switch == "" && q.PortGroup != "" {
-		return false, nil
-	}
+// switchOf fills in what a move leaves out, and reports whether the port is bound anew: it goes to another switch, or
+// is a VM's and goes to another port group.
+func (c *commands) switchOf(ctx context.Context, q *api.Move) (anew bool, err error) {
 	err = c.do(ctx, func() error {
 		p := planned(c.ports.plan, q.Port)
-		if p == nil {
+		switch {
+		case p == nil && q.PortGroup == "":
 			return c.ports.noPort(q.Port)
+		case p == nil:
+			return nil
 		}
-		across = q.Switch != "" && q.Switch != p.ID.Switch
-		q.PortGroup = cmp.Or(q.PortGroup, p.PortGroup)
+		across := q.Switch != "" && q.Switch != p.ID.Switch
+		q.Switch, q.PortGroup = cmp.Or(q.Switch, p.ID.Switch), cmp.Or(q.PortGroup, p.PortGroup)
+		anew = across || q.PortGroup != p.PortGroup && c.state.NICOf(q.Port) != nil && c.ports.runTime(q.Port) != nil
 		return nil
 	})
-	return across, err
+	return anew, err
 }
 
-// moveAcross puts a run-time port into a port group of another switch in one change of the plan: the device stays
-// attached, and the port keeps its number and its counters.
+// moveAcross puts a run-time port into a port group, of another switch or its own, in one change of the plan: the
+// device stays attached, and the port keeps its number and its counters.
 func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, error) {
 	nic, err := c.claimAcross(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	defer c.statics.claimed(nic)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() error {
-			p, err := c.crosses(q.Port)
+			p, err := c.crosses(q)
 			if err != nil {
 				return err
 			}
 			was, now := plan.PortID{Switch: p.Switch, Name: p.Name}, plan.PortID{Switch: q.Switch, Name: p.Name}
-			if was == now { // meanwhile
+			if was == now && p.PortGroup == q.PortGroup { // meanwhile
 				return nil
 			}
 			moved, group := *p, p.PortGroup
@@ -75,8 +79,11 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 
 func acrossChanges(was, now plan.PortID, fromGroup, toGroup string) []api.Change {
 	about := api.ObjectRef{Kind: api.PortObject, Switch: now.Switch, Name: now.Name}
-	list := []api.Change{{Kind: api.Changed, Object: about, Field: "switch", Old: plan.FieldValueOf(was.Switch),
-		New: plan.FieldValueOf(now.Switch)}}
+	var list []api.Change
+	if was.Switch != now.Switch {
+		list = append(list, api.Change{Kind: api.Changed, Object: about, Field: "switch",
+			Old: plan.FieldValueOf(was.Switch), New: plan.FieldValueOf(now.Switch)})
+	}
 	if fromGroup != toGroup {
 		list = append(list, api.Change{Kind: api.Changed, Object: about, Field: "portGroup",
 			Old: plan.FieldValueOf(fromGroup), New: plan.FieldValueOf(toGroup)})
@@ -84,17 +91,20 @@ func acrossChanges(was, now plan.PortID, fromGroup, toGroup string) []api.Change
 	return list
 }
 
-// crosses is the port of that name if it can go to another switch; otherwise the error says why not.
-func (c *commands) crosses(name string) (*spec.Port, error) {
+// crosses is the port of a move if it can go there; otherwise the error says why not.
+func (c *commands) crosses(q api.Move) (*spec.Port, error) {
+	name := q.Port
 	p := c.ports.runTime(name)
-	if p == nil {
+	switch {
+	case p != nil && p.Switch == q.Switch:
+		return p, nil
+	case p == nil:
 		if c.ports.declared(name) != nil {
 			return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: give it another switch there",
 				name, c.ports.declarer(name)))
 		}
 		return nil, c.ports.noPort(name)
-	}
-	if p.Role == spec.Host || c.records.adopted(name) != nil {
+	case p.Role == spec.Host || c.records.adopted(name) != nil:
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is a host port, which does not go to another "+
 			"switch while it runs: disconnect it (heddle port disconnect %s), and connect it there", name,
 			printable.ShellWord(name)))
@@ -109,9 +119,9 @@ func (c *commands) crosses(name string) (*spec.Port, error) {
 // claimAcross binds the static port that the port's adapter has in the other port group; nil for an adapter of nobody.
 // It is called outside of the loop.
 func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, error) {
-	ask := api.Connect{Port: spec.Port{Name: q.Port, Switch: q.Switch, PortGroup: q.PortGroup}}
+	ask, across := api.Connect{Port: spec.Port{Name: q.Port, Switch: q.Switch, PortGroup: q.PortGroup}}, false
 	err := c.do(ctx, func() error {
-		p, err := c.crosses(q.Port)
+		p, err := c.crosses(q)
 		if err != nil {
 			return err
 		}
@@ -124,7 +134,7 @@ func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, err
 			return api.NewError(api.NotFound, fmt.Sprintf("switch %s with port group %s does not exist on this host: "+
 				"see heddle portgroup list", q.Switch, q.PortGroup))
 		}
-		ask.MAC, ask.Device = p.MAC, p.Device
+		ask.MAC, across = p.MAC, p.Switch != q.Switch
 		if n := c.state.NICOf(q.Port); n != nil {
 			ask.VM, ask.Adapter = n.VM, n.Adapter
 		}
@@ -134,16 +144,29 @@ func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, err
 		return nil, err
 	}
 	nic, err := c.statics.claim(ctx, ask, false)
-	if err == nil && nic != nil && nic.Conflict != "" {
-		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s stays where it is, since it gets no static port in "+
-			"port group %s/%s: %s", q.Port, q.Switch, q.PortGroup, nic.Conflict))
+	why := ""
+	var refused *api.Error
+	switch {
+	case errors.As(err, &refused) && refused.Kind == api.Invalid:
+		why = refused.Error()
+	case err != nil:
+		return nil, err
+	case nic != nil && across: // without a controller a port may leave a port group of its switch, and is bound later
+		why = nic.Conflict
 	}
-	return nic, err
+	if why != "" {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s stays where it is, since it gets no static port in "+
+			"port group %s/%s: %s", q.Port, q.Switch, q.PortGroup, why))
+	}
+	return nic, nil
 }
 
 // renaming makes a change after which a port has another id. What belongs to the port in the kernel and in the state
 // keeps belonging to it; after an error all is as before, but for the counters where the kernel refused the plan.
 func (c *commands) renaming(was, now plan.PortID, edit func()) error {
+	if was == now {
+		return c.changer.change(edit)
+	}
 	rename := func(from, to plan.PortID) error {
 		if err := c.kernel.Succeed(to, from, plan.PortID{}); err != nil {
 			return err

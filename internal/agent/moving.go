@@ -64,6 +64,7 @@ type moving struct {
 	caller caller
 	// offer tells the controllers which moves the host takes over.
 	offer func(*controllerv1.HostOffers)
+	flaps *flaps
 	// changed says that what is reported may be another.
 	changed func()
 
@@ -83,7 +84,7 @@ type moving struct {
 func newMoving(s *shared) *moving {
 	mv := &moving{shared: s, ferries: map[string]*ferrying{}, packed: map[plan.PortID][]byte{},
 		news: make(chan struct{}), offer: func(*controllerv1.HostOffers) {}, changed: func() {},
-		expects: map[string]string{}}
+		expects: map[string]string{}, flaps: &flaps{shared: s}}
 	mv.resume()
 	return mv
 }

@@ -60,7 +60,9 @@ func (mv *moving) offers() {
 	same := maps.Equal(mv.expects, expects)
 	mv.expects = expects
 	mv.mu.Unlock()
+	list.Again = mv.flaps.list(now)
 	if mv.door == nil || same && len(expects) == 0 {
+		mv.offer(&controllerv1.HostOffers{Again: list.Again}) // nothing is said twice
 		return
 	}
 	addresses := mv.opens(len(expects) > 0)

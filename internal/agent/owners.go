@@ -91,6 +91,7 @@ func join(s *shared) (o owners) {
 		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,
 			limit: event.Limiter[string]{Burst: tellBurst, Every: tellEvery}}}
 	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
+	o.statics.asked = o.membership.ended
 	o.statics.change = o.changer.change
 	o.statics.unsettled = o.membership.settle
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,

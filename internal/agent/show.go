@@ -9,6 +9,7 @@ import (
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 // answers answers queries, and changes nothing.
@@ -40,6 +41,9 @@ func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 	return out, err
 }
 
+// flapping are the MACs that go to and fro between a port and other hosts.
+func (an *answers) flapping(id plan.PortID) []api.FlappingMAC { return an.moving.flaps.told[id] }
+
 func (an *answers) view() *api.State { return an.source().State() }
 
 // source returns what the views of the host are made from.
@@ -58,7 +62,7 @@ func (an *answers) source() view.Source {
 		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state, Controller: an.ports.slice, Settings: defined{an.ports}.settingsOf,
 		Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
-		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf,
+		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf},
 		Now:   time.Now(),

@@ -183,6 +183,9 @@ func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
 	return given, err
 }
 
+// afterLeaving is the name of the configuration that a host has which has left a cluster: no file has it.
+const afterLeaving = "the configuration after leaving a cluster"
+
 // own makes what the controllers declared part of the host's own configuration, by which nothing changes.
 func (sl *slicing) own(ctx context.Context, cluster string) error {
 	return sl.do(ctx, func() error {
@@ -195,12 +198,11 @@ func (sl *slicing) own(ctx context.Context, cluster string) error {
 		if err != nil {
 			return err
 		}
-		const file = "the configuration after leaving a cluster"
-		cfg, err := spec.Parse(file, text)
+		cfg, err := spec.Parse(afterLeaving, text)
 		if err != nil {
 			return err
 		}
-		src := state.Source{File: file, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
+		src := state.Source{File: afterLeaving, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
 		err = sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = cfg, src
 			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil // and keep drops what is kept

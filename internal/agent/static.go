@@ -27,6 +27,9 @@ type statics struct {
 	ports *ports
 	// ask asks a controller.
 	ask func(context.Context, *controllerv1.PortClaim) (*controllerv1.PortAnswer, error)
+	// asked has the controller told that what was to be done by an answer to an adapter's claim is done, or has failed;
+	// nil where nobody claims.
+	asked func(vm, adapter string)
 	// changed says that what is reported may be another.
 	changed func()
 	// unsettled says that ports have to be claimed again; nil where nobody claims.
@@ -78,6 +81,13 @@ func (st *statics) claim(ctx context.Context, q api.Connect, incoming bool) (*st
 		return n, nil
 	}
 	return n, st.bind(ctx, n, q, incoming, runs)
+}
+
+// claimed ends what began with a claim: the adapter is connected by then, or is not going to be.
+func (st *statics) claimed(n *state.NIC) {
+	if n != nil && n.ID != "" && st.asked != nil {
+		st.asked(n.VM, n.Adapter)
+	}
 }
 
 // bind asks a controller for the adapter's static port. runs: its port is connected already, and stays so.

@@ -79,6 +79,7 @@ func (t *tells) publish(list []dataplane.Told) {
 		case abi.TellRefused, abi.TellLimit:
 			t.a.reporter.refused.note(e)
 		}
+		t.a.moving.flaps.learned(e)
 		if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}

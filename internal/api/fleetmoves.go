@@ -85,6 +85,22 @@ type FleetMoves struct {
 	Stale string `json:"stale,omitempty"`
 }
 
+// ReassignPort puts a port into another port group or switch of its host.
+type ReassignPort struct {
+	// Port is its name, or VM/ADAPTER; Host the one that it is on, "" where one host alone has such a port.
+	Port string `json:"port"`
+	Host string `json:"host"`
+	// Switch is "" for the port's own, PortGroup "" for the one of the same name there.
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+}
+
+// ReassignedPort is a port that is in another port group.
+type ReassignedPort struct {
+	ReassignPort
+	Warnings []string `json:"warnings"`
+}
+
 // fleetMoveCalls are the calls about moves.
 type fleetMoveCalls struct {
 	fleet *Fleet
@@ -141,6 +157,13 @@ func (c fleetMoveCalls) ActivateMigration(ctx context.Context, q MoveAt) error {
 		return c.fleet.explain(ctx, err)
 	}
 	return nil
+}
+
+// Reassign puts a port into another port group or switch of its host.
+func (c fleetMoveCalls) Reassign(ctx context.Context, q ReassignPort) (*ReassignedPort, error) {
+	out, err := call[ReassignedPort, controllerv1.ReassignPortRequest, controllerv1.ReassignPortResponse](ctx, c.fleet,
+		c.moves.ReassignPort, q)
+	return &out, err
 }
 
 // Migrations lists the moves that are under way.

@@ -54,11 +54,12 @@ func LookOf(procedure string) Look {
 	return LooksNot
 }
 
-// OfMove reports whether a procedure of the contract is one that a controller calls itself where a port moves from host
-// to host. It passes on none of them for people.
+// OfMove reports whether a procedure of the contract is one that a controller calls itself where a port moves, from
+// host to host or on its host. It passes on none of them for people.
 func OfMove(procedure string) bool {
 	switch procedure {
 	case agentv1connect.PortServiceConnectIncomingPortProcedure,
+		agentv1connect.PortServiceMovePortProcedure,
 		agentv1connect.PortServiceActivatePortProcedure,
 		agentv1connect.MoveServiceCopyMovingPortProcedure,
 		agentv1connect.MoveServiceSilencePortProcedure,

@@ -62,15 +62,23 @@ func (f *Fleet) StaticPorts(ctx context.Context, q StaticPortQuery) (*StaticPort
 	return &out, err
 }
 
-// ReleasePort makes a static port nobody's; by force also one that a lost host holds by its lease.
-func (f *Fleet) ReleasePort(ctx context.Context, port string, force bool) (*StaticPort, error) {
+// ReleaseStatic names a static port that is to be nobody's.
+type ReleaseStatic struct {
+	Port string `json:"port"`
+	// VM and Adapter are whose it is by what the caller knows; "" for anybody's. It is taken from nobody else.
+	VM      string `json:"vm,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	// Force takes the port from a lost host that holds it by its lease.
+	Force bool `json:"force"`
+}
+
+// ReleasePort makes a static port nobody's; by force also one that a lost host holds by its lease. The error is
+// NotFound where the port is nobody's, or another's than was said.
+func (f *Fleet) ReleasePort(ctx context.Context, q ReleaseStatic) (*StaticPort, error) {
 	out, err := call[struct {
 		Port StaticPort `json:"port"`
 	}, controllerv1.ReleaseStaticPortRequest, controllerv1.ReleaseStaticPortResponse](ctx, f,
-		f.static.ReleaseStaticPort, struct {
-			Port  string `json:"port"`
-			Force bool   `json:"force"`
-		}{port, force})
+		f.static.ReleaseStaticPort, q)
 	return &out.Port, err
 }
 

@@ -187,6 +187,8 @@ type Port struct {
 	CountersLackSince time.Time `json:"countersLackSince,omitzero"`
 	// LeftOut are settings that the port had where it comes from and can't have here, and why.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// Flapping are MACs that go to and fro between this port and other hosts, as the controllers say.
+	Flapping []FlappingMAC `json:"flapping,omitempty"`
 }
 
 // Override is a field of a port that a command has set.

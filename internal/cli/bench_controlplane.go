@@ -26,13 +26,17 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
 			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n." +
 			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
-			"takes to know where they are. With --together all hosts make each change at one instant.",
+			"takes to know where they are. With --together all hosts make each change at one instant. With " +
+			"--database static ports are connected for ten minutes, and it is measured how etcd's database grows.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
-			"--check\n  heddle bench control-plane --migrate",
+			"--check\n  heddle bench control-plane --migrate\n  heddle bench control-plane --database",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if opts.Migrate && !c.Flags().Changed("hosts") {
+			if (opts.Migrate || opts.Database) && !c.Flags().Changed("hosts") {
 				opts.Hosts = []int{1000}
+			}
+			if opts.Database && !c.Flags().Changed("connecting") {
+				opts.Connecting = controlplane.TenMinutes
 			}
 			if quick {
 				quickenControlPlane(c, &opts)
@@ -53,6 +57,8 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.IntVar(&opts.Connects, "connects", opts.Connects, "how many ports are connected a second; 0: none")
 	f.DurationVar(&opts.Connecting, "connecting", opts.Connecting, "how long ports are connected: static ones, and "+
 		"then ephemeral ones")
+	f.BoolVar(&opts.Database, "database", false, "measure how etcd's database grows while static ports are "+
+		"connected (default 10m, 1000 hosts), nothing else")
 	f.BoolVar(&opts.Together, "together", false, "measure changes that hosts make at one instant, nothing else")
 	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
 	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")

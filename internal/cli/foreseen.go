@@ -92,7 +92,7 @@ func lossLines(d Deps, host string, l *diagnose.Loss) []string {
 		does = "would not reach " + printable.Text(l.To)
 	}
 	from := l.MAC.String()
-	if l.Address.IsValid() {
+	if l.Address.IsValid() && !l.Address.IsUnspecified() { // a station without an address asks whether one is free
 		from += " " + l.Address.String()
 	}
 	lines := []string{d.coloured(red, does) + fmt.Sprintf(": port %s (%s/%s), from %s, %s: %s, %s", at,
@@ -119,6 +119,8 @@ func framesOf(l *diagnose.Loss) string {
 		return text + " since it was connected"
 	case during >= time.Hour-time.Minute && during < time.Hour+10*time.Minute:
 		return text + " in the last hour"
+	case during < time.Second:
+		return text + " in the last second"
 	default:
 		return text + " in the last " + times.Age(during)
 	}

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +35,9 @@ func newHostHandOver(d Deps) *cobra.Command {
 			}
 			printWarnings(d, out)
 			printTrial(d, out.Trial)
-			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
+			return o.print(d, out, func(w io.Writer) error {
+				return errors.Join(printChanges(d, w, out), printHandedOver(c, t, w, out))
+			})
 		},
 	}
 	c.Flags().BoolVar(&q.DryRun, "dry-run", false, "only print what would change")
@@ -40,4 +45,17 @@ func newHostHandOver(d Deps) *cobra.Command {
 	o.flag(c)
 	t.flags(d, c)
 	return c
+}
+
+// printHandedOver says which switches of this host are the controllers' after a hand-over that was made.
+func printHandedOver(c *cobra.Command, t *target, w io.Writer, out *api.Applied) error {
+	if out.DryRun {
+		return nil
+	}
+	m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) { return s.Membership(ctx) })
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "this host has by the controllers' definition now: %s\n", strings.Join(m.Switches, ", "))
+	return err
 }

@@ -60,8 +60,9 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	f.report.flag(c)
 	c.Flags().StringSliceVar(&f.Rows, "row", nil, "only these rows, in this order")
 	c.Flags().BoolVar(&f.Quick, "quick", false, "take at most a minute, at the price of a wider spread")
-	c.Flags().IntVar(&f.Moves, "moves", 0, "for migration: the number of moves of each row (default 20)")
-	c.Flags().Float64Var(&f.Rate, "rate", 0, "for migration: numbered packets a second each way (default 10000)")
+	c.Flags().IntVar(&f.Moves, "moves", 0, "for migration and port-move: the number of moves of each row (default 20)")
+	c.Flags().Float64Var(&f.Rate, "rate", 0, "for migration and port-move: numbered packets a second each way "+
+		"(default 10000)")
 	c.Flags().BoolVar(&f.check, "check", false, "exit with status 1 when a budget is not met")
 	c.Flags().BoolVar(&f.Simulate, "simulate", false, "run it on the model alone: exact counts, no throughput, no root")
 	return c

@@ -123,6 +123,9 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	for _, s := range p.LeftOut {
 		rows = append(rows, [2]string{"left out here", d.coloured(yellow, s)})
 	}
+	for _, m := range p.Flapping {
+		rows = append(rows, [2]string{"flapping mac", d.coloured(yellow, m.String())})
+	}
 	for _, r := range refusals(p.Refused, time.Now()) {
 		rows = append(rows, [2]string{"lately", d.coloured(red, r)})
 	}
@@ -243,40 +246,4 @@ func beforeNotes(what string, list []api.ProgramBefore) (lines []string) {
 		lines = append(lines, fmt.Sprintf("warning: %s: %s", what, p))
 	}
 	return lines
-}
-
-func newPortMove(d Deps, t *target) *cobra.Command {
-	var q api.Move
-	o := &output{}
-	c := &cobra.Command{
-		Use: "move PORT", Short: "Move a port to another port group, or to another switch",
-		Example: "  heddle port move vm7/eth0 --port-group quarantine\n" +
-			"  heddle port move vm7/eth0 --switch dmz --port-group web", Args: exactly("PORT"),
-		Long: "Move a port to another port group of its switch while it runs. A port of the configuration file stays " +
-			"there until " +
-			"it is moved back or, where the port group resets its ports, until its owner disconnects.\n\n" +
-			"With --switch a port that was connected by command goes to another switch of this host, in one step of " +
-			"the kernel: its device stays attached, and its counters go on. Without --port-group it goes to the port " +
-			"group of the same name there. A static port is bound anew; where that can't be, the port stays.",
-		RunE: func(c *cobra.Command, args []string) error {
-			if q.PortGroup == "" && q.Switch == "" {
-				return usagef("say where to move to, with --port-group or --switch")
-			}
-			q.Port, q.ReadAt = args[0], readAt()
-			done := "is in port group " + q.PortGroup
-			switch {
-			case q.Switch != "" && q.PortGroup != "":
-				done += " of switch " + q.Switch
-			case q.Switch != "":
-				done = "is on switch " + q.Switch
-			}
-			return changePort(d, c, t, o, portChange{port: args[0], window: q.Window, done: done},
-				func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
-		},
-	}
-	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")
-	c.Flags().StringVar(&q.Switch, "switch", "", "switch to move to; default: the one that the port is on")
-	windowFlag(c, &q.Window)
-	o.flag(c)
-	return c
 }

@@ -127,3 +127,34 @@ func TestMigrateInterrupted(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// ReassignPort moves any port of esx1.
+func (f *fleetStand) ReassignPort(_ context.Context, q *controllerv1.ReassignPortRequest) (
+	*controllerv1.ReassignPortResponse, error) {
+	if q.GetHost() != "" && q.GetHost() != "esx1" {
+		return nil, connect.NewError(connect.CodeNotFound, "no host has a port "+q.GetPort())
+	}
+	return &controllerv1.ReassignPortResponse{Port: q.GetPort(), Host: "esx1", Switch: q.GetSwitch(),
+		PortGroup: "web", Warnings: []string{"look"}}, nil
+}
+
+func TestMoveByWayOfAController(t *testing.T) {
+	f := newFleetStand(t, map[string]*standIn{})
+	out, errs, status := f.run("port", "move", "vm/eth0", "--switch", "dmz")
+	if status != 0 || out != "port vm/eth0 is in port group web of switch dmz on host esx1\n" ||
+		!strings.Contains(errs, "look") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+	out, _, status = f.run("port", "move", "vm/eth0", "--switch", "dmz", "-o", "json")
+	var got api.ReassignedPort
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 0 || got.Host != "esx1" ||
+		got.PortGroup != "web" {
+		t.Errorf("status %d, %v\n%s", status, err, out)
+	}
+	for _, args := range [][]string{{"--switch", "dmz", "--host", "esx9"}, {}, {"--switch", "dmz", "--confirm-within",
+		"1m"}} {
+		if out, _, status := f.run(append([]string{"port", "move", "vm/eth0"}, args...)...); status == 0 {
+			t.Errorf("%q is no failure:\n%s", args, out)
+		}
+	}
+}

@@ -101,20 +101,23 @@ func staticState(p api.StaticPort) string {
 }
 
 func newPortStaticRelease(d Deps, t *fleetTarget) *cobra.Command {
-	o, force := &output{}, false
+	o, q := &output{}, api.ReleaseStatic{}
 	c := &cobra.Command{
 		Use: "release PORT", Short: "Make a static port nobody's, as when its VM was deleted",
 		Long: "Make a static port nobody's, as when its VM was deleted. PORT is its number, as \"heddle port static " +
 			"list\" " +
 			"shows it. A port that a running guest uses is not released. One of a host that has lost its controllers " +
-			"is not for a minute (--port-lease of heddle-controller), but by --force.",
-		Example: "  heddle port static release 33\n  heddle port static release 33 --force", Args: exactly("PORT"),
+			"is not for a minute (--port-lease of heddle-controller), but by --force. A script says with --vm-uuid " +
+			"and --adapter whose port it means: it is not taken from another VM that has got it since.",
+		Example: "  heddle port static release 33\n  heddle port static release 33 --force\n" +
+			"  heddle port static release 33 --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			p, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.StaticPort, error) {
-				return f.ReleasePort(ctx, args[0], force)
+				q.Port = args[0]
+				return f.ReleasePort(ctx, q)
 			})
 			if err != nil {
 				return err
@@ -125,7 +128,10 @@ func newPortStaticRelease(d Deps, t *fleetTarget) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "also where a host that is lost holds the port by its lease")
+	f := c.Flags()
+	f.BoolVar(&q.Force, "force", false, "also where a host that is lost holds the port by its lease")
+	f.StringVar(&q.VM, "vm-uuid", "", "only if it is this VM's")
+	f.StringVar(&q.Adapter, "adapter", "", "only if it is the adapter's with this name")
 	o.flag(c)
 	return c
 }

@@ -122,7 +122,10 @@ func run(ctx context.Context, o Options) (ended error) {
 		return errors.Join(err, listen.close())
 	}
 	self.Version = o.Version
-	switch err := server.Announce(ctx, self.Controller); {
+	err = store.Patiently(ctx, st, "say where this controller is", func(ctx context.Context) error {
+		return server.Announce(ctx, self.Controller)
+	})
+	switch {
 	case errors.Is(err, store.ErrNoSpace): // hosts are served all the same
 		o.Log.Warn("this controller's address and version are not written", "err", err)
 	case err != nil:

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -185,16 +186,20 @@ func (s *self) adopt(ctx context.Context, st *store.Store, doc *pki.Document, na
 		if err != nil {
 			return err
 		}
-		_, err = st.Write(ctx, []store.Change{{Key: authorityKey(), Doc: json.RawMessage(text), IfVersion: store.New}})
+		first := store.Change{Key: authorityKey(), Doc: json.RawMessage(text), IfVersion: store.New}
+		err = store.Patiently(ctx, st, "store the cluster's authority", func(ctx context.Context) error {
+			_, err := st.Write(ctx, []store.Change{first})
+			return err
+		})
 		var conflict *store.Conflict
 		if err != nil && !errors.As(err, &conflict) {
 			return err
 		}
-		if conflict != nil {
-			doc = nil // another controller was first
-		}
-		if err := st.Sync(ctx); err != nil {
+		if err := store.Patiently(ctx, st, "read the cluster's authority", st.Sync); err != nil {
 			return err
+		}
+		if o, _ := st.Get(authorityKey()); conflict != nil && !bytes.Equal(o.Doc, text) {
+			doc = nil // another controller was first
 		}
 	}
 }

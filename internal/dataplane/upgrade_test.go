@@ -399,7 +399,8 @@ func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
 		policy.ForgedTransmits.V, policy.MACChanges.V = true, true
 		p.Owner, p.Policy = "guest", &policy
 	}
-	quiet := plan.MAC{2, 0, 0, 0, 0, 0x77} // the guests of the test send from their own MACs
+	quiet := plan.MAC{2, 0, 0, 0, 0, 0x77} // nobody sends from it: the guests of the test have other MACs
+	vm1.InitialMAC = quiet
 	want := []observe.Speaker{{Owner: vm1.ID, MAC: quiet, Port: vm2.ID}}
 	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		var mac [8]byte

@@ -137,7 +137,8 @@ func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 }
 
 // sweep removes what is not used any more (frame-rules §3): expired entries; entries whose port is gone, has lost its
-// device, no longer learns, or is no longer in the segment; and speakers that are no longer siblings.
+// device, no longer learns, or is no longer in the segment; and speakers that are no longer siblings, or whose
+// MAC is no longer the other port's.
 func (sw *vswitch) sweep(now time.Duration) {
 	for who, e := range sw.learned {
 		p := e.port
@@ -148,7 +149,7 @@ func (sw *vswitch) sweep(now time.Duration) {
 	}
 	for name, s := range sw.speaks {
 		o, p := sw.named[name], sw.named[s.port]
-		if o == nil || p == nil || !o.connected || !p.connected || !o.siblingOf(p) {
+		if o == nil || p == nil || !o.connected || !p.connected || !o.siblingOf(p) || o.mac != s.mac {
 			delete(sw.speaks, name)
 		}
 	}

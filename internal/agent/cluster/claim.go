@@ -33,6 +33,36 @@ type claims struct {
 	waiting map[uint64]chan *controllerv1.PortAnswer
 }
 
+// ended are adapters whose ports were claimed, and of which the controller has yet to be told that their connecting has
+// ended.
+type ended struct {
+	mu   sync.Mutex
+	list []*controllerv1.ClaimedAdapter
+}
+
+// mostEnded is how many are remembered while no controller answers.
+const mostEnded = 4096
+
+// Ended says that the connecting of an adapter has ended whose port was claimed, well or not: the controller holds the
+// port for this host until it knows what came of it. It does not block.
+func (c *Client) Ended(vm, adapter string) {
+	c.ended.mu.Lock()
+	if len(c.ended.list) < mostEnded {
+		c.ended.list = append(c.ended.list, &controllerv1.ClaimedAdapter{Vm: vm, Adapter: adapter})
+	}
+	c.ended.mu.Unlock()
+	c.Changed()
+}
+
+// take gives those, which are told then.
+func (e *ended) take() []*controllerv1.ClaimedAdapter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := e.list
+	e.list = nil
+	return list
+}
+
 // settleEvery is how often a port is claimed again that could not be bound.
 const settleEvery = 30 * time.Second
 
@@ -140,6 +170,7 @@ func (s *session) settle() error {
 				if err != nil { // asked again with the next conversation
 					return nil
 				}
+				defer s.Ended(q.GetVm(), q.GetAdapter())
 				return s.Ports.Settled(s.ctx, q, a)
 			})
 		}

@@ -122,6 +122,7 @@ type Client struct {
 	session atomic.Pointer[session]
 	// unsettled holds one token when ports that are connected may have to be claimed.
 	unsettled chan struct{}
+	ended     ended
 	denied    string // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64

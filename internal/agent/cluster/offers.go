@@ -16,6 +16,8 @@ type Moves interface {
 	// Moves takes in what a controller says of the moves that this host takes part in: all of it, each time. It is
 	// called from any goroutine, for one message at a time.
 	Moves(context.Context, *controllerv1.HostMoves) error
+	// Flapping takes in which MACs of this host others learn again and again, too: all of them, each time.
+	Flapping(context.Context, *controllerv1.HostFlapping) error
 }
 
 // offering is what the host offers to take over.

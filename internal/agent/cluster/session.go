@@ -83,6 +83,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if err == nil && m.GetMoves() != nil && s.Moves != nil {
 		err = s.Moves.Moves(s.ctx, m.GetMoves())
 	}
+	if err == nil && m.GetFlapping() != nil && s.Moves != nil {
+		err = s.Moves.Flapping(s.ctx, m.GetFlapping())
+	}
 	if err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (s *session) report() error {
 		case <-s.ctx.Done():
 			return nil
 		}
-		anew := s.anew.Swap(0) // before the host is looked at
+		anew, ended := s.anew.Swap(0), s.ended.take() // before the host is looked at
 		now, err := s.Host.Report(s.ctx)
 		if err != nil {
 			return err
@@ -180,8 +183,8 @@ func (s *session) report() error {
 		if err != nil {
 			return err
 		}
-		if change != nil || anew != 0 {
-			m := &controllerv1.FollowSliceRequest{Change: change, Reported: anew}
+		if change != nil || anew != 0 || len(ended) > 0 {
+			m := &controllerv1.FollowSliceRequest{Change: change, Reported: anew, Connected: ended}
 			if !s.changes {
 				m.Change, m.Report = nil, now
 			}

@@ -37,6 +37,8 @@ type Source struct {
 	Before map[plan.PortID][]api.ProgramBefore
 	// Refused are the frames of guests that the policies of their ports refused.
 	Refused map[plan.PortID][]api.Refusal
+	// Flapping are MACs that go to and fro between a port and other hosts; nil for none at all.
+	Flapping func(plan.PortID) []api.FlappingMAC
 	// Device returns what is wrong with an uplink's device, and which settings the agent has changed on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
 	// Speed returns the speed that a device reports for its link, in bits per second; 0 if it reports none.
@@ -224,6 +226,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	v.RunsBefore = src.Before[p.ID]
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	v.Refused = src.Refused[p.ID]
+	if src.Flapping != nil {
+		v.Flapping = src.Flapping(p.ID)
+	}
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}

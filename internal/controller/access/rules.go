@@ -45,7 +45,7 @@ func Rules() Table {
 	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "metrics")
 	// What is done with ports, and changes nothing else.
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",
-		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove")
+		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts")
 	// The definition is judged field by field.
 	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition",

@@ -58,6 +58,17 @@ func (m *mover) ActivatePort(_ context.Context, q *agentv1.ActivatePortRequest) 
 	return &agentv1.ActivatePortResponse{}, nil
 }
 
+// MovePort is noted; a port group "full" is refused.
+func (m *mover) MovePort(_ context.Context, q *agentv1.MovePortRequest) (*agentv1.MovePortResponse, error) {
+	if q.GetPortGroup() == "full" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, "no room in full")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.called = append(m.called, "move "+q.GetPort()+" to "+q.GetSwitch()+"/"+q.GetPortGroup())
+	return &agentv1.MovePortResponse{Applied: &agentv1.Applied{Warnings: []string{"look"}}}, nil
+}
+
 // CancelMove is noted.
 func (m *mover) CancelMove(_ context.Context, q *agentv1.CancelMoveRequest) (*agentv1.CancelMoveResponse, error) {
 	m.step("cancel "+q.GetPort(), agentv1.MovePhase_MOVE_PHASE_CANCELLED)
@@ -270,5 +281,44 @@ func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 	}
 	if want := []string{"activate vm/eth0", "cancel vm/eth0"}; !slices.Equal(to.called, want) {
 		t.Errorf("asked for %q, want %q", to.called, want)
+	}
+}
+
+// A port that runs goes into another port group or switch on the host where its guest runs, whatever has its name
+// elsewhere; who does not operate both port groups is refused.
+func TestS100_AControllerReassignsAPort(t *testing.T) {
+	c, from, to := movingHosts(t)
+	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	to.reports(actsPort(true)) // it waits there, and is not meant
+	c.await("both are known", func() bool { return len(c.ports()) == 2 })
+	out, err := a.ReassignPort(ctx, &controllerv1.ReassignPortRequest{Port: actsVM + "/net0", Switch: "dmz"})
+	if err != nil || out.GetHost() != "esx1" || out.GetSwitch() != "dmz" || out.GetPortGroup() != "web" ||
+		!slices.Equal(out.GetWarnings(), []string{"look"}) {
+		t.Errorf("%v, %v", out, err)
+	}
+	if _, err := a.ReassignPort(ctx, &controllerv1.ReassignPortRequest{Port: "vm/eth0", PortGroup: "db"}); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"move vm/eth0 to dmz/web", "move vm/eth0 to dvs/db"}; !slices.Equal(from.called, want) ||
+		len(to.called) > 0 {
+		t.Errorf("asked for %q and %q, want %q and nothing", from.called, to.called, want)
+	}
+	for _, row := range []struct {
+		name, says string
+		q          *controllerv1.ReassignPortRequest
+	}{
+		{"no port", "say which port", &controllerv1.ReassignPortRequest{Switch: "dmz"}},
+		{"nowhere", "say where the port goes", &controllerv1.ReassignPortRequest{Port: "vm/eth0"}},
+		{"nobody has it", "no host has a port", &controllerv1.ReassignPortRequest{Port: "x", Switch: "dmz"}},
+		{"a host where it waits", "no guest runs by port", &controllerv1.ReassignPortRequest{Port: "vm/eth0",
+			Host: "esx2", Switch: "dmz"}},
+		{"the host refuses", "host esx1: no room in full", &controllerv1.ReassignPortRequest{Port: "vm/eth0",
+			PortGroup: "full"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if _, err := a.ReassignPort(ctx, row.q); err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("%v, want %q", err, row.says)
+			}
+		})
 	}
 }

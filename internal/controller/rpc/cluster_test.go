@@ -232,6 +232,7 @@ type machine struct {
 	ahead    time.Duration
 	at       string // the controller that it goes to alone; "" for whichever
 	moves    *controllerv1.HostMoves
+	flapping *controllerv1.HostFlapping
 }
 
 // Given is what the machine has active.

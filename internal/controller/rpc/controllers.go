@@ -52,7 +52,8 @@ type roster struct {
 	last   map[string]hostsThen
 }
 
-// Announce writes where agents find this controller, and who it is.
+// Announce writes where agents find this controller, and who it is, unless that is written already. It may be repeated
+// when it is not known whether the write happened.
 func (r *roster) Announce(ctx context.Context, c Controller) error {
 	c.Kinds, c.MACs = kindsKnown(), ownMACs()
 	r.self = c
@@ -62,7 +63,7 @@ func (r *roster) Announce(ctx context.Context, c Controller) error {
 		next := c
 		var was Controller
 		if json.Unmarshal(o.Doc, &was) == nil {
-			next.Joined = was.Joined
+			next.Joined, was.ID = was.Joined, c.ID
 		}
 		if o.Version > 0 && was == next {
 			return nil

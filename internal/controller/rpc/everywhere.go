@@ -50,7 +50,7 @@ func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.H
 			here.Together = h.conn.prep.made
 		}
 		if reports {
-			here.Report = h.report.message()
+			here.Report, here.Starting = h.report.message(), h.startingHere()
 		}
 		list = append(list, here)
 	}

@@ -94,14 +94,18 @@ type host struct {
 	reverted *controllerv1.RevertedSlice
 	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, marks
 	// are of those that run elsewhere too; arrivals are when migrations were noticed.
-	running  map[nic]runningPort
-	silent   map[nic]runningPort
+	running  map[nic]nicPort
+	silent   map[nic]nicPort
 	marks    map[nic]mark
 	arrivals map[nic]time.Time
+	// starting are the adapters whose ports it has claimed and not reported yet, with when that is over.
+	starting       map[nic]time.Time
+	startingLooked time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
 	// offers are what it offers to take over, offered the adapters of them.
 	offers  []*controllerv1.MoveOffer
+	again   []*controllerv1.LearnedAgain // MACs that it has learned more than once
 	offered map[nic]bool
 }
 

@@ -42,6 +42,7 @@ type conn struct {
 	asking
 	// moves is what the host was told of moves; nil before the first message.
 	moves       *controllerv1.HostMoves
+	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
 	clock *reading
@@ -219,6 +220,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if o := m.GetOffers(); o != nil {
 		offering{f}.offered(h, o)
 	}
+	h.started(m.GetConnected())
 	rivalry{f}.looked(h, c, m.GetReported())
 	c.answered(m.GetPong())
 	c.prepared(m.GetPrepared())
@@ -280,6 +282,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
 		m = preparing{s.fleet}.add(c, sent, (offering{s.fleet}).addMoves(h, c, m))
+		m = flapping{s.fleet}.add(h, c, m)
 		if m != nil {
 			if m.Clock != nil {
 				m.Clock.Sent = preparing{s.fleet}.asks(c)

@@ -21,19 +21,27 @@ type holding struct {
 	lease bool
 }
 
-// held says what keeps a port where it is bound, of which this controller knows nothing at first hand: the adapter runs
-// on that host, which is connected to another controller, or the host is lost and its lease is not over.
+// held says what keeps a port where it is bound, other than that the host reports here that the adapter runs: the guest
+// is being started there, it runs on that host, which is connected to another controller, or the host is lost and its
+// lease is not over.
 func (s claimant) held(ctx context.Context, h *host, b *bound) holding {
 	s.fleet.mu.Lock()
 	was := s.fleet.hosts[b.host]
 	ask := was != nil && was != h && was.conn == nil
+	starts := was != nil && was != h && was.conn != nil && was.startsOn(b.nic)
 	s.fleet.mu.Unlock()
-	if !ask {
+	switch {
+	case starts:
+		return holding{why: startsText(b.nic, s.keeper().nameOf(was))}
+	case !ask:
 		return holding{}
 	}
 	name := s.keeper().nameOf(was)
 	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true})
 	if at := there.hosts[b.host]; at.GetConnected() && !at.GetHost().GetStale() {
+		if there.starts(b.host, b.nic) {
+			return holding{why: startsText(b.nic, name)}
+		}
 		if runs, _ := s.lastSaid(there, was, b.nic); !runs {
 			return holding{}
 		}
@@ -66,14 +74,19 @@ func (s claimant) lastSaid(there *elsewhere, was *host, n nic) (is, known bool) 
 }
 
 // lastWord is what a lost host said last of an adapter, before it was lost; known is false where a controller may have
-// heard more: one that does not answer, or one that has started since, and remembers nothing of the host.
+// heard more: one that does not answer, or one that has started since, and remembers nothing of the host; and where the
+// host was lost while it connected the adapter.
 func (s claimant) lastWord(there *elsewhere, was *host, n nic) (is, known bool) {
 	if len(there.away) > 0 {
 		return false, false
 	}
 	s.fleet.mu.Lock()
 	since, heard := was.since, was.report != nil
+	starts := was.startsOn(n) || there.starts(was.id, n)
 	s.fleet.mu.Unlock()
+	if starts {
+		return false, false
+	}
 	if at := there.hosts[was.id]; at != nil && at.GetHost().GetSince().AsTime().After(since) {
 		heard = at.GetReport() != nil
 	}

@@ -45,11 +45,10 @@ func (o offer) key() offerKey { return offerKey{o.of.id, o.GetMove()} }
 
 // source is a host that has the port of an adapter, or had it.
 type source struct {
-	host       *host
-	sw, group  string
-	generation uint64
-	runs       bool // the guest runs there
-	away       bool // the host has lost its connection
+	host *host
+	nicPort
+	runs bool // the guest runs there
+	away bool // the host has lost its connection
 }
 
 // meetings is a match under way: what each host is to know, by its id.
@@ -101,6 +100,7 @@ func (f offering) match() {
 	}
 	m.sources = sources
 	f.tell(next)
+	flapping{f.fleet}.join()
 	token(m.news)
 }
 
@@ -176,11 +176,11 @@ func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
 	known := f.sources(o.nic())
 	for _, s := range known {
 		if s.host != o.of {
-			highest = max(highest, s.generation)
+			highest = max(highest, s.gen)
 		}
 	}
 	all := slices.DeleteFunc(slices.Clone(known), func(s source) bool {
-		return s.host == o.of || !s.runs && (s.generation == 0 || s.host.offered[o.nic()]) ||
+		return s.host == o.of || !s.runs && (s.gen == 0 || s.host.offered[o.nic()]) ||
 			!f.serves(o.of, s.sw, s.group)
 	})
 	was := f.stillFrom(o, known, all)
@@ -192,12 +192,12 @@ func (f offering) sourceOf(o offer) (from chosen, highest uint64) {
 	best := slices.MinFunc(all, func(a, b source) int {
 		return cmp.Or(first(a.runs, b.runs), first(a.runs && !a.away, b.runs && !b.away),
 			first(bound != nil && bound.host == a.host.id, bound != nil && bound.host == b.host.id),
-			cmp.Compare(b.generation, a.generation), first(!a.away, !b.away), byName(a.host, b.host))
+			cmp.Compare(b.gen, a.gen), first(!a.away, !b.away), byName(a.host, b.host))
 	})
-	if was.host != nil && !best.runs && best.generation < was.generation {
+	if was.host != nil && !best.runs && best.gen < was.generation {
 		return was, highest
 	}
-	return chosen{best.host, best.generation}, highest
+	return chosen{best.host, best.gen}, highest
 }
 
 // stillFrom is the source that was found before, while it may be the source without having a port any more; known are
@@ -233,7 +233,8 @@ func (f offering) sources(n nic) []source {
 			if h == nil || h.conn != nil {
 				continue // it was removed, or is here by now
 			}
-			s := source{h, p.GetSwitch(), p.GetPortGroup(), p.GetGeneration(), p.GetRuns(), p.GetAway()}
+			s := source{h, nicPort{sw: p.GetSwitch(), group: p.GetPortGroup(), gen: p.GetGeneration()}, p.GetRuns(),
+				p.GetAway()}
 			if p.GetAway() && slices.ContainsFunc(list, func(o source) bool { return o.host == h }) {
 				continue
 			}
@@ -247,12 +248,10 @@ func (f offering) sources(n nic) []source {
 // sourcesHere are those of them that reported to this controller last. The caller holds the lock.
 func (f offering) sourcesHere(n nic) (list []source) {
 	for _, h := range f.statics.running[n] {
-		p := h.running[n]
-		list = append(list, source{h, p.sw, p.group, p.gen, true, h.conn == nil})
+		list = append(list, source{h, h.running[n], true, h.conn == nil})
 	}
 	for _, h := range f.statics.silent[n] {
-		p := h.silent[n]
-		list = append(list, source{h, p.sw, p.group, p.gen, false, h.conn == nil})
+		list = append(list, source{h, h.silent[n], false, h.conn == nil})
 	}
 	return list
 }

@@ -40,7 +40,9 @@ type meeting struct {
 	moves map[string]*controllerv1.HostMoves
 	// away is what other controllers have said last, by their ids, told what they were told.
 	away map[string]awayMoves
-	told map[string]*controllerv1.SharedMoves
+	// flapping are MACs that hosts are to know of, by their ids.
+	flapping map[string]*controllerv1.HostFlapping
+	told     map[string]*controllerv1.SharedMoves
 }
 
 // chosen is the source of an offer, with the port's generation there.
@@ -88,6 +90,7 @@ func (f offering) arrived(h *host, c *conn, said *controllerv1.HostOffers) {
 // offered takes in all that a host offers. The caller holds the lock.
 func (f offering) offered(h *host, said *controllerv1.HostOffers) {
 	was := h.offers
+	flapping{f.fleet}.said(h, said.GetAgain())
 	h.offers, h.offered = nil, map[nic]bool{}
 	for _, o := range said.GetOffers()[:min(len(said.GetOffers()), mostOffers)] {
 		if o = checked(o); o != nil {

@@ -38,6 +38,14 @@ func (m *machine) Moves(_ context.Context, all *controllerv1.HostMoves) error {
 	return nil
 }
 
+// Flapping keeps what a controller says.
+func (m *machine) Flapping(_ context.Context, all *controllerv1.HostFlapping) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.flapping = all
+	return nil
+}
+
 // knows is what a controller has said of moves, in words; "" before the first message.
 func (m *machine) knows() string {
 	m.mu.Lock()

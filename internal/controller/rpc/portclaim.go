@@ -24,21 +24,35 @@ const mostClaims = 256
 // stopTime is how long a claim waits for another host to report that the VM has stopped there.
 const stopTime = time.Second
 
-// claims takes up the claims of a host, each beside the others. Those that come while too many are under way are
-// answered as if the store did not answer: the host asks again.
+// claims takes up the claims of a host, each beside the others, in its turn among those of all hosts. Those that come
+// while too many are under way are answered as if the store did not answer: the host asks again.
 func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controllerv1.PortClaim) {
 	for _, q := range list {
 		select {
 		case c.slots <- struct{}{}:
-			go func() {
-				defer func() { <-c.slots }()
-				s.keeper().answerClaim(c, s.claimPort(ctx, h, q))
-			}()
 		default:
-			s.keeper().answerClaim(c, &controllerv1.PortAnswer{Number: q.GetNumber(), Unavailable: true,
-				Refused: "too many claims are under way"})
+			s.claimUntaken(h, c, q)
+			continue
 		}
+		if !s.turns.enter() {
+			<-c.slots
+			s.claimUntaken(h, c, q)
+			continue
+		}
+		go func() {
+			defer func() { s.turns.leave(); <-c.slots }()
+			if !s.turns.take(ctx, func() { s.keeper().answerClaim(c, s.claimPort(ctx, h, q)) }) {
+				s.claimUntaken(h, c, q)
+			}
+		}()
 	}
+}
+
+// claimUntaken answers a claim for which there is no time.
+func (s claimant) claimUntaken(h *host, c *conn, q *controllerv1.PortClaim) {
+	a := tooMany(q)
+	s.turns.untaken(s.keeper().nameOf(h), q, a.GetRefused())
+	s.keeper().answerClaim(c, a)
 }
 
 // answerClaim has an answer sent.
@@ -74,6 +88,10 @@ func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortCl
 		answer.Refused = s.keeper().named(err)
 		answer.Unavailable = errors.As(err, &away)
 		answer.Conflict = errors.As(err, &taken)
+		if answer.GetUnavailable() {
+			s.turns.untaken(s.keeper().nameOf(h), q, answer.GetRefused())
+			return answer
+		}
 		s.Log.Info("a static port was not bound", "host", s.keeper().nameOf(h), "group", group, "vm", q.GetVm(),
 			"adapter",
 			q.GetAdapter(), "why", answer.GetRefused())
@@ -107,10 +125,51 @@ func (f portKeeper) mayServe(h *host, group string) (spec.PortGroup, error) {
 	return v.Group(group), nil
 }
 
-// bind finds the adapter's port, or takes an unbound one.
+// bindAttempts is how often a claim is made that was overtaken by another one about the same port.
+const bindAttempts = 5
+
+// bind finds the adapter's port, or takes an unbound one. The guest counts as being started on the host from then on.
 func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, g *spec.PortGroup,
 	answer *controllerv1.PortAnswer) error {
 	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
+	s.keeper().starts(h, n, claimingTime)
+	var err error
+	for range bindAttempts {
+		if err = s.bindAsKnown(ctx, h, n, q, g, answer); !overtaken(err, n) {
+			break
+		}
+		if away := s.catchUp(ctx); away != nil {
+			err = &store.Unavailable{Cause: away}
+			break
+		}
+	}
+	if overtaken(err, n) {
+		err = &store.Unavailable{Cause: err}
+	}
+	var away *store.Unavailable
+	switch {
+	case err == nil && answer.GetRefused() == "":
+		s.keeper().starts(h, n, startingTime)
+	case !errors.As(err, &away): // a write that nobody answered may have happened, and the guest starts even so
+		s.keeper().starts(h, n, 0)
+	}
+	return err
+}
+
+// overtaken reports whether a claim was refused because its adapter's port was another, or on another host, than was
+// known when it was made.
+func overtaken(err error, n nic) bool {
+	var taken *store.Taken
+	if !errors.As(err, &taken) {
+		return false
+	}
+	b := taken.Binding
+	return taken.What == "adapter" || taken.What == "port" && (b == nil || b.VM == n.vm && b.Adapter == n.adapter)
+}
+
+// bindAsKnown is bind by what this controller knows. Where that is not so any more, the store refuses it.
+func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, q *controllerv1.PortClaim, g *spec.PortGroup,
+	answer *controllerv1.PortAnswer) error {
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	has, elsewhere := s.keeper().holder(ctx, h, n, q.GetIncoming())
 	if has != nil && elsewhere == "" {
@@ -130,18 +189,30 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
 		}
 		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
-			Adapter: n.adapter}); err != nil && !isNotFound(err) {
+			Adapter: n.adapter, Host: has.host}); err != nil && !isNotFound(err) {
 			return err
 		}
 		has = nil
 	}
+	p, err := s.claimAsKnown(ctx, h, n, q, g, has)
+	if err != nil {
+		return err
+	}
+	answer.Port = s.keeper().message(&bound{id: p.ID, group: p.Group, nic: n, host: h.id, mac: p.Binding.MAC})
+	return nil
+}
+
+// claimAsKnown writes a claim that rests on the port that the adapter has, nil for none.
+func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, q *controllerv1.PortClaim, g *spec.PortGroup,
+	has *bound) (store.Port, error) {
 	_, limit := g.StaticPorts()
-	r := store.ClaimRequest{PortGroup: group, Port: q.GetPort(), Move: true, Limit: limit,
+	r := store.ClaimRequest{PortGroup: q.GetSwitch() + "/" + q.GetPortGroup(), Port: q.GetPort(), Limit: limit,
 		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac())}}
 	if has != nil {
 		if has.host == h.id {
 			r.Generation = has.gen
 		}
+		r.Move, r.Was = true, &store.Binding{Host: has.host, Generation: has.gen}
 		if r.Port = has.id; r.MAC == "" {
 			r.MAC = has.mac
 		}
@@ -151,11 +222,7 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 		r.Port, r.Spare = "", true
 		p, err = s.Store.Claim(ctx, r)
 	}
-	if err != nil {
-		return err
-	}
-	answer.Port = s.keeper().message(&bound{id: p.ID, group: p.Group, nic: n, host: h.id, mac: p.Binding.MAC})
-	return nil
+	return p, err
 }
 
 func isNotFound(err error) bool {
@@ -185,6 +252,9 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 	err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: group, Port: q.GetPort(),
 		VM:      strings.ToLower(q.GetVm()),
 		Adapter: q.GetAdapter(), Host: h.id})
+	if err == nil || isNotFound(err) {
+		s.keeper().starts(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}, 0)
+	}
 	if isNotFound(err) { // it is so already
 		return nil
 	}

@@ -29,6 +29,10 @@ type refusals struct {
 	mu    sync.Mutex
 	by    map[string]int64
 	limit event.Limiter[string]
+	// crowds says when a line tells of those that were ended for others, or were too slow; crowdTold is how many of them
+	// were told.
+	crowds    event.Limiter[string]
+	crowdTold int64
 }
 
 // Of each reason so many are logged at once, and then one a period: hostile peers don't fill the log.
@@ -39,7 +43,7 @@ const (
 
 func newRefusals(log *slog.Logger) *refusals {
 	r := &refusals{log: log, by: map[string]int64{}, limit: event.Limiter[string]{Burst: refusalBurst,
-		Every: refusalEvery}}
+		Every: refusalEvery}, crowds: event.Limiter[string]{Burst: 1, Every: refusalEvery}}
 	for _, f := range identity.PeerFaults() {
 		r.by[f.String()] = 0
 	}
@@ -53,8 +57,17 @@ func (r *refusals) note(address string, err error) {
 	r.mu.Lock()
 	r.by[reason]++
 	told := reason != refusedLeft && reason != refusedCrowded && r.limit.Allow(reason, time.Now())
+	crowd := int64(0)
+	if reason == refusedCrowded && r.crowds.Allow(reason, time.Now()) {
+		crowd, r.crowdTold = r.by[reason]-r.crowdTold, r.by[reason]
+	}
 	r.mu.Unlock()
-	if told {
+	switch {
+	case crowd > 0:
+		r.log.Warn("connections that did not prove who they are were ended, for want of room or since they took too "+
+			"long", "connections", crowd, "last", address)
+		return
+	case told:
 		r.log.Warn("a connection is refused", "address", address, "reason", reason, "err", err)
 		return
 	}

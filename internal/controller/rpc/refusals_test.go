@@ -3,8 +3,12 @@ package rpc
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
@@ -52,4 +56,29 @@ func TestDoor_RefusalsAreCountedAndTheLogIsBounded(t *testing.T) {
 			t.Errorf("%d are %s", n, reason)
 		}
 	}
+}
+
+// Connections that are ended to make room are told of in few lines, each with how many they were.
+func TestDoor_ACrowdIsToldOfInFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		r := newRefusals(slog.New(slog.NewTextHandler(&log, nil)))
+		const tries = 5000
+		crowd := func() {
+			for range tries {
+				r.note("192.0.2.1:4000", net.ErrClosed)
+			}
+		}
+		crowd()
+		time.Sleep(refusalEvery)
+		crowd()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "connections=1 ") ||
+			!strings.Contains(lines[1], fmt.Sprintf("connections=%d ", tries)) {
+			t.Errorf("the log is %q", lines)
+		}
+		if n := r.counts()[refusedCrowded]; n != 2*tries {
+			t.Errorf("%d are counted", n)
+		}
+	})
 }

@@ -31,7 +31,7 @@ type runsAway struct {
 	controller string
 	arrived    bool
 	gen        uint64
-	sure       map[string]uint64 // as of runningPort
+	sure       map[string]uint64 // as of nicPort
 	since      time.Time         // when this controller heard of it first
 	confirmed  time.Time         // and last
 }

@@ -110,7 +110,9 @@ func (s ferrying) tellMoves(ctx context.Context, c Controller, again bool) {
 	f.learn(c.ID, got.GetMoves())
 }
 
-func empty(m *controllerv1.SharedMoves) bool { return len(m.GetOffers())+len(m.GetPorts()) == 0 }
+func empty(m *controllerv1.SharedMoves) bool {
+	return len(m.GetOffers())+len(m.GetPorts())+len(m.GetAgain()) == 0
+}
 
 // ShareMoves takes in what another controller knows of moves, and answers with what this one does.
 func (o others) ShareMoves(ctx context.Context, q *controllerv1.ShareMovesRequest) (
@@ -138,7 +140,7 @@ func (f offering) told(id string, m *controllerv1.SharedMoves) {
 func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now = &controllerv1.SharedMoves{}
+	now = &controllerv1.SharedMoves{Again: flapping{f.fleet}.shared()}
 	for _, o := range f.own() {
 		shared := proto.CloneOf(o.MoveOffer)
 		shared.Confirmed = min(shared.GetConfirmed(), 1) // that there is a copy, and not with each one
@@ -156,10 +158,10 @@ func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 		slices.SortFunc(here, func(a, b source) int { return byName(a.host, b.host) })
 		for _, p := range here {
 			if !p.runs && p.host.offered[n] { // it waits to arrive there
-				p.generation = 0
+				p.gen = 0
 			}
 			now.Ports = append(now.Ports, &controllerv1.SharedPort{Vm: n.vm, Adapter: n.adapter, Host: p.host.id,
-				Switch: p.sw, PortGroup: p.group, Generation: p.generation, Runs: p.runs, Away: p.away})
+				Switch: p.sw, PortGroup: p.group, Generation: p.gen, Runs: p.runs, Away: p.away})
 		}
 	}
 	return now, f.meeting.told[id]

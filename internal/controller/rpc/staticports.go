@@ -145,6 +145,11 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 		}
 	}
 	f.mu.Unlock()
+	if b != nil {
+		if err := isOf(b, q.GetVm(), q.GetAdapter()); err != nil {
+			return nil, err
+		}
+	}
 	if b != nil && used == "" {
 		if held := claimant(p).held(ctx, nil, b); !held.lease || !q.GetForce() {
 			used = held.why
@@ -167,6 +172,15 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	sw, group, _ := strings.Cut(b.group, "/")
 	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.id, Switch: sw,
 		PortGroup: group}}, nil
+}
+
+// isOf refuses a port that has another owner than the caller has named; "" stands for any.
+func isOf(b *bound, vm, adapter string) error {
+	if vm != "" && strings.ToLower(vm) != b.nic.vm || adapter != "" && adapter != b.nic.adapter {
+		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("static port %s is not of the VM and adapter that "+
+			"were named: adapter %s of VM %s has it", b.id, b.nic.adapter, b.nic.vm))
+	}
+	return nil
 }
 
 // SettleStaticPort binds the port of an adapter on the host that an operator names, where it runs. Guests on other

@@ -134,8 +134,8 @@ func (s *statics) port(id string) *bound {
 	return nil
 }
 
-// runningPort is the port of an adapter on a host.
-type runningPort struct {
+// nicPort is the port of an adapter on a host.
+type nicPort struct {
 	sw, name string
 	arrived  bool   // a moment ago, by a migration
 	group    string // the port group's name
@@ -160,7 +160,7 @@ func (m hostsOf) remove(n nic, h *host) {
 // reported takes in the ports that a host reports, and returns the adapters that run there now and did not, or the
 // other way round, or with another generation.
 func (s *statics) reported(h *host, ports []*controllerv1.HostPort) map[nic]bool {
-	return s.exchange(h, ports, func(runningPort) bool { return true })
+	return s.exchange(h, ports, func(nicPort) bool { return true })
 }
 
 // amended takes in what is another since a host's report before: ports that it has and has no more, by switch and name.
@@ -172,13 +172,13 @@ func (s *statics) amended(h *host, put []*controllerv1.HostPort, gone []*control
 	for _, p := range put {
 		names[portKey{p.GetSwitch(), p.GetName()}] = true
 	}
-	return s.exchange(h, put, func(p runningPort) bool { return names[portKey{p.sw, p.name}] })
+	return s.exchange(h, put, func(p nicPort) bool { return names[portKey{p.sw, p.name}] })
 }
 
 // exchange puts ports in the place of those of a host for which old is true, and returns the adapters of which
 // something is another.
-func (s *statics) exchange(h *host, ports []*controllerv1.HostPort, old func(runningPort) bool) map[nic]bool {
-	was := map[nic]runningPort{}
+func (s *statics) exchange(h *host, ports []*controllerv1.HostPort, old func(nicPort) bool) map[nic]bool {
+	was := map[nic]nicPort{}
 	for n, p := range h.running {
 		if old(p) {
 			was[n] = p
@@ -214,17 +214,18 @@ func (s *statics) begin(h *host, ports []*controllerv1.HostPort) map[nic]bool {
 		if n.vm == "" {
 			continue
 		}
+		delete(h.starting, n)
 		to, index := &h.silent, s.silent
 		if run {
 			to, index, changed[n] = &h.running, s.running, true
 		}
 		if *to == nil {
-			*to = map[nic]runningPort{}
+			*to = map[nic]nicPort{}
 		}
 		if _, did := (*to)[n]; !did {
 			index.add(n, h)
 		}
-		(*to)[n] = runningPort{sw: p.GetSwitch(), name: p.GetName(), arrived: p.GetArrived(),
+		(*to)[n] = nicPort{sw: p.GetSwitch(), name: p.GetName(), arrived: p.GetArrived(),
 			gen: p.GetGeneration(), group: p.GetPortGroup()}
 	}
 	return changed

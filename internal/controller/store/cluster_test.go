@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,7 +265,20 @@ func (m *members) testNoQuorum(t *testing.T) {
 	if st.Stale == "" || len(st.Members) != 3 {
 		t.Errorf("status: %+v, %v", st, err)
 	}
+	var attempts atomic.Int64
+	written := make(chan error, 1)
+	go func() {
+		written <- Patiently(patient(t), s, "start", func(ctx context.Context) error {
+			attempts.Add(1)
+			_, err := s.Write(ctx, []Change{put(KindHost, "patiently", `1`, Any)})
+			return err
+		})
+	}()
+	eventually(t, "a patient write is tried again", func() bool { return attempts.Load() > 1 })
 	m.start(t, 1, 2)
+	if err := <-written; err != nil {
+		t.Errorf("a patient write, after there is a quorum: %v", err)
+	}
 	retry(t, s, put(KindHost, "after", `1`, Any))
 	eventually(t, "reads are current", func() bool { return s.Stale() == nil })
 	if err := m.stores[1].Sync(patient(t)); err != nil {

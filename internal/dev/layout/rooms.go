@@ -63,7 +63,8 @@ func rules() map[string]Rule {
 	stand(Kinds, true, "internal/slice/fields",
 		"internal/overlay", "internal/overlay/span",
 		"internal/diagnose", "internal/flow", "internal/observe",
-		"internal/observe/accounts", "internal/observe/event", "internal/observe/recent",
+		"internal/observe/accounts", "internal/observe/event", "internal/observe/flapping",
+		"internal/observe/recent",
 		"internal/observe/sightings",
 		"internal/observe/undone",
 		"internal/host/qmp")
@@ -99,7 +100,8 @@ func rules() map[string]Rule {
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting")
 	stand(Process, true, "internal/controller/rollout/driving")
-	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/foreseen",
+	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/flaps",
+		"internal/controller/foreseen",
 		"internal/controller/history", "internal/controller/inventory",
 		"internal/controller/pki", "internal/controller/rollout", "internal/controller/together")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",

@@ -24,6 +24,9 @@ func addressRules() []Rule {
 		{"mac-twice", api.FindingWrong, "a MAC is seen on two ports",
 			"two adapters that use one address, or an address that moves between two ports 3 times a minute",
 			"frames for it reach one of the two, now this, now that", macTwice},
+		{"mac-flaps", api.FindingWrong, "a MAC goes to and fro between hosts",
+			"an address that this host and others learn again and again, as the controllers say",
+			"frames for it reach one of the hosts, now this, now that", macFlaps},
 		{"mac-change", api.FindingWrong, "an adapter uses another MAC than its port's, and may not",
 			"the adapter's address, and copies refused as `mac-change`",
 			"the guest gets nothing", macChange},
@@ -114,6 +117,23 @@ func macTwice(l *look) (found []api.Finding) {
 		}
 	}
 	return append(found, l.moving()...)
+}
+
+func macFlaps(l *look) (found []api.Finding) {
+	l.eachPort(func(_ *plan.Switch, p *plan.Port, _ *counts) {
+		v := l.port[p.ID]
+		if v == nil {
+			return
+		}
+		for _, m := range v.Flapping {
+			f := onPort(p, "%s", m)
+			f.Change = "Give one of the two stations another address; or, if it is one station, let it run on one of " +
+				"the hosts alone."
+			f.Command = "heddle mac show " + m.MAC
+			found = append(found, f)
+		}
+	})
+	return found
 }
 
 // oneFamily reports whether the ports are siblings, as those of a bond in a guest are: they may have one address.

@@ -230,6 +230,12 @@ func addressCases() []ruleCase {
 			fix:  "heddle mac show 02:00:00:00:00:99", level: wrong},
 		{rule: "mac-twice", provoke: moves(5, time.Second), near: moves(5, 2*time.Minute), object: "port a",
 			sign: "moved 5 times", fix: "heddle mac show", level: wrong},
+		{rule: "mac-flaps", provoke: func(r *rig) {
+			r.view("a").Flapping = []api.FlappingMAC{{MAC: "02:00:00:00:00:99", Segment: "10", Times: 3,
+				Elsewhere: []api.FlappingElsewhere{{Host: "esx2", Port: "b", Times: 2}}}}
+		}, near: func(r *rig) { r.view("a").Flapping = nil }, object: "port a",
+			sign: "3 times learned here, 2 times on host esx2 (port b)", fix: "heddle mac show 02:00:00:00:00:99",
+			level: wrong},
 		{rule: "mac-change", old: "{access: 10}}\n  - {name: nested",
 			new: "{access: 10}, security: {macChanges: reject}}\n  - {name: nested", provoke: changed,
 			near: func(r *rig) { r.refused("a", "mac-change", 4) }, object: "port a",

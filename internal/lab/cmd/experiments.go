@@ -44,6 +44,8 @@ func programs() []program {
 		own(adapters.Name, adapters.Title, adapters.RowNames, adaptersOptions, adapters.Options.Check, adapters.Run),
 		own(migration.Name, migration.Title, migration.RowNames, migrationOptions, migration.Options.Check,
 			migration.Run),
+		own(migration.PortMoveName, migration.PortMoveTitle, migration.PortMoveRowNames, migrationOptions,
+			migration.Options.CheckPortMove, migration.RunPortMove),
 		own(msgsize.Name, msgsize.Title, msgsize.RowNames, msgsizeOptions, msgsize.Options.Check, runMsgsize),
 	}
 }

@@ -45,8 +45,9 @@ func (r Run) Experiment(ctx context.Context, name string) (*report.Report, error
 }
 
 func (r Run) experiment(ctx context.Context, name string) (*report.Report, error) {
-	if (r.Moves != 0 || r.Rate != 0) && name != migration.Name {
-		return nil, faultf("--moves and --rate are for the experiment %s; %s has its own", migration.Name, name)
+	if (r.Moves != 0 || r.Rate != 0) && name != migration.Name && name != migration.PortMoveName {
+		return nil, faultf("--moves and --rate are for the experiments %s and %s; %s has its own", migration.Name,
+			migration.PortMoveName, name)
 	}
 	all := programs()
 	if i := slices.IndexFunc(all, func(p program) bool { return p.Name == name }); i >= 0 {

@@ -11,9 +11,9 @@ import (
 	"heddle/internal/test/testkit/realhost"
 )
 
-// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the
-// guest runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
-func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
+// inLab is the program that labs are of, and a directory for one.
+func inLab(t *testing.T) (heddle, dir string) {
+	t.Helper()
 	testkit.Root(t)
 	heddle, controller := realhost.Programs(t)
 	bin := t.TempDir()
@@ -26,6 +26,34 @@ func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return heddle, dir
+}
+
+// A port that runs moves at a controller to another port group, segment and switch, and back: its packets reach the
+// segment that it is in and no other, and none twice. Only counts are checked.
+func TestS100_APortMovesOnItsHostInTheLab(t *testing.T) {
+	heddle, dir := inLab(t)
+	rep, err := migration.RunPortMove(t.Context(), migration.Options{RunDir: dir, Program: heddle, Quick: true,
+		Moves: 1, Rate: 500, Rows: []string{"port-group", "segment", "switch"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rep.Rows {
+		for _, name := range []string{"duplicated", "wrong"} {
+			if row.Get(name) != uint64(0) {
+				t.Errorf("row %v: %s: %v", row.Get("name"), name, row.Get(name))
+			}
+		}
+		if sent, ok := row.Get("sent").(uint64); !ok || sent == 0 || row.Get("moves") != 2 {
+			t.Errorf("row %v: %v packets in %v moves", row.Get("name"), row.Get("sent"), row.Get("moves"))
+		}
+	}
+}
+
+// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the
+// guest runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
+func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
+	heddle, dir := inLab(t)
 	rep, err := migration.Run(t.Context(), migration.Options{RunDir: dir, Program: heddle, Quick: true, Moves: 1,
 		Rate: 500, Rows: []string{"namespace"}})
 	if err != nil {

@@ -42,13 +42,14 @@ const (
 	// no uplink of a switch is up: its ports are cut off from the physical network; or one is up again
 	Isolated  Kind = "isolated"
 	Migration Kind = "migration" // a step of a port's move to or from another host (S100)
+	Flapping  Kind = "flapping"  // a MAC goes to and fro between a port and other hosts, or no longer does
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program, Conflict, Isolated, Migration}
+		Program, Conflict, Isolated, Migration, Flapping}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

@@ -231,23 +231,12 @@ func (r *rig) release(ctx context.Context, q release) {
 	call := Call{Client: q.client, Begins: q.begins, Outcome: Unknown,
 		Ports: &PortsCall{Verb: Release, VM: q.vm, Free: q.again}}
 	for ; ; call.Ports.Free = true {
-		if call.Ports.Free { // it may be somebody else's by now
-			bound, ok := r.lists(ctx, q.client)
-			if ok && bound[q.port] != q.vm {
-				call.Outcome = Done
-				break
-			}
-			if !ok {
-				if !wait(ctx, pause) {
-					break
-				}
-				continue
-			}
-		}
 		one, cancel := context.WithTimeout(context.Background(), callTime)
-		_, err := r.controllers[r.number(len(r.controllers))].ReleasePort(one, q.port, true)
+		_, err := r.controllers[r.number(len(r.controllers))].ReleasePort(one,
+			api.ReleaseStatic{Port: q.port, VM: q.vm, Force: true})
 		cancel()
-		if err == nil {
+		var known *api.Error
+		if err == nil || errors.As(err, &known) && known.Kind == api.NotFound { // it has not got it any more
 			call.Outcome = Done
 			break
 		}

@@ -126,6 +126,27 @@ func TestS111_SiblingsMayChangeMACs(t *testing.T) {
 	r.send("vm1", "vm3 vm1 0800", to("vm2"))
 }
 
+// The bond fails over and back, and each time its frame is ahead of what the agent sees of the adapters. Who sent from
+// the MAC when it was another port's does not count when that port has it again.
+func TestS111_MACsThatChangePlacesAndComeBack(t *testing.T) {
+	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g")
+	for range 2 {
+		r.send("vm3", "all vm2 0806", to("vm1 vm2 u1")) // the bond fails over,
+		r.send("vm1", "vm2 vm1 0800", to("vm3"))
+		r.uses("vm2", "vm3") // and this is seen
+		r.uses("vm3", "vm2")
+		r.send("vm1", "vm2 vm1 0800", to("vm3"))
+		r.send("vm2", "all vm2 0806", to("vm1 vm3 u1")) // It fails back.
+		r.send("vm1", "vm2 vm1 0800", to("vm2"))
+		r.uses("vm3", "vm3")
+		r.uses("vm2", "vm2")
+		r.send("vm1", "vm2 vm1 0800", to("vm2"))
+	}
+	r.learned()
+	r.moved("vm2", 2)
+	r.moved("vm3", 2)
+}
+
 func TestS111_WhatABondSendsDoesNotComeBackByAnUplink(t *testing.T) {
 	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g", "vm4 bond, owner: g",
 		"vm5 bond, owner: g", "vm6 bond, owner: g")

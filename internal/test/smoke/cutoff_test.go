@@ -3,6 +3,7 @@ package smoke
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,10 @@ func newFleetThrough(t *testing.T) *fleet {
 		hosts: make([]*host, 2)}
 	inside(t, f.network, func() error {
 		return errors.Join(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "net"}}), up("net"))
+	})
+	// Linux answers ARP for its addresses on all devices: a cable that leads to no switch would reach the controller.
+	inside(t, f.network, func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("1"), 0)
 	})
 	f.address(f.network, "net", "10.0.0.100/24")
 	f.controller = realhost.NewController(t, f.network, "10.0.0.100:7411")

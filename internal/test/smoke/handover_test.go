@@ -43,7 +43,7 @@ func TestAHostHandsItsSwitchOverWithoutLosingAFrame(t *testing.T) {
 		if text := h.must("host", "hand-over", "--dry-run"); !strings.Contains(text, "nothing changes") {
 			t.Errorf("the differences:\n%s", text)
 		}
-		h.must("host", "hand-over")
+		f.has("what a hand-over prints", h.must("host", "hand-over"), "by the controllers' definition now: dvs")
 		name := fmt.Sprintf("esx%d", n)
 		f.controller.Await(name+" is up", func() bool { return f.controller.StateOf(name) == api.HostUp })
 		if err := h.Heddle("host", "hand-over"); err == nil {

@@ -14,8 +14,8 @@ import (
 // idleEnv names the number of connections, for a machine that has nothing else to do.
 const idleEnv = "HEDDLE_IDLE_CONNECTIONS"
 
-// usualIdle is more than a controller keeps of those that say nothing.
-const usualIdle = 5000
+// usualIdle is far more than a controller keeps of those that say nothing.
+const usualIdle = 10_000
 
 // idle opens connections to the controller that say nothing, and stay open on this side.
 func (f *fleet) idle(n int) {
@@ -52,8 +52,8 @@ func (f *fleet) memory() (kib int64) {
 	return kib << 10
 }
 
-// Thousands of connections that say nothing are bounded in what they take, and keep no host out: neither one that joins
-// nor one that comes again.
+// Ten thousand connections that say nothing are bounded in what they take, refused in the end and told of in the log, and
+// keep no host out: neither one that joins nor one that comes again.
 func TestS104_IdleConnectionsKeepNoHostOut(t *testing.T) {
 	t.Parallel()
 	connections := usualIdle
@@ -75,6 +75,12 @@ func TestS104_IdleConnectionsKeepNoHostOut(t *testing.T) {
 		t.Errorf("the controller has %d MiB in memory", after>>20)
 	}
 
+	f.controller.Await("the log tells of those that were ended", func() bool {
+		return strings.Contains(f.controller.Log(), "did not prove who they are were ended, for want of room")
+	})
+	if n := strings.Count(f.controller.Log(), "for want of room"); n > connections/100 {
+		t.Errorf("%d lines in the log for %d connections", n, connections)
+	}
 	h := f.hosts[0]
 	h.End(syscall.SIGTERM)
 	f.idle(connections / 10)

@@ -156,11 +156,11 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 	f.anotherOfOneName()
 	f.hosts[1].must("port", "disconnect", "p-b")
 	f.static("fixed", "p-c on esx0 up", "bound on esx1")
-	if _, err := f.controller.ReleasePort(f.t.Context(), first.PortID, false); err == nil ||
+	if _, err := f.controller.ReleasePort(f.t.Context(), api.ReleaseStatic{Port: first.PortID}); err == nil ||
 		!strings.Contains(err.Error(), "is in use on host esx0") {
 		t.Errorf("the release of a port in use: %v", err)
 	}
-	if _, err := f.controller.ReleasePort(f.t.Context(), other.PortID, false); err != nil {
+	if _, err := f.controller.ReleasePort(f.t.Context(), api.ReleaseStatic{Port: other.PortID}); err != nil {
 		t.Error(err)
 	}
 	f.static("fixed", "p-c on esx0 up", "free")
@@ -181,7 +181,7 @@ func (f *fleet) anotherOfOneName() {
 	f.hosts[0].must("port", "disconnect", "p-8", "--release")
 	f.static("grows", "p-6 on esx0 up", "p-7 on esx1 up", "bound on esx0", "free", "free", "free", "free", "free",
 		"free")
-	if _, err := f.controller.ReleasePort(f.t.Context(), off.PortID, false); err != nil {
+	if _, err := f.controller.ReleasePort(f.t.Context(), api.ReleaseStatic{Port: off.PortID}); err != nil {
 		f.t.Errorf("the release of the port of a VM that is off: %v", err)
 	}
 }

@@ -152,37 +152,40 @@ const (
 	EventKind_EVENT_KIND_ISOLATED EventKind = 24
 	// a step of a port's move to or from another host (S100)
 	EventKind_EVENT_KIND_MIGRATION EventKind = 70
+	// a MAC goes to and fro between a port and other hosts, or no longer does
+	EventKind_EVENT_KIND_FLAPPING EventKind = 110
 )
 
 // Enum value maps for EventKind.
 var (
 	EventKind_name = map[int32]string{
-		0:  "EVENT_KIND_UNSPECIFIED",
-		1:  "EVENT_KIND_CONNECTED",
-		2:  "EVENT_KIND_DISCONNECTED",
-		3:  "EVENT_KIND_LEARNED",
-		4:  "EVENT_KIND_MOVED",
-		5:  "EVENT_KIND_LIMIT_REACHED",
-		6:  "EVENT_KIND_VIOLATION",
-		7:  "EVENT_KIND_BLOCKED",
-		8:  "EVENT_KIND_LOOP",
-		9:  "EVENT_KIND_LINK",
-		10: "EVENT_KIND_WAITING",
-		11: "EVENT_KIND_AWAKE",
-		12: "EVENT_KIND_FAILOVER",
-		13: "EVENT_KIND_APPLIED",
-		14: "EVENT_KIND_NEIGHBOUR",
-		15: "EVENT_KIND_COLLECTOR",
-		16: "EVENT_KIND_ADOPTED",
-		17: "EVENT_KIND_TRIED",
-		18: "EVENT_KIND_CONFIRMED",
-		19: "EVENT_KIND_REVERTED",
-		20: "EVENT_KIND_PROGRAM",
-		21: "EVENT_KIND_OVERDUE",
-		22: "EVENT_KIND_MAINTENANCE",
-		23: "EVENT_KIND_CONFLICT",
-		24: "EVENT_KIND_ISOLATED",
-		70: "EVENT_KIND_MIGRATION",
+		0:   "EVENT_KIND_UNSPECIFIED",
+		1:   "EVENT_KIND_CONNECTED",
+		2:   "EVENT_KIND_DISCONNECTED",
+		3:   "EVENT_KIND_LEARNED",
+		4:   "EVENT_KIND_MOVED",
+		5:   "EVENT_KIND_LIMIT_REACHED",
+		6:   "EVENT_KIND_VIOLATION",
+		7:   "EVENT_KIND_BLOCKED",
+		8:   "EVENT_KIND_LOOP",
+		9:   "EVENT_KIND_LINK",
+		10:  "EVENT_KIND_WAITING",
+		11:  "EVENT_KIND_AWAKE",
+		12:  "EVENT_KIND_FAILOVER",
+		13:  "EVENT_KIND_APPLIED",
+		14:  "EVENT_KIND_NEIGHBOUR",
+		15:  "EVENT_KIND_COLLECTOR",
+		16:  "EVENT_KIND_ADOPTED",
+		17:  "EVENT_KIND_TRIED",
+		18:  "EVENT_KIND_CONFIRMED",
+		19:  "EVENT_KIND_REVERTED",
+		20:  "EVENT_KIND_PROGRAM",
+		21:  "EVENT_KIND_OVERDUE",
+		22:  "EVENT_KIND_MAINTENANCE",
+		23:  "EVENT_KIND_CONFLICT",
+		24:  "EVENT_KIND_ISOLATED",
+		70:  "EVENT_KIND_MIGRATION",
+		110: "EVENT_KIND_FLAPPING",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED":   0,
@@ -211,6 +214,7 @@ var (
 		"EVENT_KIND_CONFLICT":      23,
 		"EVENT_KIND_ISOLATED":      24,
 		"EVENT_KIND_MIGRATION":     70,
+		"EVENT_KIND_FLAPPING":      110,
 	}
 )
 
@@ -652,7 +656,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x1dFAILOVER_CAUSE_UPLINK_REMOVED\x10\x06\x1a\x12\x8a\xb5\x18\x0euplink-removed\x12-\n" +
 	"\x19FAILOVER_CAUSE_UPLINK_OUT\x10\a\x1a\x0e\x8a\xb5\x18\n" +
 	"uplink-out\x12+\n" +
-	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xea\a\n" +
+	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\x91\b\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +
@@ -680,7 +684,8 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x16EVENT_KIND_MAINTENANCE\x10\x16\x1a\x0f\x8a\xb5\x18\vmaintenance\x12%\n" +
 	"\x13EVENT_KIND_CONFLICT\x10\x17\x1a\f\x8a\xb5\x18\bconflict\x12%\n" +
 	"\x13EVENT_KIND_ISOLATED\x10\x18\x1a\f\x8a\xb5\x18\bisolated\x12'\n" +
-	"\x14EVENT_KIND_MIGRATION\x10F\x1a\r\x8a\xb5\x18\tmigration2m\n" +
+	"\x14EVENT_KIND_MIGRATION\x10F\x1a\r\x8a\xb5\x18\tmigration\x12%\n" +
+	"\x13EVENT_KIND_FLAPPING\x10n\x1a\f\x8a\xb5\x18\bflapping2m\n" +
 	"\fEventService\x12]\n" +
 	"\fFollowEvents\x12$.heddle.agent.v1.FollowEventsRequest\x1a%.heddle.agent.v1.FollowEventsResponse0\x01B$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 

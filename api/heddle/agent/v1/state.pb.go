@@ -1502,7 +1502,9 @@ type Port struct {
 	// counted after this time, by this host's clock, is missing.
 	CountersLackSince *timestamppb.Timestamp `protobuf:"bytes,78,opt,name=counters_lack_since,json=countersLackSince,proto3" json:"counters_lack_since,omitempty"`
 	// left_out are settings that the port had where it comes from and can't have here, and why.
-	LeftOut       []string `protobuf:"bytes,79,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	LeftOut []string `protobuf:"bytes,79,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// flapping are MACs that go to and fro between this port and other hosts, as the controllers say.
+	Flapping      []*FlappingMac `protobuf:"bytes,110,rep,name=flapping,proto3" json:"flapping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1775,6 +1777,145 @@ func (x *Port) GetLeftOut() []string {
 	return nil
 }
 
+func (x *Port) GetFlapping() []*FlappingMac {
+	if x != nil {
+		return x.Flapping
+	}
+	return nil
+}
+
+// FlappingMac is a MAC that is learned again and again, here and on other hosts.
+type FlappingMac struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Mac   string                 `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// segment as commands show it.
+	Segment string `protobuf:"bytes,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	// times it was learned here within five minutes.
+	Times         int64                `protobuf:"varint,3,opt,name=times,proto3" json:"times,omitempty"`
+	Elsewhere     []*FlappingElsewhere `protobuf:"bytes,4,rep,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlappingMac) Reset() {
+	*x = FlappingMac{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlappingMac) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlappingMac) ProtoMessage() {}
+
+func (x *FlappingMac) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlappingMac.ProtoReflect.Descriptor instead.
+func (*FlappingMac) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FlappingMac) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *FlappingMac) GetSegment() string {
+	if x != nil {
+		return x.Segment
+	}
+	return ""
+}
+
+func (x *FlappingMac) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *FlappingMac) GetElsewhere() []*FlappingElsewhere {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return nil
+}
+
+// FlappingElsewhere is another host that learns the MAC again and again.
+type FlappingElsewhere struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Times         int64                  `protobuf:"varint,3,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlappingElsewhere) Reset() {
+	*x = FlappingElsewhere{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlappingElsewhere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlappingElsewhere) ProtoMessage() {}
+
+func (x *FlappingElsewhere) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlappingElsewhere.ProtoReflect.Descriptor instead.
+func (*FlappingElsewhere) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FlappingElsewhere) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *FlappingElsewhere) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *FlappingElsewhere) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
 // Refusal is a frame of a guest that its port's policy refused, or that arrived when the port could learn no more MACs.
 type Refusal struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1794,7 +1935,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1947,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1960,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Refusal) GetReason() string {
@@ -1881,7 +2022,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2034,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2047,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Wait) GetLeft() bool {
@@ -1958,7 +2099,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2111,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2124,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Progress) GetAttaching() int32 {
@@ -2122,7 +2263,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
-	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xfa\t\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xb4\n" +
+	"\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2161,7 +2303,17 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
 	"\vdescription\x18= \x01(\tR\vdescription\x12J\n" +
 	"\x13counters_lack_since\x18N \x01(\v2\x1a.google.protobuf.TimestampR\x11countersLackSince\x12\x19\n" +
-	"\bleft_out\x18O \x03(\tR\aleftOut\"\xa9\x01\n" +
+	"\bleft_out\x18O \x03(\tR\aleftOut\x128\n" +
+	"\bflapping\x18n \x03(\v2\x1c.heddle.agent.v1.FlappingMacR\bflapping\"\x91\x01\n" +
+	"\vFlappingMac\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\tR\asegment\x12\x14\n" +
+	"\x05times\x18\x03 \x01(\x03R\x05times\x12@\n" +
+	"\telsewhere\x18\x04 \x03(\v2\".heddle.agent.v1.FlappingElsewhereR\telsewhere\"Q\n" +
+	"\x11FlappingElsewhere\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
+	"\x05times\x18\x03 \x01(\x03R\x05times\"\xa9\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
@@ -2222,7 +2374,7 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(WaitEvidence)(0),             // 0: heddle.agent.v1.WaitEvidence
 	(Observed)(0),                 // 1: heddle.agent.v1.Observed
@@ -2244,83 +2396,87 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*PortGroup)(nil),             // 17: heddle.agent.v1.PortGroup
 	(*Uplink)(nil),                // 18: heddle.agent.v1.Uplink
 	(*Port)(nil),                  // 19: heddle.agent.v1.Port
-	(*Refusal)(nil),               // 20: heddle.agent.v1.Refusal
-	(*Wait)(nil),                  // 21: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 22: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 24: heddle.agent.v1.SwitchKind
-	(Shape)(0),                    // 25: heddle.agent.v1.Shape
-	(Transport)(0),                // 26: heddle.agent.v1.Transport
-	(*VlanPolicy)(nil),            // 27: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),             // 28: heddle.agent.v1.PolicyRow
-	(PortState)(0),                // 29: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 30: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 31: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 32: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 33: heddle.agent.v1.ProgramBefore
-	(ProblemCode)(0),              // 34: heddle.agent.v1.ProblemCode
-	(*UplinkMaintenance)(nil),     // 35: heddle.agent.v1.UplinkMaintenance
-	(Role)(0),                     // 36: heddle.agent.v1.Role
-	(Origin)(0),                   // 37: heddle.agent.v1.Origin
-	(*PortOverride)(nil),          // 38: heddle.agent.v1.PortOverride
-	(ViolationCode)(0),            // 39: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 40: heddle.agent.v1.Trial
+	(*FlappingMac)(nil),           // 20: heddle.agent.v1.FlappingMac
+	(*FlappingElsewhere)(nil),     // 21: heddle.agent.v1.FlappingElsewhere
+	(*Refusal)(nil),               // 22: heddle.agent.v1.Refusal
+	(*Wait)(nil),                  // 23: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 24: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 26: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 27: heddle.agent.v1.Shape
+	(Transport)(0),                // 28: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 29: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 30: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 31: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 32: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 33: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 34: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 35: heddle.agent.v1.ProgramBefore
+	(ProblemCode)(0),              // 36: heddle.agent.v1.ProblemCode
+	(*UplinkMaintenance)(nil),     // 37: heddle.agent.v1.UplinkMaintenance
+	(Role)(0),                     // 38: heddle.agent.v1.Role
+	(Origin)(0),                   // 39: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 40: heddle.agent.v1.PortOverride
+	(ViolationCode)(0),            // 41: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 42: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	22, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	24, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
 	12, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
 	13, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
 	17, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
 	18, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
 	19, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	23, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	24, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	25, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	26, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
 	14, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
 	15, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
-	25, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
-	26, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	27, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	28, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
 	16, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
-	27, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	28, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	29, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	30, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	29, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	30, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	31, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	32, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
 	1,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	31, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	32, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	33, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	34, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	35, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
-	36, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	37, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	29, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	27, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	33, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	34, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	35, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	36, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	37, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
+	38, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	39, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	31, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	29, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
 	2,  // 28: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	33, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	38, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	28, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	21, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	34, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	39, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	20, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	23, // 36: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
-	23, // 37: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	23, // 38: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	0,  // 39: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
-	40, // 40: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	3,  // 41: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	5,  // 42: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	7,  // 43: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	9,  // 44: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	4,  // 45: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	6,  // 46: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	8,  // 47: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	10, // 48: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	45, // [45:49] is the sub-list for method output_type
-	41, // [41:45] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	35, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	40, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	30, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	23, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	36, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	41, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	22, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	25, // 36: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
+	20, // 37: heddle.agent.v1.Port.flapping:type_name -> heddle.agent.v1.FlappingMac
+	21, // 38: heddle.agent.v1.FlappingMac.elsewhere:type_name -> heddle.agent.v1.FlappingElsewhere
+	25, // 39: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	25, // 40: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	0,  // 41: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
+	42, // 42: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	3,  // 43: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	5,  // 44: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	7,  // 45: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	9,  // 46: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	4,  // 47: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	6,  // 48: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	8,  // 49: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	10, // 50: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	47, // [47:51] is the sub-list for method output_type
+	43, // [43:47] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2340,7 +2496,7 @@ func file_heddle_agent_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -764,7 +764,9 @@ type SharedMoves struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Offers []*SharedOffer         `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
 	// ports are those of the sender's hosts for the adapters that hosts of the receiver offer to take over.
-	Ports         []*SharedPort `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*SharedPort `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	// again are what the sender's hosts have learned more than once.
+	Again         []*SharedAgain `protobuf:"bytes,110,rep,name=again,proto3" json:"again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -813,6 +815,75 @@ func (x *SharedMoves) GetPorts() []*SharedPort {
 	return nil
 }
 
+func (x *SharedMoves) GetAgain() []*SharedAgain {
+	if x != nil {
+		return x.Again
+	}
+	return nil
+}
+
+// SharedAgain is what one host has learned more than once.
+type SharedAgain struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is its id, name its name.
+	Host          string          `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Name          string          `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Again         []*LearnedAgain `protobuf:"bytes,3,rep,name=again,proto3" json:"again,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedAgain) Reset() {
+	*x = SharedAgain{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedAgain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedAgain) ProtoMessage() {}
+
+func (x *SharedAgain) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedAgain.ProtoReflect.Descriptor instead.
+func (*SharedAgain) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SharedAgain) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SharedAgain) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SharedAgain) GetAgain() []*LearnedAgain {
+	if x != nil {
+		return x.Again
+	}
+	return nil
+}
+
 // SharedOffer is an offer of a host of the sender.
 type SharedOffer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -829,7 +900,7 @@ type SharedOffer struct {
 
 func (x *SharedOffer) Reset() {
 	*x = SharedOffer{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +912,7 @@ func (x *SharedOffer) String() string {
 func (*SharedOffer) ProtoMessage() {}
 
 func (x *SharedOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +925,7 @@ func (x *SharedOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedOffer.ProtoReflect.Descriptor instead.
 func (*SharedOffer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SharedOffer) GetOffer() *MoveOffer {
@@ -905,7 +976,7 @@ type SharedPort struct {
 
 func (x *SharedPort) Reset() {
 	*x = SharedPort{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +988,7 @@ func (x *SharedPort) String() string {
 func (*SharedPort) ProtoMessage() {}
 
 func (x *SharedPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1001,7 @@ func (x *SharedPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedPort.ProtoReflect.Descriptor instead.
 func (*SharedPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SharedPort) GetVm() string {
@@ -1006,7 +1077,7 @@ type JoinControllerRequest struct {
 
 func (x *JoinControllerRequest) Reset() {
 	*x = JoinControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1089,7 @@ func (x *JoinControllerRequest) String() string {
 func (*JoinControllerRequest) ProtoMessage() {}
 
 func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1102,7 @@ func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerRequest.ProtoReflect.Descriptor instead.
 func (*JoinControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JoinControllerRequest) GetToken() string {
@@ -1081,7 +1152,7 @@ type JoinControllerResponse struct {
 
 func (x *JoinControllerResponse) Reset() {
 	*x = JoinControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1164,7 @@ func (x *JoinControllerResponse) String() string {
 func (*JoinControllerResponse) ProtoMessage() {}
 
 func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1177,7 @@ func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerResponse.ProtoReflect.Descriptor instead.
 func (*JoinControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JoinControllerResponse) GetController() string {
@@ -1154,7 +1225,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1237,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1250,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AddMemberRequest) GetUrls() []string {
@@ -1199,7 +1270,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1282,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1295,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AddMemberResponse) GetMembers() []string {
@@ -1243,7 +1314,7 @@ type GetControllerRequest struct {
 
 func (x *GetControllerRequest) Reset() {
 	*x = GetControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1326,7 @@ func (x *GetControllerRequest) String() string {
 func (*GetControllerRequest) ProtoMessage() {}
 
 func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1339,7 @@ func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerRequest.ProtoReflect.Descriptor instead.
 func (*GetControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 // GetControllerResponse is the answer.
@@ -1296,7 +1367,7 @@ type GetControllerResponse struct {
 
 func (x *GetControllerResponse) Reset() {
 	*x = GetControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1379,7 @@ func (x *GetControllerResponse) String() string {
 func (*GetControllerResponse) ProtoMessage() {}
 
 func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1392,7 @@ func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerResponse.ProtoReflect.Descriptor instead.
 func (*GetControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetControllerResponse) GetVersion() string {
@@ -1393,7 +1464,7 @@ type ControllerCarrier struct {
 
 func (x *ControllerCarrier) Reset() {
 	*x = ControllerCarrier{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1476,7 @@ func (x *ControllerCarrier) String() string {
 func (*ControllerCarrier) ProtoMessage() {}
 
 func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1489,7 @@ func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
 func (*ControllerCarrier) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ControllerCarrier) GetController() string {
@@ -1452,7 +1523,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1535,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1548,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -1520,7 +1591,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1603,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1616,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -1570,6 +1641,9 @@ type HostHere struct {
 	Connected bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
 	// report is what the host said last; unset where it said nothing.
 	Report *HostReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
+	// starting are adapters whose static ports the host has asked for a moment ago, and which the report does not have
+	// yet: their guests are being connected.
+	Starting []*ClaimedAdapter `protobuf:"bytes,4,rep,name=starting,proto3" json:"starting,omitempty"`
 	// known is what its agent knows: its place in the list of the answer, counted from 1; 0 where it has not said so.
 	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
 	// reverted is what the host went back from; unset for nothing.
@@ -1582,7 +1656,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1594,7 +1668,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1607,7 +1681,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -1627,6 +1701,13 @@ func (x *HostHere) GetConnected() bool {
 func (x *HostHere) GetReport() *HostReport {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *HostHere) GetStarting() []*ClaimedAdapter {
+	if x != nil {
+		return x.Starting
 	}
 	return nil
 }
@@ -1668,7 +1749,7 @@ type TogetherHere struct {
 
 func (x *TogetherHere) Reset() {
 	*x = TogetherHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1761,7 @@ func (x *TogetherHere) String() string {
 func (*TogetherHere) ProtoMessage() {}
 
 func (x *TogetherHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1774,7 @@ func (x *TogetherHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TogetherHere.ProtoReflect.Descriptor instead.
 func (*TogetherHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TogetherHere) GetId() string {
@@ -1731,7 +1812,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1824,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1837,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1791,7 +1872,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1884,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1897,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1845,7 +1926,7 @@ type PrepareHostsHereRequest struct {
 
 func (x *PrepareHostsHereRequest) Reset() {
 	*x = PrepareHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1938,7 @@ func (x *PrepareHostsHereRequest) String() string {
 func (*PrepareHostsHereRequest) ProtoMessage() {}
 
 func (x *PrepareHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1951,7 @@ func (x *PrepareHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*PrepareHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PrepareHostsHereRequest) GetId() string {
@@ -1926,7 +2007,7 @@ type PrepareHostsHereResponse struct {
 
 func (x *PrepareHostsHereResponse) Reset() {
 	*x = PrepareHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2019,7 @@ func (x *PrepareHostsHereResponse) String() string {
 func (*PrepareHostsHereResponse) ProtoMessage() {}
 
 func (x *PrepareHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2032,7 @@ func (x *PrepareHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*PrepareHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PrepareHostsHereResponse) GetHosts() []*PreparedHost {
@@ -1979,7 +2060,7 @@ type PreparedHost struct {
 
 func (x *PreparedHost) Reset() {
 	*x = PreparedHost{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2072,7 @@ func (x *PreparedHost) String() string {
 func (*PreparedHost) ProtoMessage() {}
 
 func (x *PreparedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2085,7 @@ func (x *PreparedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedHost.ProtoReflect.Descriptor instead.
 func (*PreparedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PreparedHost) GetName() string {
@@ -2051,7 +2132,7 @@ type ReadClockRequest struct {
 
 func (x *ReadClockRequest) Reset() {
 	*x = ReadClockRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2144,7 @@ func (x *ReadClockRequest) String() string {
 func (*ReadClockRequest) ProtoMessage() {}
 
 func (x *ReadClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2157,7 @@ func (x *ReadClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadClockRequest.ProtoReflect.Descriptor instead.
 func (*ReadClockRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
 }
 
 // ReadClockResponse is the answer.
@@ -2092,7 +2173,7 @@ type ReadClockResponse struct {
 
 func (x *ReadClockResponse) Reset() {
 	*x = ReadClockResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2185,7 @@ func (x *ReadClockResponse) String() string {
 func (*ReadClockResponse) ProtoMessage() {}
 
 func (x *ReadClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2198,7 @@ func (x *ReadClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadClockResponse.ProtoReflect.Descriptor instead.
 func (*ReadClockResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadClockResponse) GetStart() string {
@@ -2145,7 +2226,7 @@ type ReadVitalsHereRequest struct {
 
 func (x *ReadVitalsHereRequest) Reset() {
 	*x = ReadVitalsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2238,7 @@ func (x *ReadVitalsHereRequest) String() string {
 func (*ReadVitalsHereRequest) ProtoMessage() {}
 
 func (x *ReadVitalsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2251,7 @@ func (x *ReadVitalsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVitalsHereRequest.ProtoReflect.Descriptor instead.
 func (*ReadVitalsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReadVitalsHereRequest) GetNames() []string {
@@ -2190,7 +2271,7 @@ type ReadVitalsHereResponse struct {
 
 func (x *ReadVitalsHereResponse) Reset() {
 	*x = ReadVitalsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2283,7 @@ func (x *ReadVitalsHereResponse) String() string {
 func (*ReadVitalsHereResponse) ProtoMessage() {}
 
 func (x *ReadVitalsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2296,7 @@ func (x *ReadVitalsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVitalsHereResponse.ProtoReflect.Descriptor instead.
 func (*ReadVitalsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReadVitalsHereResponse) GetHosts() []*HostVitals {
@@ -2240,7 +2321,7 @@ type HostVitals struct {
 
 func (x *HostVitals) Reset() {
 	*x = HostVitals{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2333,7 @@ func (x *HostVitals) String() string {
 func (*HostVitals) ProtoMessage() {}
 
 func (x *HostVitals) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2346,7 @@ func (x *HostVitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostVitals.ProtoReflect.Descriptor instead.
 func (*HostVitals) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HostVitals) GetName() string {
@@ -2315,7 +2396,7 @@ type SwitchVitals struct {
 
 func (x *SwitchVitals) Reset() {
 	*x = SwitchVitals{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2408,7 @@ func (x *SwitchVitals) String() string {
 func (*SwitchVitals) ProtoMessage() {}
 
 func (x *SwitchVitals) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2421,7 @@ func (x *SwitchVitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchVitals.ProtoReflect.Descriptor instead.
 func (*SwitchVitals) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SwitchVitals) GetName() string {
@@ -2408,7 +2489,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2501,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2514,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 // ListControllersResponse is the answer.
@@ -2450,7 +2531,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2543,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2556,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -2531,7 +2612,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2624,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2637,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Controller) GetName() string {
@@ -2647,7 +2728,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2740,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2753,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -2693,7 +2774,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2786,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2799,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -2745,7 +2826,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2838,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2851,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -2790,7 +2871,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2883,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2896,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -2839,7 +2920,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +2932,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +2945,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2900,7 +2981,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +2993,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3006,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2958,7 +3039,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3051,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3064,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2996,7 +3077,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3089,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3102,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -3041,7 +3122,7 @@ type ForeseeHereRequest struct {
 
 func (x *ForeseeHereRequest) Reset() {
 	*x = ForeseeHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3134,7 @@ func (x *ForeseeHereRequest) String() string {
 func (*ForeseeHereRequest) ProtoMessage() {}
 
 func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3147,7 @@ func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
 func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
@@ -3088,7 +3169,7 @@ type ForeseeHereResponse struct {
 
 func (x *ForeseeHereResponse) Reset() {
 	*x = ForeseeHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3181,7 @@ func (x *ForeseeHereResponse) String() string {
 func (*ForeseeHereResponse) ProtoMessage() {}
 
 func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3194,7 @@ func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
 func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
@@ -3140,7 +3221,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3233,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3246,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -3185,7 +3266,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3278,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3291,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -3269,10 +3350,15 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x11ShareMovesRequest\x127\n" +
 	"\x05moves\x18\x01 \x01(\v2!.heddle.controller.v1.SharedMovesR\x05moves\"M\n" +
 	"\x12ShareMovesResponse\x127\n" +
-	"\x05moves\x18\x01 \x01(\v2!.heddle.controller.v1.SharedMovesR\x05moves\"\x80\x01\n" +
+	"\x05moves\x18\x01 \x01(\v2!.heddle.controller.v1.SharedMovesR\x05moves\"\xb9\x01\n" +
 	"\vSharedMoves\x129\n" +
 	"\x06offers\x18\x01 \x03(\v2!.heddle.controller.v1.SharedOfferR\x06offers\x126\n" +
-	"\x05ports\x18\x02 \x03(\v2 .heddle.controller.v1.SharedPortR\x05ports\"\x84\x01\n" +
+	"\x05ports\x18\x02 \x03(\v2 .heddle.controller.v1.SharedPortR\x05ports\x127\n" +
+	"\x05again\x18n \x03(\v2!.heddle.controller.v1.SharedAgainR\x05again\"o\n" +
+	"\vSharedAgain\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x128\n" +
+	"\x05again\x18\x03 \x03(\v2\".heddle.controller.v1.LearnedAgainR\x05again\"\x84\x01\n" +
 	"\vSharedOffer\x125\n" +
 	"\x05offer\x18\x01 \x01(\v2\x1f.heddle.controller.v1.MoveOfferR\x05offer\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
@@ -3331,11 +3417,12 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\xa9\x02\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xeb\x02\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
-	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x14\n" +
+	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12@\n" +
+	"\bstarting\x18\x04 \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\bstarting\x12\x14\n" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
 	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12>\n" +
 	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"D\n" +
@@ -3479,7 +3566,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -3496,148 +3583,154 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ShareMovesRequest)(nil),             // 12: heddle.controller.v1.ShareMovesRequest
 	(*ShareMovesResponse)(nil),            // 13: heddle.controller.v1.ShareMovesResponse
 	(*SharedMoves)(nil),                   // 14: heddle.controller.v1.SharedMoves
-	(*SharedOffer)(nil),                   // 15: heddle.controller.v1.SharedOffer
-	(*SharedPort)(nil),                    // 16: heddle.controller.v1.SharedPort
-	(*JoinControllerRequest)(nil),         // 17: heddle.controller.v1.JoinControllerRequest
-	(*JoinControllerResponse)(nil),        // 18: heddle.controller.v1.JoinControllerResponse
-	(*AddMemberRequest)(nil),              // 19: heddle.controller.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),             // 20: heddle.controller.v1.AddMemberResponse
-	(*GetControllerRequest)(nil),          // 21: heddle.controller.v1.GetControllerRequest
-	(*GetControllerResponse)(nil),         // 22: heddle.controller.v1.GetControllerResponse
-	(*ControllerCarrier)(nil),             // 23: heddle.controller.v1.ControllerCarrier
-	(*GetHostsHereRequest)(nil),           // 24: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 25: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 26: heddle.controller.v1.HostHere
-	(*TogetherHere)(nil),                  // 27: heddle.controller.v1.TogetherHere
-	(*ClaimHostRequest)(nil),              // 28: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 29: heddle.controller.v1.ClaimHostResponse
-	(*PrepareHostsHereRequest)(nil),       // 30: heddle.controller.v1.PrepareHostsHereRequest
-	(*PrepareHostsHereResponse)(nil),      // 31: heddle.controller.v1.PrepareHostsHereResponse
-	(*PreparedHost)(nil),                  // 32: heddle.controller.v1.PreparedHost
-	(*ReadClockRequest)(nil),              // 33: heddle.controller.v1.ReadClockRequest
-	(*ReadClockResponse)(nil),             // 34: heddle.controller.v1.ReadClockResponse
-	(*ReadVitalsHereRequest)(nil),         // 35: heddle.controller.v1.ReadVitalsHereRequest
-	(*ReadVitalsHereResponse)(nil),        // 36: heddle.controller.v1.ReadVitalsHereResponse
-	(*HostVitals)(nil),                    // 37: heddle.controller.v1.HostVitals
-	(*SwitchVitals)(nil),                  // 38: heddle.controller.v1.SwitchVitals
-	(*ListControllersRequest)(nil),        // 39: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 40: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 41: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 42: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 43: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 44: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 45: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 46: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 47: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 48: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 49: heddle.controller.v1.TakeSnapshotResponse
-	(*ForeseeHereRequest)(nil),            // 50: heddle.controller.v1.ForeseeHereRequest
-	(*ForeseeHereResponse)(nil),           // 51: heddle.controller.v1.ForeseeHereResponse
-	(*SyncHostsHereRequest)(nil),          // 52: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 53: heddle.controller.v1.SyncHostsHereResponse
-	nil,                                   // 54: heddle.controller.v1.SwitchVitals.DropsEntry
-	(*ListAuditRequest)(nil),              // 55: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 56: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 57: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 58: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 59: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 60: google.protobuf.Timestamp
-	(*MoveOffer)(nil),                     // 61: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 62: google.protobuf.Duration
-	(*Host)(nil),                          // 63: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 64: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 65: heddle.controller.v1.RevertedSlice
-	(*SliceObject)(nil),                   // 66: heddle.controller.v1.SliceObject
-	(*SliceKey)(nil),                      // 67: heddle.controller.v1.SliceKey
-	(*ApplyDefinitionRequest)(nil),        // 68: heddle.controller.v1.ApplyDefinitionRequest
-	(*ForeseenByHosts)(nil),               // 69: heddle.controller.v1.ForeseenByHosts
-	(*SyncHostsRequest)(nil),              // 70: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 71: heddle.controller.v1.SyncedHost
+	(*SharedAgain)(nil),                   // 15: heddle.controller.v1.SharedAgain
+	(*SharedOffer)(nil),                   // 16: heddle.controller.v1.SharedOffer
+	(*SharedPort)(nil),                    // 17: heddle.controller.v1.SharedPort
+	(*JoinControllerRequest)(nil),         // 18: heddle.controller.v1.JoinControllerRequest
+	(*JoinControllerResponse)(nil),        // 19: heddle.controller.v1.JoinControllerResponse
+	(*AddMemberRequest)(nil),              // 20: heddle.controller.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),             // 21: heddle.controller.v1.AddMemberResponse
+	(*GetControllerRequest)(nil),          // 22: heddle.controller.v1.GetControllerRequest
+	(*GetControllerResponse)(nil),         // 23: heddle.controller.v1.GetControllerResponse
+	(*ControllerCarrier)(nil),             // 24: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 25: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 26: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 27: heddle.controller.v1.HostHere
+	(*TogetherHere)(nil),                  // 28: heddle.controller.v1.TogetherHere
+	(*ClaimHostRequest)(nil),              // 29: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 30: heddle.controller.v1.ClaimHostResponse
+	(*PrepareHostsHereRequest)(nil),       // 31: heddle.controller.v1.PrepareHostsHereRequest
+	(*PrepareHostsHereResponse)(nil),      // 32: heddle.controller.v1.PrepareHostsHereResponse
+	(*PreparedHost)(nil),                  // 33: heddle.controller.v1.PreparedHost
+	(*ReadClockRequest)(nil),              // 34: heddle.controller.v1.ReadClockRequest
+	(*ReadClockResponse)(nil),             // 35: heddle.controller.v1.ReadClockResponse
+	(*ReadVitalsHereRequest)(nil),         // 36: heddle.controller.v1.ReadVitalsHereRequest
+	(*ReadVitalsHereResponse)(nil),        // 37: heddle.controller.v1.ReadVitalsHereResponse
+	(*HostVitals)(nil),                    // 38: heddle.controller.v1.HostVitals
+	(*SwitchVitals)(nil),                  // 39: heddle.controller.v1.SwitchVitals
+	(*ListControllersRequest)(nil),        // 40: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 41: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 42: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 43: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 44: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 45: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 46: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 47: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 48: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 49: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 50: heddle.controller.v1.TakeSnapshotResponse
+	(*ForeseeHereRequest)(nil),            // 51: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 52: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 53: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 54: heddle.controller.v1.SyncHostsHereResponse
+	nil,                                   // 55: heddle.controller.v1.SwitchVitals.DropsEntry
+	(*ListAuditRequest)(nil),              // 56: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 57: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 58: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 59: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 60: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 61: google.protobuf.Timestamp
+	(*LearnedAgain)(nil),                  // 62: heddle.controller.v1.LearnedAgain
+	(*MoveOffer)(nil),                     // 63: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 64: google.protobuf.Duration
+	(*Host)(nil),                          // 65: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 66: heddle.controller.v1.HostReport
+	(*ClaimedAdapter)(nil),                // 67: heddle.controller.v1.ClaimedAdapter
+	(*RevertedSlice)(nil),                 // 68: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 69: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 70: heddle.controller.v1.SliceKey
+	(*ApplyDefinitionRequest)(nil),        // 71: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 72: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 73: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 74: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	55, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	56, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	57, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	56, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	57, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	58, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	58, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	59, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	59, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	60, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	60, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	61, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
-	15, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
-	16, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
-	61, // 15: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
-	23, // 16: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	62, // 17: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	26, // 18: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	63, // 19: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	64, // 20: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	65, // 21: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	27, // 22: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	66, // 23: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	67, // 24: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	62, // 25: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	32, // 26: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	62, // 27: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	37, // 28: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
-	38, // 29: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
-	54, // 30: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
-	41, // 31: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	62, // 32: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	60, // 33: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	68, // 34: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	69, // 35: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	70, // 36: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	71, // 37: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	17, // 38: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	19, // 39: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	21, // 40: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	24, // 41: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	52, // 42: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	50, // 43: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	28, // 44: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 45: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 46: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 47: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 48: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 49: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	30, // 50: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	35, // 51: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
-	33, // 52: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	39, // 53: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	42, // 54: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	44, // 55: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	46, // 56: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	48, // 57: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	18, // 58: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	20, // 59: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	22, // 60: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	25, // 61: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	53, // 62: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	51, // 63: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	29, // 64: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 65: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 66: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 67: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 68: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 69: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	31, // 70: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	36, // 71: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
-	34, // 72: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	40, // 73: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	43, // 74: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	45, // 75: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	47, // 76: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	49, // 77: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	58, // [58:78] is the sub-list for method output_type
-	38, // [38:58] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	16, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
+	17, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
+	15, // 15: heddle.controller.v1.SharedMoves.again:type_name -> heddle.controller.v1.SharedAgain
+	62, // 16: heddle.controller.v1.SharedAgain.again:type_name -> heddle.controller.v1.LearnedAgain
+	63, // 17: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	24, // 18: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	64, // 19: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	27, // 20: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	65, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	66, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	67, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
+	68, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	28, // 25: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
+	69, // 26: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	70, // 27: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	64, // 28: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	33, // 29: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
+	64, // 30: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	38, // 31: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
+	39, // 32: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
+	55, // 33: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
+	42, // 34: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	64, // 35: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	61, // 36: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	71, // 37: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	72, // 38: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	73, // 39: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	74, // 40: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	18, // 41: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	20, // 42: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	22, // 43: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	25, // 44: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	53, // 45: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	51, // 46: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	29, // 47: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 48: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 49: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 50: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 51: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 52: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	31, // 53: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	36, // 54: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
+	34, // 55: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	40, // 56: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	43, // 57: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	45, // 58: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	47, // 59: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	49, // 60: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 61: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 62: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 63: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 64: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	54, // 65: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	52, // 66: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 67: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 68: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 69: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 70: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 71: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 72: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 73: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	37, // 74: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	35, // 75: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	41, // 76: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	44, // 77: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	46, // 78: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	48, // 79: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	50, // 80: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -3656,7 +3749,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -415,6 +415,9 @@ type FollowSliceRequest struct {
 	// reported is the number of the newest report_anew that the report or change of this message, and those before,
 	// answer; 0 for none.
 	Reported uint64 `protobuf:"varint,71,opt,name=reported,proto3" json:"reported,omitempty"`
+	// connected are adapters whose ports were claimed, and whose connecting has ended since, well or not: the report or
+	// change of this message, and those before, have what came of it.
+	Connected []*ClaimedAdapter `protobuf:"bytes,72,rep,name=connected,proto3" json:"connected,omitempty"`
 	// prepared says whether the host can make a change that it was asked to prepare.
 	Prepared *PreparedChange `protobuf:"bytes,100,opt,name=prepared,proto3" json:"prepared,omitempty"`
 	// clock answers a question of the same name.
@@ -516,6 +519,13 @@ func (x *FollowSliceRequest) GetReported() uint64 {
 	return 0
 }
 
+func (x *FollowSliceRequest) GetConnected() []*ClaimedAdapter {
+	if x != nil {
+		return x.Connected
+	}
+	return nil
+}
+
 func (x *FollowSliceRequest) GetPrepared() *PreparedChange {
 	if x != nil {
 		return x.Prepared
@@ -528,6 +538,59 @@ func (x *FollowSliceRequest) GetClock() *ClockAnswer {
 		return x.Clock
 	}
 	return nil
+}
+
+// ClaimedAdapter is an adapter of a VM whose static port a host has claimed.
+type ClaimedAdapter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimedAdapter) Reset() {
+	*x = ClaimedAdapter{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimedAdapter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimedAdapter) ProtoMessage() {}
+
+func (x *ClaimedAdapter) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimedAdapter.ProtoReflect.Descriptor instead.
+func (*ClaimedAdapter) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ClaimedAdapter) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ClaimedAdapter) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
 }
 
 // PreparedChange is a host's answer to a PrepareChange; a later one replaces those before.
@@ -543,7 +606,7 @@ type PreparedChange struct {
 
 func (x *PreparedChange) Reset() {
 	*x = PreparedChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +618,7 @@ func (x *PreparedChange) String() string {
 func (*PreparedChange) ProtoMessage() {}
 
 func (x *PreparedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +631,7 @@ func (x *PreparedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedChange.ProtoReflect.Descriptor instead.
 func (*PreparedChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PreparedChange) GetId() string {
@@ -596,7 +659,7 @@ type ClockQuestion struct {
 
 func (x *ClockQuestion) Reset() {
 	*x = ClockQuestion{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +671,7 @@ func (x *ClockQuestion) String() string {
 func (*ClockQuestion) ProtoMessage() {}
 
 func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +684,7 @@ func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockQuestion.ProtoReflect.Descriptor instead.
 func (*ClockQuestion) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ClockQuestion) GetSent() int64 {
@@ -645,7 +708,7 @@ type ClockAnswer struct {
 
 func (x *ClockAnswer) Reset() {
 	*x = ClockAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +720,7 @@ func (x *ClockAnswer) String() string {
 func (*ClockAnswer) ProtoMessage() {}
 
 func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +733,7 @@ func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
 func (*ClockAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ClockAnswer) GetAsked() int64 {
@@ -718,7 +781,7 @@ type PortClaim struct {
 
 func (x *PortClaim) Reset() {
 	*x = PortClaim{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +793,7 @@ func (x *PortClaim) String() string {
 func (*PortClaim) ProtoMessage() {}
 
 func (x *PortClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +806,7 @@ func (x *PortClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortClaim.ProtoReflect.Descriptor instead.
 func (*PortClaim) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PortClaim) GetNumber() uint64 {
@@ -827,7 +890,7 @@ type PortAnswer struct {
 
 func (x *PortAnswer) Reset() {
 	*x = PortAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +902,7 @@ func (x *PortAnswer) String() string {
 func (*PortAnswer) ProtoMessage() {}
 
 func (x *PortAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +915,7 @@ func (x *PortAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAnswer.ProtoReflect.Descriptor instead.
 func (*PortAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PortAnswer) GetNumber() uint64 {
@@ -907,7 +970,7 @@ type StaticPort struct {
 
 func (x *StaticPort) Reset() {
 	*x = StaticPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +982,7 @@ func (x *StaticPort) String() string {
 func (*StaticPort) ProtoMessage() {}
 
 func (x *StaticPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +995,7 @@ func (x *StaticPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPort.ProtoReflect.Descriptor instead.
 func (*StaticPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StaticPort) GetPort() string {
@@ -998,7 +1061,7 @@ type StaticPorts struct {
 
 func (x *StaticPorts) Reset() {
 	*x = StaticPorts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1073,7 @@ func (x *StaticPorts) String() string {
 func (*StaticPorts) ProtoMessage() {}
 
 func (x *StaticPorts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1086,7 @@ func (x *StaticPorts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPorts.ProtoReflect.Descriptor instead.
 func (*StaticPorts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StaticPorts) GetWhole() bool {
@@ -1057,7 +1120,7 @@ type PortConflicts struct {
 
 func (x *PortConflicts) Reset() {
 	*x = PortConflicts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1132,7 @@ func (x *PortConflicts) String() string {
 func (*PortConflicts) ProtoMessage() {}
 
 func (x *PortConflicts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1145,7 @@ func (x *PortConflicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflicts.ProtoReflect.Descriptor instead.
 func (*PortConflicts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PortConflicts) GetConflicts() []*PortConflict {
@@ -1106,7 +1169,7 @@ type PortConflict struct {
 
 func (x *PortConflict) Reset() {
 	*x = PortConflict{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1181,7 @@ func (x *PortConflict) String() string {
 func (*PortConflict) ProtoMessage() {}
 
 func (x *PortConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1194,7 @@ func (x *PortConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflict.ProtoReflect.Descriptor instead.
 func (*PortConflict) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PortConflict) GetVm() string {
@@ -1191,7 +1254,7 @@ type HostHello struct {
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1266,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1279,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -1301,7 +1364,7 @@ type SliceAcknowledgement struct {
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1376,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1389,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -1380,7 +1443,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1455,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1468,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -1452,7 +1515,7 @@ type HostSwitch struct {
 
 func (x *HostSwitch) Reset() {
 	*x = HostSwitch{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1527,7 @@ func (x *HostSwitch) String() string {
 func (*HostSwitch) ProtoMessage() {}
 
 func (x *HostSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1540,7 @@ func (x *HostSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSwitch.ProtoReflect.Descriptor instead.
 func (*HostSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HostSwitch) GetName() string {
@@ -1523,7 +1586,7 @@ type HostUplink struct {
 
 func (x *HostUplink) Reset() {
 	*x = HostUplink{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1598,7 @@ func (x *HostUplink) String() string {
 func (*HostUplink) ProtoMessage() {}
 
 func (x *HostUplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1611,7 @@ func (x *HostUplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostUplink.ProtoReflect.Descriptor instead.
 func (*HostUplink) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HostUplink) GetName() string {
@@ -1594,7 +1657,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1669,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1682,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -1659,7 +1722,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1734,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1747,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -1726,7 +1789,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1801,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1814,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -1810,7 +1873,7 @@ type HostPort struct {
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1885,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1898,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -2000,6 +2063,8 @@ type FollowSliceResponse struct {
 	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// moves is unset where they are as before.
 	Moves *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
+	// flapping is unset where it is as before.
+	Flapping *HostFlapping `protobuf:"bytes,110,opt,name=flapping,proto3" json:"flapping,omitempty"`
 	// prepare asks the host to make a change ready and not to activate it.
 	Prepare *PrepareChange `protobuf:"bytes,100,opt,name=prepare,proto3" json:"prepare,omitempty"`
 	// clock asks what the host's clock shows; it is answered at once, whatever else the host does.
@@ -2017,7 +2082,7 @@ type FollowSliceResponse struct {
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2094,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2107,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -2136,6 +2201,13 @@ func (x *FollowSliceResponse) GetMoves() *HostMoves {
 	return nil
 }
 
+func (x *FollowSliceResponse) GetFlapping() *HostFlapping {
+	if x != nil {
+		return x.Flapping
+	}
+	return nil
+}
+
 func (x *FollowSliceResponse) GetPrepare() *PrepareChange {
 	if x != nil {
 		return x.Prepare
@@ -2178,7 +2250,7 @@ type PrepareChange struct {
 
 func (x *PrepareChange) Reset() {
 	*x = PrepareChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2262,7 @@ func (x *PrepareChange) String() string {
 func (*PrepareChange) ProtoMessage() {}
 
 func (x *PrepareChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2275,7 @@ func (x *PrepareChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareChange.ProtoReflect.Descriptor instead.
 func (*PrepareChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PrepareChange) GetId() string {
@@ -2231,7 +2303,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2315,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2328,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -2284,7 +2356,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2368,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2381,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -2354,7 +2426,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2438,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2451,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -2421,7 +2493,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2433,7 +2505,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2446,7 +2518,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -2496,7 +2568,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2580,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2593,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -2562,7 +2634,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xf3\x04\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xb7\x05\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
@@ -2572,9 +2644,13 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\x127\n" +
 	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\x128\n" +
 	"\x06offers\x18F \x01(\v2 .heddle.controller.v1.HostOffersR\x06offers\x12\x1a\n" +
-	"\breported\x18G \x01(\x04R\breported\x12@\n" +
+	"\breported\x18G \x01(\x04R\breported\x12B\n" +
+	"\tconnected\x18H \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\tconnected\x12@\n" +
 	"\bprepared\x18d \x01(\v2$.heddle.controller.v1.PreparedChangeR\bprepared\x127\n" +
-	"\x05clock\x18e \x01(\v2!.heddle.controller.v1.ClockAnswerR\x05clock\"<\n" +
+	"\x05clock\x18e \x01(\v2!.heddle.controller.v1.ClockAnswerR\x05clock\":\n" +
+	"\x0eClaimedAdapter\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x02 \x01(\tR\aadapter\"<\n" +
 	"\x0ePreparedChange\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\"#\n" +
@@ -2693,7 +2769,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06rivals\x18P \x03(\tR\x06rivals\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\xb5\x06\n" +
+	"generation\"\xf5\x06\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2707,7 +2783,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
 	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
-	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12=\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\x12>\n" +
+	"\bflapping\x18n \x01(\v2\".heddle.controller.v1.HostFlappingR\bflapping\x12=\n" +
 	"\aprepare\x18d \x01(\v2#.heddle.controller.v1.PrepareChangeR\aprepare\x129\n" +
 	"\x05clock\x18e \x01(\v2#.heddle.controller.v1.ClockQuestionR\x05clock\x12\x1d\n" +
 	"\n" +
@@ -2762,7 +2839,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
 	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
@@ -2772,95 +2849,99 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*RenewHostRequest)(nil),       // 5: heddle.controller.v1.RenewHostRequest
 	(*RenewHostResponse)(nil),      // 6: heddle.controller.v1.RenewHostResponse
 	(*FollowSliceRequest)(nil),     // 7: heddle.controller.v1.FollowSliceRequest
-	(*PreparedChange)(nil),         // 8: heddle.controller.v1.PreparedChange
-	(*ClockQuestion)(nil),          // 9: heddle.controller.v1.ClockQuestion
-	(*ClockAnswer)(nil),            // 10: heddle.controller.v1.ClockAnswer
-	(*PortClaim)(nil),              // 11: heddle.controller.v1.PortClaim
-	(*PortAnswer)(nil),             // 12: heddle.controller.v1.PortAnswer
-	(*StaticPort)(nil),             // 13: heddle.controller.v1.StaticPort
-	(*StaticPorts)(nil),            // 14: heddle.controller.v1.StaticPorts
-	(*PortConflicts)(nil),          // 15: heddle.controller.v1.PortConflicts
-	(*PortConflict)(nil),           // 16: heddle.controller.v1.PortConflict
-	(*HostHello)(nil),              // 17: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),   // 18: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),             // 19: heddle.controller.v1.HostReport
-	(*HostSwitch)(nil),             // 20: heddle.controller.v1.HostSwitch
-	(*HostUplink)(nil),             // 21: heddle.controller.v1.HostUplink
-	(*RevertedSlice)(nil),          // 22: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),       // 23: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),            // 24: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),               // 25: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),    // 26: heddle.controller.v1.FollowSliceResponse
-	(*PrepareChange)(nil),          // 27: heddle.controller.v1.PrepareChange
-	(*RenewCertificate)(nil),       // 28: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),               // 29: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),          // 30: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),             // 31: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),        // 32: heddle.controller.v1.HostAnswerBegin
-	nil,                            // 33: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                            // 34: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*HostOffers)(nil),             // 35: heddle.controller.v1.HostOffers
-	(*SliceVersion)(nil),           // 36: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 37: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 38: heddle.controller.v1.SliceUpdate
-	(*HostMoves)(nil),              // 39: heddle.controller.v1.HostMoves
+	(*ClaimedAdapter)(nil),         // 8: heddle.controller.v1.ClaimedAdapter
+	(*PreparedChange)(nil),         // 9: heddle.controller.v1.PreparedChange
+	(*ClockQuestion)(nil),          // 10: heddle.controller.v1.ClockQuestion
+	(*ClockAnswer)(nil),            // 11: heddle.controller.v1.ClockAnswer
+	(*PortClaim)(nil),              // 12: heddle.controller.v1.PortClaim
+	(*PortAnswer)(nil),             // 13: heddle.controller.v1.PortAnswer
+	(*StaticPort)(nil),             // 14: heddle.controller.v1.StaticPort
+	(*StaticPorts)(nil),            // 15: heddle.controller.v1.StaticPorts
+	(*PortConflicts)(nil),          // 16: heddle.controller.v1.PortConflicts
+	(*PortConflict)(nil),           // 17: heddle.controller.v1.PortConflict
+	(*HostHello)(nil),              // 18: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),   // 19: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),             // 20: heddle.controller.v1.HostReport
+	(*HostSwitch)(nil),             // 21: heddle.controller.v1.HostSwitch
+	(*HostUplink)(nil),             // 22: heddle.controller.v1.HostUplink
+	(*RevertedSlice)(nil),          // 23: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),       // 24: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),            // 25: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),               // 26: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),    // 27: heddle.controller.v1.FollowSliceResponse
+	(*PrepareChange)(nil),          // 28: heddle.controller.v1.PrepareChange
+	(*RenewCertificate)(nil),       // 29: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),               // 30: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),          // 31: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),             // 32: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),        // 33: heddle.controller.v1.HostAnswerBegin
+	nil,                            // 34: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                            // 35: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*HostOffers)(nil),             // 36: heddle.controller.v1.HostOffers
+	(*SliceVersion)(nil),           // 37: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 39: heddle.controller.v1.SliceUpdate
+	(*HostMoves)(nil),              // 40: heddle.controller.v1.HostMoves
+	(*HostFlapping)(nil),           // 41: heddle.controller.v1.HostFlapping
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
 	4,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	17, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	18, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	19, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	23, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	31, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	11, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
-	35, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
-	8,  // 9: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
-	10, // 10: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
-	13, // 11: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
-	13, // 12: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
-	16, // 13: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	36, // 14: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	19, // 15: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	37, // 16: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
-	36, // 17: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	25, // 18: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	22, // 19: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	20, // 20: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	21, // 21: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	36, // 22: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	25, // 23: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	24, // 24: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	20, // 25: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	37, // 26: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	38, // 27: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	36, // 28: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	28, // 29: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	29, // 30: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	12, // 31: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	14, // 32: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	15, // 33: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	39, // 34: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	27, // 35: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	9,  // 36: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	38, // 37: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	30, // 38: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	33, // 39: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	32, // 40: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	34, // 41: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 42: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 43: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 44: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 45: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 46: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 47: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	26, // 48: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 49: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	46, // [46:50] is the sub-list for method output_type
-	42, // [42:46] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	18, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	19, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	20, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	24, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	32, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	12, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
+	36, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
+	8,  // 9: heddle.controller.v1.FollowSliceRequest.connected:type_name -> heddle.controller.v1.ClaimedAdapter
+	9,  // 10: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
+	11, // 11: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
+	14, // 12: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	14, // 13: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	17, // 14: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	37, // 15: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	20, // 16: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	38, // 17: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
+	37, // 18: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	26, // 19: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	23, // 20: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	21, // 21: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	22, // 22: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	37, // 23: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	26, // 24: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	25, // 25: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	21, // 26: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	38, // 27: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	39, // 28: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	37, // 29: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	29, // 30: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	30, // 31: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	13, // 32: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	15, // 33: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	16, // 34: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	40, // 35: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	41, // 36: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	28, // 37: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	10, // 38: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	39, // 39: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	31, // 40: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	34, // 41: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	33, // 42: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	35, // 43: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 47: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 48: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 49: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	27, // 50: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 51: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	48, // [48:52] is the sub-list for method output_type
+	44, // [44:48] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -2876,7 +2957,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

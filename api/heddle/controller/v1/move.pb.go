@@ -94,8 +94,10 @@ func (MoveStep) EnumDescriptor() ([]byte, []int) {
 
 // HostOffers are all moves that a host offers to take over at present; a later message replaces the ones before.
 type HostOffers struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Offers        []*MoveOffer           `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Offers []*MoveOffer           `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
+	// again are the MACs that the host has learned more than once of late, at most 64, those learned most often first.
+	Again         []*LearnedAgain `protobuf:"bytes,110,rep,name=again,proto3" json:"again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,6 +139,253 @@ func (x *HostOffers) GetOffers() []*MoveOffer {
 	return nil
 }
 
+func (x *HostOffers) GetAgain() []*LearnedAgain {
+	if x != nil {
+		return x.Again
+	}
+	return nil
+}
+
+// LearnedAgain is a MAC that a host has learned more than once within five minutes.
+type LearnedAgain struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	// segment as commands show it: "10", "untagged", "802.1ad 10".
+	Segment string `protobuf:"bytes,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	Mac     string `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	// port on which it was learned last.
+	Port string `protobuf:"bytes,4,opt,name=port,proto3" json:"port,omitempty"`
+	// times it was learned.
+	Times         int64 `protobuf:"varint,5,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LearnedAgain) Reset() {
+	*x = LearnedAgain{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LearnedAgain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LearnedAgain) ProtoMessage() {}
+
+func (x *LearnedAgain) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LearnedAgain.ProtoReflect.Descriptor instead.
+func (*LearnedAgain) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *LearnedAgain) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *LearnedAgain) GetSegment() string {
+	if x != nil {
+		return x.Segment
+	}
+	return ""
+}
+
+func (x *LearnedAgain) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *LearnedAgain) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *LearnedAgain) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+// HostFlapping are the MACs of a host's list that others have in theirs; a later message replaces the ones before.
+type HostFlapping struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Macs          []*FlappingMac         `protobuf:"bytes,1,rep,name=macs,proto3" json:"macs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostFlapping) Reset() {
+	*x = HostFlapping{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostFlapping) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostFlapping) ProtoMessage() {}
+
+func (x *HostFlapping) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostFlapping.ProtoReflect.Descriptor instead.
+func (*HostFlapping) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HostFlapping) GetMacs() []*FlappingMac {
+	if x != nil {
+		return x.Macs
+	}
+	return nil
+}
+
+// FlappingMac is a MAC of a host that other hosts have learned more than once, too.
+type FlappingMac struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Here          *LearnedAgain          `protobuf:"bytes,1,opt,name=here,proto3" json:"here,omitempty"`
+	Elsewhere     []*FlappingElsewhere   `protobuf:"bytes,2,rep,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlappingMac) Reset() {
+	*x = FlappingMac{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlappingMac) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlappingMac) ProtoMessage() {}
+
+func (x *FlappingMac) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlappingMac.ProtoReflect.Descriptor instead.
+func (*FlappingMac) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FlappingMac) GetHere() *LearnedAgain {
+	if x != nil {
+		return x.Here
+	}
+	return nil
+}
+
+func (x *FlappingMac) GetElsewhere() []*FlappingElsewhere {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return nil
+}
+
+// FlappingElsewhere is another host that learns a MAC again and again.
+type FlappingElsewhere struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is its name.
+	Host          string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Port          string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Times         int64  `protobuf:"varint,3,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlappingElsewhere) Reset() {
+	*x = FlappingElsewhere{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlappingElsewhere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlappingElsewhere) ProtoMessage() {}
+
+func (x *FlappingElsewhere) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlappingElsewhere.ProtoReflect.Descriptor instead.
+func (*FlappingElsewhere) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FlappingElsewhere) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *FlappingElsewhere) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *FlappingElsewhere) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
 // MoveOffer is a port of a host that waits for its guest: the host offers to take over what belongs to the port.
 type MoveOffer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -161,7 +410,7 @@ type MoveOffer struct {
 
 func (x *MoveOffer) Reset() {
 	*x = MoveOffer{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -173,7 +422,7 @@ func (x *MoveOffer) String() string {
 func (*MoveOffer) ProtoMessage() {}
 
 func (x *MoveOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -186,7 +435,7 @@ func (x *MoveOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveOffer.ProtoReflect.Descriptor instead.
 func (*MoveOffer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MoveOffer) GetMove() string {
@@ -265,7 +514,7 @@ type HostMoves struct {
 
 func (x *HostMoves) Reset() {
 	*x = HostMoves{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -277,7 +526,7 @@ func (x *HostMoves) String() string {
 func (*HostMoves) ProtoMessage() {}
 
 func (x *HostMoves) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -290,7 +539,7 @@ func (x *HostMoves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostMoves.ProtoReflect.Descriptor instead.
 func (*HostMoves) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostMoves) GetOrders() []*MoveOrder {
@@ -323,7 +572,7 @@ type MoveOrder struct {
 
 func (x *MoveOrder) Reset() {
 	*x = MoveOrder{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -335,7 +584,7 @@ func (x *MoveOrder) String() string {
 func (*MoveOrder) ProtoMessage() {}
 
 func (x *MoveOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -348,7 +597,7 @@ func (x *MoveOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveOrder.ProtoReflect.Descriptor instead.
 func (*MoveOrder) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MoveOrder) GetMove() string {
@@ -408,7 +657,7 @@ type MoveExpected struct {
 
 func (x *MoveExpected) Reset() {
 	*x = MoveExpected{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +669,7 @@ func (x *MoveExpected) String() string {
 func (*MoveExpected) ProtoMessage() {}
 
 func (x *MoveExpected) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +682,7 @@ func (x *MoveExpected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveExpected.ProtoReflect.Descriptor instead.
 func (*MoveExpected) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MoveExpected) GetMove() string {
@@ -476,7 +725,7 @@ type LocatePortsRequest struct {
 
 func (x *LocatePortsRequest) Reset() {
 	*x = LocatePortsRequest{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +737,7 @@ func (x *LocatePortsRequest) String() string {
 func (*LocatePortsRequest) ProtoMessage() {}
 
 func (x *LocatePortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +750,7 @@ func (x *LocatePortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatePortsRequest.ProtoReflect.Descriptor instead.
 func (*LocatePortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LocatePortsRequest) GetVm() string {
@@ -539,7 +788,7 @@ type LocatePortsResponse struct {
 
 func (x *LocatePortsResponse) Reset() {
 	*x = LocatePortsResponse{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +800,7 @@ func (x *LocatePortsResponse) String() string {
 func (*LocatePortsResponse) ProtoMessage() {}
 
 func (x *LocatePortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +813,7 @@ func (x *LocatePortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatePortsResponse.ProtoReflect.Descriptor instead.
 func (*LocatePortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LocatePortsResponse) GetPorts() []*LocatedPort {
@@ -605,7 +854,7 @@ type LocatedPort struct {
 
 func (x *LocatedPort) Reset() {
 	*x = LocatedPort{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +866,7 @@ func (x *LocatedPort) String() string {
 func (*LocatedPort) ProtoMessage() {}
 
 func (x *LocatedPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +879,7 @@ func (x *LocatedPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedPort.ProtoReflect.Descriptor instead.
 func (*LocatedPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LocatedPort) GetVm() string {
@@ -698,7 +947,7 @@ type PortInstance struct {
 
 func (x *PortInstance) Reset() {
 	*x = PortInstance{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +959,7 @@ func (x *PortInstance) String() string {
 func (*PortInstance) ProtoMessage() {}
 
 func (x *PortInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +972,7 @@ func (x *PortInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortInstance.ProtoReflect.Descriptor instead.
 func (*PortInstance) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PortInstance) GetHost() string {
@@ -818,7 +1067,7 @@ type MovePortRequest struct {
 
 func (x *MovePortRequest) Reset() {
 	*x = MovePortRequest{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +1079,7 @@ func (x *MovePortRequest) String() string {
 func (*MovePortRequest) ProtoMessage() {}
 
 func (x *MovePortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +1092,7 @@ func (x *MovePortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MovePortRequest.ProtoReflect.Descriptor instead.
 func (*MovePortRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MovePortRequest) GetPort() string {
@@ -911,7 +1160,7 @@ type MovePortResponse struct {
 
 func (x *MovePortResponse) Reset() {
 	*x = MovePortResponse{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1172,7 @@ func (x *MovePortResponse) String() string {
 func (*MovePortResponse) ProtoMessage() {}
 
 func (x *MovePortResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1185,7 @@ func (x *MovePortResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MovePortResponse.ProtoReflect.Descriptor instead.
 func (*MovePortResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MovePortResponse) GetStep() MoveStep {
@@ -986,7 +1235,7 @@ type CancelMoveRequest struct {
 
 func (x *CancelMoveRequest) Reset() {
 	*x = CancelMoveRequest{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1247,7 @@ func (x *CancelMoveRequest) String() string {
 func (*CancelMoveRequest) ProtoMessage() {}
 
 func (x *CancelMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1260,7 @@ func (x *CancelMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelMoveRequest.ProtoReflect.Descriptor instead.
 func (*CancelMoveRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CancelMoveRequest) GetPort() string {
@@ -1038,7 +1287,7 @@ type CancelMoveResponse struct {
 
 func (x *CancelMoveResponse) Reset() {
 	*x = CancelMoveResponse{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1299,7 @@ func (x *CancelMoveResponse) String() string {
 func (*CancelMoveResponse) ProtoMessage() {}
 
 func (x *CancelMoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1312,7 @@ func (x *CancelMoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelMoveResponse.ProtoReflect.Descriptor instead.
 func (*CancelMoveResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelMoveResponse) GetPort() *LocatedPort {
@@ -1085,7 +1334,7 @@ type ActivateMoveRequest struct {
 
 func (x *ActivateMoveRequest) Reset() {
 	*x = ActivateMoveRequest{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1346,7 @@ func (x *ActivateMoveRequest) String() string {
 func (*ActivateMoveRequest) ProtoMessage() {}
 
 func (x *ActivateMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1359,7 @@ func (x *ActivateMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateMoveRequest.ProtoReflect.Descriptor instead.
 func (*ActivateMoveRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActivateMoveRequest) GetPort() string {
@@ -1137,7 +1386,7 @@ type ActivateMoveResponse struct {
 
 func (x *ActivateMoveResponse) Reset() {
 	*x = ActivateMoveResponse{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1398,7 @@ func (x *ActivateMoveResponse) String() string {
 func (*ActivateMoveResponse) ProtoMessage() {}
 
 func (x *ActivateMoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1411,7 @@ func (x *ActivateMoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateMoveResponse.ProtoReflect.Descriptor instead.
 func (*ActivateMoveResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ActivateMoveResponse) GetPort() *LocatedPort {
@@ -1181,7 +1430,7 @@ type ListMovesRequest struct {
 
 func (x *ListMovesRequest) Reset() {
 	*x = ListMovesRequest{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1442,7 @@ func (x *ListMovesRequest) String() string {
 func (*ListMovesRequest) ProtoMessage() {}
 
 func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1455,7 @@ func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesRequest.ProtoReflect.Descriptor instead.
 func (*ListMovesRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{19}
 }
 
 // ListMovesResponse is the answer.
@@ -1222,7 +1471,7 @@ type ListMovesResponse struct {
 
 func (x *ListMovesResponse) Reset() {
 	*x = ListMovesResponse{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1483,7 @@ func (x *ListMovesResponse) String() string {
 func (*ListMovesResponse) ProtoMessage() {}
 
 func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1496,7 @@ func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesResponse.ProtoReflect.Descriptor instead.
 func (*ListMovesResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListMovesResponse) GetMoves() []*FleetMove {
@@ -1288,7 +1537,7 @@ type FleetMove struct {
 
 func (x *FleetMove) Reset() {
 	*x = FleetMove{}
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1549,7 @@ func (x *FleetMove) String() string {
 func (*FleetMove) ProtoMessage() {}
 
 func (x *FleetMove) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_move_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1562,7 @@ func (x *FleetMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetMove.ProtoReflect.Descriptor instead.
 func (*FleetMove) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FleetMove) GetMove() string {
@@ -1365,14 +1614,180 @@ func (x *FleetMove) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+// ReassignPortRequest names the port and where it goes. The host stays the same.
+type ReassignPortRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// port is the port's name, or VM/ADAPTER; host the host that it is on, "" where one host alone has such a port.
+	Port string `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// switch; "" for the one that the port is on.
+	Switch string `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
+	// port_group; "" with a switch for the one of the same name there.
+	PortGroup     string `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReassignPortRequest) Reset() {
+	*x = ReassignPortRequest{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReassignPortRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReassignPortRequest) ProtoMessage() {}
+
+func (x *ReassignPortRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReassignPortRequest.ProtoReflect.Descriptor instead.
+func (*ReassignPortRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReassignPortRequest) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ReassignPortRequest) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+// ReassignPortResponse is the answer.
+type ReassignPortResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Port      string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Host      string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Switch    string                 `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string                 `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// warnings of the host, for people.
+	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReassignPortResponse) Reset() {
+	*x = ReassignPortResponse{}
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReassignPortResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReassignPortResponse) ProtoMessage() {}
+
+func (x *ReassignPortResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_move_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReassignPortResponse.ProtoReflect.Descriptor instead.
+func (*ReassignPortResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_move_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReassignPortResponse) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *ReassignPortResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_move_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/move.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"E\n" +
+	"\x1fheddle/controller/v1/move.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\x7f\n" +
 	"\n" +
 	"HostOffers\x127\n" +
-	"\x06offers\x18\x01 \x03(\v2\x1f.heddle.controller.v1.MoveOfferR\x06offers\"\xf0\x01\n" +
+	"\x06offers\x18\x01 \x03(\v2\x1f.heddle.controller.v1.MoveOfferR\x06offers\x128\n" +
+	"\x05again\x18n \x03(\v2\".heddle.controller.v1.LearnedAgainR\x05again\"|\n" +
+	"\fLearnedAgain\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\tR\asegment\x12\x10\n" +
+	"\x03mac\x18\x03 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\tR\x04port\x12\x14\n" +
+	"\x05times\x18\x05 \x01(\x03R\x05times\"E\n" +
+	"\fHostFlapping\x125\n" +
+	"\x04macs\x18\x01 \x03(\v2!.heddle.controller.v1.FlappingMacR\x04macs\"\x8c\x01\n" +
+	"\vFlappingMac\x126\n" +
+	"\x04here\x18\x01 \x01(\v2\".heddle.controller.v1.LearnedAgainR\x04here\x12E\n" +
+	"\telsewhere\x18\x02 \x03(\v2'.heddle.controller.v1.FlappingElsewhereR\telsewhere\"Q\n" +
+	"\x11FlappingElsewhere\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
+	"\x05times\x18\x03 \x01(\x03R\x05times\"\xf0\x01\n" +
 	"\tMoveOffer\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\tR\x04move\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x18\n" +
@@ -1471,7 +1886,20 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x04from\x18\x04 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x05 \x01(\tR\x02to\x122\n" +
 	"\x04step\x18\x06 \x01(\x0e2\x1e.heddle.controller.v1.MoveStepR\x04step\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x81\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"t\n" +
+	"\x13ReassignPortRequest\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x04 \x01(\tR\tportGroup\"\x91\x01\n" +
+	"\x14ReassignPortResponse\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x04 \x01(\tR\tportGroup\x12\x1a\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings*\x81\x02\n" +
 	"\bMoveStep\x12\x19\n" +
 	"\x15MOVE_STEP_UNSPECIFIED\x10\x00\x12$\n" +
 	"\x12MOVE_STEP_PREPARED\x10\x01\x1a\f\x8a\xb5\x18\bprepared\x12 \n" +
@@ -1481,14 +1909,15 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x10MOVE_STEP_ACTIVE\x10\x04\x1a\n" +
 	"\x8a\xb5\x18\x06active\x12$\n" +
 	"\x12MOVE_STEP_RELEASED\x10\x05\x1a\f\x8a\xb5\x18\breleased\x12&\n" +
-	"\x13MOVE_STEP_CANCELLED\x10\x06\x1a\r\x8a\xb5\x18\tcancelled2\xf4\x03\n" +
+	"\x13MOVE_STEP_CANCELLED\x10\x06\x1a\r\x8a\xb5\x18\tcancelled2\xdb\x04\n" +
 	"\vMoveService\x12b\n" +
 	"\vLocatePorts\x12(.heddle.controller.v1.LocatePortsRequest\x1a).heddle.controller.v1.LocatePortsResponse\x12[\n" +
 	"\bMovePort\x12%.heddle.controller.v1.MovePortRequest\x1a&.heddle.controller.v1.MovePortResponse0\x01\x12_\n" +
 	"\n" +
 	"CancelMove\x12'.heddle.controller.v1.CancelMoveRequest\x1a(.heddle.controller.v1.CancelMoveResponse\x12e\n" +
 	"\fActivateMove\x12).heddle.controller.v1.ActivateMoveRequest\x1a*.heddle.controller.v1.ActivateMoveResponse\x12\\\n" +
-	"\tListMoves\x12&.heddle.controller.v1.ListMovesRequest\x1a'.heddle.controller.v1.ListMovesResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\tListMoves\x12&.heddle.controller.v1.ListMovesRequest\x1a'.heddle.controller.v1.ListMovesResponse\x12e\n" +
+	"\fReassignPort\x12).heddle.controller.v1.ReassignPortRequest\x1a*.heddle.controller.v1.ReassignPortResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_move_proto_rawDescOnce sync.Once
@@ -1503,61 +1932,73 @@ func file_heddle_controller_v1_move_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_move_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_move_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heddle_controller_v1_move_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_heddle_controller_v1_move_proto_goTypes = []any{
 	(MoveStep)(0),                 // 0: heddle.controller.v1.MoveStep
 	(*HostOffers)(nil),            // 1: heddle.controller.v1.HostOffers
-	(*MoveOffer)(nil),             // 2: heddle.controller.v1.MoveOffer
-	(*HostMoves)(nil),             // 3: heddle.controller.v1.HostMoves
-	(*MoveOrder)(nil),             // 4: heddle.controller.v1.MoveOrder
-	(*MoveExpected)(nil),          // 5: heddle.controller.v1.MoveExpected
-	(*LocatePortsRequest)(nil),    // 6: heddle.controller.v1.LocatePortsRequest
-	(*LocatePortsResponse)(nil),   // 7: heddle.controller.v1.LocatePortsResponse
-	(*LocatedPort)(nil),           // 8: heddle.controller.v1.LocatedPort
-	(*PortInstance)(nil),          // 9: heddle.controller.v1.PortInstance
-	(*MovePortRequest)(nil),       // 10: heddle.controller.v1.MovePortRequest
-	(*MovePortResponse)(nil),      // 11: heddle.controller.v1.MovePortResponse
-	(*CancelMoveRequest)(nil),     // 12: heddle.controller.v1.CancelMoveRequest
-	(*CancelMoveResponse)(nil),    // 13: heddle.controller.v1.CancelMoveResponse
-	(*ActivateMoveRequest)(nil),   // 14: heddle.controller.v1.ActivateMoveRequest
-	(*ActivateMoveResponse)(nil),  // 15: heddle.controller.v1.ActivateMoveResponse
-	(*ListMovesRequest)(nil),      // 16: heddle.controller.v1.ListMovesRequest
-	(*ListMovesResponse)(nil),     // 17: heddle.controller.v1.ListMovesResponse
-	(*FleetMove)(nil),             // 18: heddle.controller.v1.FleetMove
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*LearnedAgain)(nil),          // 2: heddle.controller.v1.LearnedAgain
+	(*HostFlapping)(nil),          // 3: heddle.controller.v1.HostFlapping
+	(*FlappingMac)(nil),           // 4: heddle.controller.v1.FlappingMac
+	(*FlappingElsewhere)(nil),     // 5: heddle.controller.v1.FlappingElsewhere
+	(*MoveOffer)(nil),             // 6: heddle.controller.v1.MoveOffer
+	(*HostMoves)(nil),             // 7: heddle.controller.v1.HostMoves
+	(*MoveOrder)(nil),             // 8: heddle.controller.v1.MoveOrder
+	(*MoveExpected)(nil),          // 9: heddle.controller.v1.MoveExpected
+	(*LocatePortsRequest)(nil),    // 10: heddle.controller.v1.LocatePortsRequest
+	(*LocatePortsResponse)(nil),   // 11: heddle.controller.v1.LocatePortsResponse
+	(*LocatedPort)(nil),           // 12: heddle.controller.v1.LocatedPort
+	(*PortInstance)(nil),          // 13: heddle.controller.v1.PortInstance
+	(*MovePortRequest)(nil),       // 14: heddle.controller.v1.MovePortRequest
+	(*MovePortResponse)(nil),      // 15: heddle.controller.v1.MovePortResponse
+	(*CancelMoveRequest)(nil),     // 16: heddle.controller.v1.CancelMoveRequest
+	(*CancelMoveResponse)(nil),    // 17: heddle.controller.v1.CancelMoveResponse
+	(*ActivateMoveRequest)(nil),   // 18: heddle.controller.v1.ActivateMoveRequest
+	(*ActivateMoveResponse)(nil),  // 19: heddle.controller.v1.ActivateMoveResponse
+	(*ListMovesRequest)(nil),      // 20: heddle.controller.v1.ListMovesRequest
+	(*ListMovesResponse)(nil),     // 21: heddle.controller.v1.ListMovesResponse
+	(*FleetMove)(nil),             // 22: heddle.controller.v1.FleetMove
+	(*ReassignPortRequest)(nil),   // 23: heddle.controller.v1.ReassignPortRequest
+	(*ReassignPortResponse)(nil),  // 24: heddle.controller.v1.ReassignPortResponse
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
 }
 var file_heddle_controller_v1_move_proto_depIdxs = []int32{
-	2,  // 0: heddle.controller.v1.HostOffers.offers:type_name -> heddle.controller.v1.MoveOffer
-	4,  // 1: heddle.controller.v1.HostMoves.orders:type_name -> heddle.controller.v1.MoveOrder
-	5,  // 2: heddle.controller.v1.HostMoves.expected:type_name -> heddle.controller.v1.MoveExpected
-	8,  // 3: heddle.controller.v1.LocatePortsResponse.ports:type_name -> heddle.controller.v1.LocatedPort
-	9,  // 4: heddle.controller.v1.LocatedPort.instances:type_name -> heddle.controller.v1.PortInstance
-	19, // 5: heddle.controller.v1.PortInstance.since:type_name -> google.protobuf.Timestamp
-	20, // 6: heddle.controller.v1.MovePortRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 7: heddle.controller.v1.MovePortResponse.step:type_name -> heddle.controller.v1.MoveStep
-	19, // 8: heddle.controller.v1.MovePortResponse.at:type_name -> google.protobuf.Timestamp
-	8,  // 9: heddle.controller.v1.MovePortResponse.port:type_name -> heddle.controller.v1.LocatedPort
-	8,  // 10: heddle.controller.v1.CancelMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
-	8,  // 11: heddle.controller.v1.ActivateMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
-	18, // 12: heddle.controller.v1.ListMovesResponse.moves:type_name -> heddle.controller.v1.FleetMove
-	0,  // 13: heddle.controller.v1.FleetMove.step:type_name -> heddle.controller.v1.MoveStep
-	19, // 14: heddle.controller.v1.FleetMove.since:type_name -> google.protobuf.Timestamp
-	6,  // 15: heddle.controller.v1.MoveService.LocatePorts:input_type -> heddle.controller.v1.LocatePortsRequest
-	10, // 16: heddle.controller.v1.MoveService.MovePort:input_type -> heddle.controller.v1.MovePortRequest
-	12, // 17: heddle.controller.v1.MoveService.CancelMove:input_type -> heddle.controller.v1.CancelMoveRequest
-	14, // 18: heddle.controller.v1.MoveService.ActivateMove:input_type -> heddle.controller.v1.ActivateMoveRequest
-	16, // 19: heddle.controller.v1.MoveService.ListMoves:input_type -> heddle.controller.v1.ListMovesRequest
-	7,  // 20: heddle.controller.v1.MoveService.LocatePorts:output_type -> heddle.controller.v1.LocatePortsResponse
-	11, // 21: heddle.controller.v1.MoveService.MovePort:output_type -> heddle.controller.v1.MovePortResponse
-	13, // 22: heddle.controller.v1.MoveService.CancelMove:output_type -> heddle.controller.v1.CancelMoveResponse
-	15, // 23: heddle.controller.v1.MoveService.ActivateMove:output_type -> heddle.controller.v1.ActivateMoveResponse
-	17, // 24: heddle.controller.v1.MoveService.ListMoves:output_type -> heddle.controller.v1.ListMovesResponse
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	6,  // 0: heddle.controller.v1.HostOffers.offers:type_name -> heddle.controller.v1.MoveOffer
+	2,  // 1: heddle.controller.v1.HostOffers.again:type_name -> heddle.controller.v1.LearnedAgain
+	4,  // 2: heddle.controller.v1.HostFlapping.macs:type_name -> heddle.controller.v1.FlappingMac
+	2,  // 3: heddle.controller.v1.FlappingMac.here:type_name -> heddle.controller.v1.LearnedAgain
+	5,  // 4: heddle.controller.v1.FlappingMac.elsewhere:type_name -> heddle.controller.v1.FlappingElsewhere
+	8,  // 5: heddle.controller.v1.HostMoves.orders:type_name -> heddle.controller.v1.MoveOrder
+	9,  // 6: heddle.controller.v1.HostMoves.expected:type_name -> heddle.controller.v1.MoveExpected
+	12, // 7: heddle.controller.v1.LocatePortsResponse.ports:type_name -> heddle.controller.v1.LocatedPort
+	13, // 8: heddle.controller.v1.LocatedPort.instances:type_name -> heddle.controller.v1.PortInstance
+	25, // 9: heddle.controller.v1.PortInstance.since:type_name -> google.protobuf.Timestamp
+	26, // 10: heddle.controller.v1.MovePortRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 11: heddle.controller.v1.MovePortResponse.step:type_name -> heddle.controller.v1.MoveStep
+	25, // 12: heddle.controller.v1.MovePortResponse.at:type_name -> google.protobuf.Timestamp
+	12, // 13: heddle.controller.v1.MovePortResponse.port:type_name -> heddle.controller.v1.LocatedPort
+	12, // 14: heddle.controller.v1.CancelMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
+	12, // 15: heddle.controller.v1.ActivateMoveResponse.port:type_name -> heddle.controller.v1.LocatedPort
+	22, // 16: heddle.controller.v1.ListMovesResponse.moves:type_name -> heddle.controller.v1.FleetMove
+	0,  // 17: heddle.controller.v1.FleetMove.step:type_name -> heddle.controller.v1.MoveStep
+	25, // 18: heddle.controller.v1.FleetMove.since:type_name -> google.protobuf.Timestamp
+	10, // 19: heddle.controller.v1.MoveService.LocatePorts:input_type -> heddle.controller.v1.LocatePortsRequest
+	14, // 20: heddle.controller.v1.MoveService.MovePort:input_type -> heddle.controller.v1.MovePortRequest
+	16, // 21: heddle.controller.v1.MoveService.CancelMove:input_type -> heddle.controller.v1.CancelMoveRequest
+	18, // 22: heddle.controller.v1.MoveService.ActivateMove:input_type -> heddle.controller.v1.ActivateMoveRequest
+	20, // 23: heddle.controller.v1.MoveService.ListMoves:input_type -> heddle.controller.v1.ListMovesRequest
+	23, // 24: heddle.controller.v1.MoveService.ReassignPort:input_type -> heddle.controller.v1.ReassignPortRequest
+	11, // 25: heddle.controller.v1.MoveService.LocatePorts:output_type -> heddle.controller.v1.LocatePortsResponse
+	15, // 26: heddle.controller.v1.MoveService.MovePort:output_type -> heddle.controller.v1.MovePortResponse
+	17, // 27: heddle.controller.v1.MoveService.CancelMove:output_type -> heddle.controller.v1.CancelMoveResponse
+	19, // 28: heddle.controller.v1.MoveService.ActivateMove:output_type -> heddle.controller.v1.ActivateMoveResponse
+	21, // 29: heddle.controller.v1.MoveService.ListMoves:output_type -> heddle.controller.v1.ListMovesResponse
+	24, // 30: heddle.controller.v1.MoveService.ReassignPort:output_type -> heddle.controller.v1.ReassignPortResponse
+	25, // [25:31] is the sub-list for method output_type
+	19, // [19:25] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_move_proto_init() }
@@ -1571,7 +2012,7 @@ func file_heddle_controller_v1_move_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_move_proto_rawDesc), len(file_heddle_controller_v1_move_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -302,10 +302,15 @@ func (x *FleetStaticPort) GetSettings() string {
 	return ""
 }
 
-// ReleaseStaticPortRequest names the port.
+// ReleaseStaticPortRequest names the port. Whose it is by what the caller knows can be said too, so that a request
+// which is repeated, or comes late, takes it from nobody else.
 type ReleaseStaticPortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// vm is the UUID of the VM that the port is taken from, adapter the name of its adapter; "" for any. A port that is
+	// another's by now is not released: it is not found.
+	Vm      string `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	// force releases a port that a lost host holds by its lease.
 	Force         bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -345,6 +350,20 @@ func (*ReleaseStaticPortRequest) Descriptor() ([]byte, []int) {
 func (x *ReleaseStaticPortRequest) GetPort() string {
 	if x != nil {
 		return x.Port
+	}
+	return ""
+}
+
+func (x *ReleaseStaticPortRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ReleaseStaticPortRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
 	}
 	return ""
 }
@@ -546,9 +565,11 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x05stale\x18\f \x01(\bR\x05stale\x12\x14\n" +
 	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
 	"\vdescription\x18= \x01(\tR\vdescription\x12\x1a\n" +
-	"\bsettings\x18> \x01(\tR\bsettings\"D\n" +
+	"\bsettings\x18> \x01(\tR\bsettings\"n\n" +
 	"\x18ReleaseStaticPortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\x12\x14\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x14\n" +
 	"\x05force\x18F \x01(\bR\x05force\"V\n" +
 	"\x19ReleaseStaticPortResponse\x129\n" +
 	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"m\n" +

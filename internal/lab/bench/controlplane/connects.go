@@ -28,6 +28,9 @@ type portLoad struct {
 	written                     float64
 	inUse, inUseAfter, database int64
 	quota                       int64
+	// sizes are those of the database meanwhile; long: ports were connected for ten minutes.
+	sizes []databaseSize
+	long  bool
 }
 
 // static connects ports whose adapters have a number in the cluster: each is claimed at the controller.
@@ -43,6 +46,11 @@ func (m *measurement) static(ctx context.Context) error {
 	if m.statics, err = m.connectPorts(ctx, true); err != nil {
 		return err
 	}
+	now, most, err := m.process.memory()
+	if err != nil {
+		return err
+	}
+	m.memory, m.mostMemory = now, max(m.mostMemory, most)
 	return m.crowd.bound(ctx, m.process)
 }
 
@@ -56,7 +64,7 @@ func (m *measurement) ephemeral(ctx context.Context) (err error) {
 
 // connectPorts connects ports in turn on all hosts, each at its time, whether or not those before have come to an end.
 func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad, error) {
-	out := &portLoad{ports: int(float64(m.Connects) * m.Connecting.Seconds())}
+	out := &portLoad{ports: int(float64(m.Connects) * m.Connecting.Seconds()), long: m.Connecting >= TenMinutes}
 	out.delays = make([]float64, out.ports)
 	account, err := m.accounts(ctx, out)
 	if err != nil {
@@ -64,6 +72,9 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 	}
 	again := m.crowd.again.Load()
 	began := time.Now()
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	watched := m.watchDatabase(watching, began)
 	g, gctx := errgroup.WithContext(ctx)
 	for i := range out.ports {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(m.Connects))
@@ -73,7 +84,7 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 		m.connected++
 		h, number := m.crowd.hosts[i%len(m.crowd.hosts)], m.connected
 		g.Go(func() error {
-			err := h.connect(gctx, number, static)
+			err := h.connect(gctx, number, static, patience+m.Connecting)
 			out.delays[i] = time.Since(due).Seconds()
 			return err
 		})
@@ -87,7 +98,10 @@ func (m *measurement) connectPorts(ctx context.Context, static bool) (*portLoad,
 		return nil, err
 	}
 	out.shown = time.Since(last).Seconds()
-	return out, account()
+	unwatch()
+	watch := <-watched
+	out.sizes = watch.sizes
+	return out, errors.Join(watch.err, account())
 }
 
 // accounts notes what was used so far; account is called at the end.
@@ -125,12 +139,6 @@ func (m *measurement) accounts(ctx context.Context, out *portLoad) (account func
 	}, nil
 }
 
-// inTenMinutes is how much of the database would be in use after that time, at the rate at which it grew.
-func (c *portLoad) inTenMinutes() float64 {
-	grown := float64(c.inUseAfter-c.inUse) / c.seconds
-	return float64(c.inUse) + max(0, grown)*600
-}
-
 // sleepUntil waits for a time; false when ctx has ended.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	left := time.Until(at)
@@ -145,8 +153,9 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// connect connects a port on the host, as an agent does when a guest starts. What no controller answers is asked again.
-func (h *host) connect(ctx context.Context, number int, static bool) error {
+// connect connects a port on the host, as an agent does when a guest starts. What no controller answers is asked again,
+// for as long as patience.
+func (h *host) connect(ctx context.Context, number int, static bool, patience time.Duration) error {
 	p := simulatedPort{name: fmt.Sprintf("guest%d/eth0", number), device: fmt.Sprintf("vnet%d", number),
 		mac:   fmt.Sprintf("02:01:%02x:%02x:%02x:%02x", number>>24&0xff, number>>16&0xff, number>>8&0xff, number&0xff),
 		group: groupName(number)}
@@ -154,7 +163,7 @@ func (h *host) connect(ctx context.Context, number int, static bool) error {
 		p.group = staticName(number)
 		p.vm, p.adapter = fmt.Sprintf("6f9619ff-8b86-4011-b42d-%012x", number), "net0"
 		var err error
-		if p.port, err = h.claim(ctx, &p); err != nil {
+		if p.port, err = h.claim(ctx, &p, patience); err != nil {
 			return err
 		}
 	}
@@ -165,15 +174,18 @@ func (h *host) connect(ctx context.Context, number int, static bool) error {
 	return nil
 }
 
+// mostWait is how long a host waits at most before it asks again.
+const mostWait = 2 * time.Second
+
 // claim asks for the static port of an adapter.
-func (h *host) claim(ctx context.Context, p *simulatedPort) (port string, err error) {
+func (h *host) claim(ctx context.Context, p *simulatedPort, patience time.Duration) (port string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for wait := 20 * poll; ; wait = min(2*wait, mostWait) {
 		a, err := h.client.Claim(ctx, &controllerv1.PortClaim{Switch: "dvs", PortGroup: p.group, Vm: p.vm,
 			Adapter: p.adapter, Mac: p.mac})
 		switch {
-		case errors.Is(err, cluster.ErrNoController) && sleepUntil(ctx, time.Now().Add(20*poll)):
+		case errors.Is(err, cluster.ErrNoController) && sleepUntil(ctx, time.Now().Add(wait)):
 			h.again.Add(1)
 			continue
 		case err != nil:

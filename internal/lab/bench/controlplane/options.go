@@ -24,6 +24,8 @@ type Options struct {
 	// ones. 0 measures neither.
 	Connects   int
 	Connecting time.Duration
+	// Database measures how etcd's database grows while static ports are connected, and nothing else.
+	Database bool
 	// Together measures changes that hosts make at one instant, and nothing else.
 	Together bool
 	// Migrate measures moves of VMs from host to host and nothing else: Moves a second, for as long as Moving.
@@ -62,6 +64,9 @@ func (o Options) Check() error {
 	}
 	if o.Migrate && (o.Moves < 1 || o.Moves > mostMoves || o.Moving <= 0) {
 		return fmt.Errorf("%d moves a second for %s: give 1 to %d, and a time", o.Moves, o.Moving, mostMoves)
+	}
+	if o.Database && (o.Connects < 1 || o.Connecting <= 0) {
+		return errors.New("a database grows while ports are connected: give how many a second, and a time")
 	}
 	for _, n := range o.Hosts {
 		if o.Migrate && n < 2 {

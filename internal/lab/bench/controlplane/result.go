@@ -17,6 +17,7 @@ const (
 	changeTogether   = "VLAN of a port group, together"
 	connectStatic    = "static ports connected"
 	connectEphemeral = "ephemeral ports connected"
+	databaseGrows    = "etcd's database"
 	portsMoved       = "VMs moved to other hosts"
 )
 
@@ -42,6 +43,7 @@ type result struct {
 	moves                                   *moveLoad // nil for not measured
 	together                                series    // changes at one instant
 	spreads, late                           []float64 // in seconds, and hosts, once per round
+	database                                bool      // only the database was measured
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -86,6 +88,16 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 			"with the next generation. p50, p99 and max are from that last report, before it is sent, until the "+
 			"controller has answered that the port is there; it is asked every %s. CPU times are per move.",
 			o.Moves, o.Moving, poll)}
+		return rep
+	}
+	if o.Database {
+		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk; "+
+			"simulated hosts, all in one other process, with the client that real agents have, no kernel and no disk. "+
+			"Static ports are connected at %d a second for %s, on all hosts in turn, each at its time whether or not "+
+			"those before are done: the host claims its port, and is answered when etcd has it. The size of the "+
+			"database is what the controller says of it meanwhile: its file is what etcd holds its quota against. "+
+			"Where ports are connected for less than ten minutes, the budget is held against what is in use then at "+
+			"the rate at which it grew.", o.Connects, o.Connecting)}
 		return rep
 	}
 	if o.Together {
@@ -134,6 +146,9 @@ func (r *result) rows() (rows []report.Row) {
 		if part.portLoad != nil {
 			rows = append(rows, part.row(r.hosts, part.what))
 		}
+	}
+	if r.statics != nil && r.database {
+		rows = append(rows, r.statics.sizeRows(r.hosts)...)
 	}
 	if len(r.spreads) > 0 {
 		rows = append(rows, report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "changed together"},
@@ -220,6 +235,11 @@ func (r *result) budgets() (list []report.Budget) {
 			hold(changeTogether+": acknowledged by all", report.Summarise(r.together.seconds).Median, report.Seconds,
 				togetherBudget)
 		}
+		return list
+	}
+	if r.database {
+		hold("database after 10 minutes of connects, of its quota",
+			100*r.statics.inTenMinutes()/float64(r.statics.quota), report.Percent, quotaBudget)
 		return list
 	}
 	vlan, change, memory := vlanBudget, changeBudget, memoryBudget

@@ -33,7 +33,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	var all []*result
 	done := 0
 	for _, n := range o.Hosts {
-		m := &measurement{Options: o, result: &result{hosts: n}, step: func(what string) {
+		m := &measurement{Options: o, result: &result{hosts: n, database: o.Database}, step: func(what string) {
 			if o.Progress != nil {
 				o.Progress(done, len(o.Hosts)*o.steps(), fmt.Sprintf("%d hosts: %s", n, what))
 			}
@@ -75,6 +75,9 @@ func (m *measurement) parts() []part {
 	begin := []part{{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect}}
 	if m.Migrate {
 		return append(begin, part{portsMoved, m.moving})
+	}
+	if m.Database {
+		return append(begin, part{connectStatic, m.static})
 	}
 	if m.Together {
 		return append(begin, part{changeTogether, m.changeTogether})

@@ -110,6 +110,42 @@ func TestRun_EveryMoveIsKnown(t *testing.T) {
 	t.Errorf("no row of moves: %+v", rep.Rows)
 }
 
+// A database is measured while it grows: its size rises with the ports that are bound in it.
+func TestRun_TheDatabaseIsMeasuredWhileItGrows(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(asController, "1")
+	rep, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{self}, Hosts: []int{6},
+		Ports: 5, Rounds: 1, Now: time.Now, Database: true, Connects: 50, Connecting: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []report.Row
+	for _, row := range rep.Rows {
+		if row.Get("work") == "etcd's database" {
+			sizes = append(sizes, row)
+		}
+	}
+	if len(sizes) < 2 || len(rep.Budgets) != 1 {
+		t.Fatalf("sizes %+v, budgets %+v", sizes, rep.Budgets)
+	}
+	first, last := sizes[0], sizes[len(sizes)-1]
+	for _, name := range []string{"in_use", "after"} {
+		if last.Get(name).(float64) <= first.Get(name).(float64) {
+			t.Errorf("%s: first %+v, last %+v", name, first, last)
+		}
+	}
+	for _, row := range sizes {
+		if file, used := row.Get("file").(float64), row.Get("in_use").(float64); used <= 0 || file < used ||
+			row.Get("of_quota").(float64) <= 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
 func TestRun_SaysThatTheControllerDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{"/bin/sh", "-c",
@@ -132,6 +168,7 @@ func TestOptions_Check(t *testing.T) {
 		"too many ports": func(o *controlplane.Options) { o.Connects = 10_000 * 60 },
 		"no moves":       func(o *controlplane.Options) { o.Migrate, o.Moves = true, 0 },
 		"one host":       func(o *controlplane.Options) { o.Migrate, o.Hosts = true, []int{1} },
+		"no connects":    func(o *controlplane.Options) { o.Database, o.Connects = true, 0 },
 		"no rounds":      func(o *controlplane.Options) { o.Rounds = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {

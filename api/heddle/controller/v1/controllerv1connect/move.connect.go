@@ -34,6 +34,8 @@ const (
 	MoveServiceActivateMoveProcedure = "/heddle.controller.v1.MoveService/ActivateMove"
 	// MoveServiceListMovesProcedure is the procedure name of the MoveService's ListMoves RPC.
 	MoveServiceListMovesProcedure = "/heddle.controller.v1.MoveService/ListMoves"
+	// MoveServiceReassignPortProcedure is the procedure name of the MoveService's ReassignPort RPC.
+	MoveServiceReassignPortProcedure = "/heddle.controller.v1.MoveService/ReassignPort"
 )
 
 var (
@@ -72,6 +74,13 @@ var (
 			Procedure:  MoveServiceListMovesProcedure,
 		}
 	})
+	moveServiceReassignPortSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_move_proto.Services().ByName("MoveService").Methods().ByName("ReassignPort"),
+			Procedure:  MoveServiceReassignPortProcedure,
+		}
+	})
 )
 
 // MoveServiceClient is a client for the heddle.controller.v1.MoveService service.
@@ -86,6 +95,8 @@ type MoveServiceClient interface {
 	ActivateMove(context.Context, *v1.ActivateMoveRequest) (*v1.ActivateMoveResponse, error)
 	// ListMoves lists the moves that are under way.
 	ListMoves(context.Context, *v1.ListMovesRequest) (*v1.ListMovesResponse, error)
+	// ReassignPort puts a port that runs into another port group or switch of the host that it is on.
+	ReassignPort(context.Context, *v1.ReassignPortRequest) (*v1.ReassignPortResponse, error)
 }
 
 // NewMoveServiceClient constructs a client for the heddle.controller.v1.MoveService service.
@@ -126,6 +137,8 @@ type MoveServiceHandler interface {
 	ActivateMove(context.Context, *v1.ActivateMoveRequest) (*v1.ActivateMoveResponse, error)
 	// ListMoves lists the moves that are under way.
 	ListMoves(context.Context, *v1.ListMovesRequest) (*v1.ListMovesResponse, error)
+	// ReassignPort puts a port that runs into another port group or switch of the host that it is on.
+	ReassignPort(context.Context, *v1.ReassignPortRequest) (*v1.ReassignPortResponse, error)
 }
 
 // RegisterMoveServiceHandler registers svc as the heddle.controller.v1.MoveService implementation
@@ -138,6 +151,7 @@ func RegisterMoveServiceHandler(server *connect.Server, svc MoveServiceHandler) 
 		connect.Method{Spec: moveServiceCancelMoveSpec(), Handler: adapter.cancelMove},
 		connect.Method{Spec: moveServiceActivateMoveSpec(), Handler: adapter.activateMove},
 		connect.Method{Spec: moveServiceListMovesSpec(), Handler: adapter.listMoves},
+		connect.Method{Spec: moveServiceReassignPortSpec(), Handler: adapter.reassignPort},
 	)
 }
 
@@ -179,6 +193,10 @@ func (UnimplementedMoveServiceHandler) ListMoves(context.Context, *v1.ListMovesR
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.MoveService.ListMoves is not implemented")
 }
 
+func (UnimplementedMoveServiceHandler) ReassignPort(context.Context, *v1.ReassignPortRequest) (*v1.ReassignPortResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.MoveService.ReassignPort is not implemented")
+}
+
 type moveServiceClient struct {
 	client *connect.Client
 }
@@ -218,6 +236,14 @@ func (c *moveServiceClient) ActivateMove(ctx context.Context, req *v1.ActivateMo
 func (c *moveServiceClient) ListMoves(ctx context.Context, req *v1.ListMovesRequest) (*v1.ListMovesResponse, error) {
 	var res v1.ListMovesResponse
 	if err := c.client.CallUnary(ctx, moveServiceListMovesSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *moveServiceClient) ReassignPort(ctx context.Context, req *v1.ReassignPortRequest) (*v1.ReassignPortResponse, error) {
+	var res v1.ReassignPortResponse
+	if err := c.client.CallUnary(ctx, moveServiceReassignPortSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -275,6 +301,18 @@ func (h moveServiceHandler) listMoves(ctx context.Context, _ connect.Spec, strea
 		return err
 	}
 	res, err := h.svc.ListMoves(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h moveServiceHandler) reassignPort(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReassignPortRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReassignPort(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// The controller is told when an adapter's connecting has ended: when the port is there, and also when it does not come
+// to that.
+func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("tap0", "02:00:00:00:00:01")
+	defined := parse(t, base)
+	defined.Switches[0].PortGroups[0].Binding = spec.Elastic
+	var ended []string
+	st := r.commands.statics
+	st.ask = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+		a := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
+		// The host's own file has that switch too.
+		return a, st.do(ctx, func() error { r.ports.slice = nil; return nil })
+	}
+	st.asked = func(vm, adapter string) {
+		what := "not connected"
+		if r.ports.runTime("one") != nil {
+			what = "connected"
+		}
+		ended = append(ended, vm+"/"+adapter+" "+what)
+	}
+	for _, name := range []string{"a", "one"} { // the first one is declared in the file
+		r.ports.slice = defined
+		err := r.command(func(ctx context.Context) error {
+			_, err := r.commands.Connect(ctx, api.Connect{VM: conflictVM, Adapter: "net0",
+				Port: spec.Port{Name: name, PortGroup: "web", Device: "tap0"}})
+			return err
+		})
+		if (err != nil) != (name == "a") {
+			t.Errorf("port %s: %v", name, err)
+		}
+	}
+	want := []string{conflictVM + "/net0 not connected", conflictVM + "/net0 connected"}
+	if !slices.Equal(ended, want) {
+		t.Errorf("told: %q", ended)
+	}
+}

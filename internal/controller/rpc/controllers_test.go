@@ -1,0 +1,23 @@
+package rpc
+
+import "testing"
+
+// A controller that starts again as it was has nothing to write: it starts where etcd takes no writes.
+func TestS103_AControllerThatStartsAgainAsItWasWritesNothing(t *testing.T) {
+	c := newController(t)
+	self := Controller{ID: c.id, Name: c.id, Address: c.address}
+	before := c.disk.Revision()
+	if err := c.Announce(t.Context(), self); err != nil {
+		t.Fatal(err)
+	}
+	if now := c.disk.Revision(); now != before {
+		t.Errorf("revision %d, before %d", now, before)
+	}
+	self.Version = "next"
+	if err := c.Announce(t.Context(), self); err != nil {
+		t.Fatal(err)
+	}
+	if list := c.cluster(); len(list) != 1 || list[0].Version != "next" || c.disk.Revision() == before {
+		t.Errorf("after another version: %+v", list)
+	}
+}
