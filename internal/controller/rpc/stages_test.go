@@ -206,8 +206,9 @@ func TestS102_ABadChangeHaltsByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.one.await("it is tried", func() bool { return len(p.on(badVLAN)) > 0 })
-	p.comes(back.GetRollout().GetId(), "taken-back")
+	if r := p.comes(back.GetRollout().GetId(), "taken-back"); len(r.GetFound()) != 1 {
+		t.Errorf("it was taken back for %v", r.GetFound())
+	}
 	p.one.await("all have the old version", func() bool { return len(p.on("10")) == 4 })
 	said := 0
 	for _, c := range []*controller{p.one, p.other} {
