@@ -46,6 +46,13 @@ type Rates struct {
 	passed float64            // seconds
 }
 
+// Calm is which part of what was usual the traffic of hosts without the change is: 1 where it is not less. It is kept
+// with the rollout, as in the last stage there are no such hosts any more.
+type Calm struct {
+	Sent   float64 `json:"sent"`
+	Handed float64 `json:"handed"`
+}
+
 // Watched is a host at two times.
 type Watched struct {
 	Name          string
@@ -77,9 +84,10 @@ type Finding struct {
 const mostFindings = 20
 
 // Compare holds the hosts that have the change against those that do not, in the same minutes: what befell both has
-// another cause. usual is how each host was before the first stage, by its name.
-func Compare(changed, others []Watched, usual map[string]Usual) (found []Finding) {
-	beside := besides(others, usual)
+// another cause. usual is how each host was before the first stage, by its name. calm is what was seen last of hosts
+// without the change, nil for nothing; it returns what is seen of them now.
+func Compare(changed, others []Watched, usual map[string]Usual, calm *Calm) (found []Finding, now *Calm) {
+	beside := besides(others, usual, calm)
 	for _, h := range changed {
 		for _, what := range beside.findings(h, usual[h.Name]) {
 			found = append(found, Finding{h.Name, what})
@@ -91,7 +99,7 @@ func Compare(changed, others []Watched, usual map[string]Usual) (found []Finding
 	if more := len(found) - mostFindings; more > 0 {
 		found = append(found[:mostFindings], Finding{What: fmt.Sprintf("and %d findings more", more)})
 	}
-	return found
+	return found, &Calm{beside.sent, beside.handed}
 }
 
 // findings are those of one host with the change.
@@ -186,7 +194,10 @@ type neighbours struct {
 }
 
 // besides looks at the hosts without the change.
-func besides(list []Watched, usual map[string]Usual) *neighbours {
+func besides(list []Watched, usual map[string]Usual, calm *Calm) *neighbours {
+	if calm == nil {
+		calm = &Calm{1, 1}
+	}
 	n := &neighbours{Drops: map[string]float64{}}
 	drops := map[string][]float64{}
 	var sent, handed []float64
@@ -219,7 +230,7 @@ func besides(list []Watched, usual map[string]Usual) *neighbours {
 	for reason, values := range drops {
 		n.Drops[reason] = median(append(values, make([]float64, known-len(values))...), 0)
 	}
-	n.sent, n.handed = min(1, median(sent, 1)), min(1, median(handed, 1))
+	n.sent, n.handed = min(1, median(sent, calm.Sent)), min(1, median(handed, calm.Handed))
 	n.linksFell, n.portsShut, n.troubled = 2*links > len(list), 2*shut > len(list), 2*troubled > len(list)
 	return n
 }

@@ -83,7 +83,7 @@ func TestRollout_WhatTheChangeDoesIsToldFromWhatHappensAnyway(t *testing.T) {
 		"an agent that can't say":             {but(a, silent), fine, usual, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := rollout.Compare([]rollout.Watched{c.changed}, c.others, c.usual)
+			found, _ := rollout.Compare([]rollout.Watched{c.changed}, c.others, c.usual, nil)
 			if c.want == "" && len(found) == 0 {
 				return
 			}
@@ -91,6 +91,25 @@ func TestRollout_WhatTheChangeDoesIsToldFromWhatHappensAnyway(t *testing.T) {
 				t.Errorf("found %v, want %q", found, c.want)
 			}
 		})
+	}
+}
+
+// In the last stage there are no hosts without the change: that they were quieter in the stage before counts still.
+func TestRollout_WhatWasSeenLastOfHostsWithoutTheChangeCounts(t *testing.T) {
+	usual := map[string]rollout.Usual{}
+	for _, name := range []string{"a", "b", "c"} {
+		usual[name] = rollout.Usual{Rates: rollout.Rates{Known: true, Sent: 1000, Handed: 1000, Ports: 4}, LinksUp: 2}
+	}
+	a := []rollout.Watched{watched("a", 0, 100)}
+	found, calm := rollout.Compare(a, []rollout.Watched{watched("b", 0, 100), watched("c", 0, 110)}, usual, nil)
+	if len(found) > 0 || calm.Sent > 0.2 {
+		t.Fatalf("where all are quieter: %v, %v", found, calm)
+	}
+	if found, again := rollout.Compare(a, nil, usual, calm); len(found) > 0 || *again != *calm {
+		t.Errorf("in the stage after: %v, %v", found, again)
+	}
+	if found, _ := rollout.Compare(a, nil, usual, nil); len(found) != 2 {
+		t.Errorf("where nothing is known of others: %v", found)
 	}
 }
 
@@ -102,7 +121,7 @@ func TestWatch_LooksAtTheNewestPart(t *testing.T) {
 		return map[string]rollout.Vitals{"a": {Known: true, At: float64(second), Sent: 1000 * uint64(second),
 			Drops: map[string]uint64{"vlan": drops}}, "b": {Known: true, At: float64(second)}}
 	}
-	w := rollout.NewWatch(20*time.Second, nil)
+	w := rollout.NewWatch(20*time.Second, nil, nil)
 	if _, ok := w.Usual([]string{"a"}, time.Second); ok {
 		t.Fatal("what is usual is known of nothing")
 	}

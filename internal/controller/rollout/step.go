@@ -55,6 +55,8 @@ type Rollout struct {
 	State State `json:"state"`
 	// Settled is since when all hosts of the stages that have begun have the change; zero while some have not.
 	Settled time.Time `json:"settled,omitzero"`
+	// Calm is what was seen last of hosts without the change.
+	Calm *Calm `json:"calm,omitempty"`
 	// Found is why it halted, or was taken back.
 	Found []Finding `json:"found,omitempty"`
 	// Note is what else there is to say of its state.

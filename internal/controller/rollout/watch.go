@@ -9,6 +9,8 @@ type Watch struct {
 	// samples are the newest, and at least window old the oldest; since is when they began.
 	samples []sample
 	window  time.Duration
+	// calm is as of Compare, of the last time that rates were compared.
+	calm *Calm
 }
 
 type sample struct {
@@ -23,9 +25,9 @@ const (
 )
 
 // NewWatch watches hosts for stages that are as long as wait. usual is how they were before; nil where that is to be
-// found out.
-func NewWatch(wait time.Duration, usual map[string]Usual) *Watch {
-	return &Watch{usual: usual, window: max(leastWindow, min(wait/2, mostWindow))}
+// found out. calm is as of Compare.
+func NewWatch(wait time.Duration, usual map[string]Usual, calm *Calm) *Watch {
+	return &Watch{usual: usual, calm: calm, window: max(leastWindow, min(wait/2, mostWindow))}
 }
 
 // Every is how often the hosts are to be looked at.
@@ -96,8 +98,15 @@ func (w *Watch) Found(changed, others []string) (found []Finding, looked bool) {
 	}
 	n := len(w.samples)
 	looked = w.samples[n-1].at.Sub(w.samples[0].at) >= w.window
-	return Compare(w.rated(changed, looked), w.rated(others, looked), w.usual), looked
+	found, calm := Compare(w.rated(changed, looked), w.rated(others, looked), w.usual, w.calm)
+	if looked {
+		w.calm = calm
+	}
+	return found, looked
 }
+
+// Calm is as of Compare; nil where rates were never compared.
+func (w *Watch) Calm() *Calm { return w.calm }
 
 // rated are the hosts; without what they counted where too little was seen.
 func (w *Watch) rated(names []string, looked bool) []Watched {

@@ -167,7 +167,7 @@ func (v *drive) take(ctx context.Context) error {
 	if usual == nil && r.Begun > 0 { // then the hosts without the change alone are what it is held against
 		usual = map[string]rollout.Usual{}
 	}
-	v.watch = rollout.NewWatch(r.Wait, usual)
+	v.watch = rollout.NewWatch(r.Wait, usual, r.Calm)
 	if r.State == rollout.Running && !r.Settled.IsZero() {
 		r.Settled = time.Time{}
 		if version, err = v.Replace(ctx, r, version); err != nil && !errors.Is(err, ErrOther) {
@@ -212,6 +212,7 @@ func (v *drive) step(ctx context.Context) (done bool, err error) {
 	if !changed {
 		return false, nil
 	}
+	next.Calm = v.watch.Calm()
 	if n, one := v.watch.Silent(); n > 0 && next.Note == "" && (next.Begun > r.Begun || next.State != r.State) {
 		next.Note = fmt.Sprintf("%d hosts do not say what they have counted, such as %s: %s", n, one.Host, one.What)
 	}

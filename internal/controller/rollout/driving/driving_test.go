@@ -23,8 +23,8 @@ type cluster struct {
 	usual   map[string]rollout.Usual
 	// begun is when each stage had begun, ended when the rollout had.
 	begun []time.Time
-	// kill is called before each write and after it, when the driver has not heard yet that it was made: a test ends the
-	// driver there.
+	// kill is called before each write and after it, when the driver has not heard yet that it was made: a test ends
+	// the driver there.
 	kill    func(what string)
 	refuses string // why nothing is taken back
 	away    map[string]bool
@@ -292,7 +292,8 @@ func TestDriver_WhoeverIsKilledTheOutcomeIsTheSame(t *testing.T) {
 				want, stages = rollout.TakenBack, 2
 			}
 			if r.State != want || r.Begun != stages || fails && c.backs != 1 {
-				t.Errorf("seed %d: it is %s after %d stages, and was taken back %d times", seed, r.State, r.Begun, c.backs)
+				t.Errorf("seed %d: it is %s after %d stages, and was taken back %d times", seed, r.State, r.Begun,
+					c.backs)
 			}
 			for i := 1; i < len(c.begun); i++ {
 				if took := c.begun[i].Sub(c.begun[i-1]); took < time.Minute+3*time.Second {
