@@ -11,6 +11,7 @@
 #include "core/segment.h"
 #include "core/tables.h"
 #include "meter/tables.h"
+#include "overlay/record.h"
 #include "stage/guard.h"
 #include "stage/loop.h"
 #include "stage/wait.h"
@@ -37,8 +38,22 @@ struct catalogue {
 	enum place_limits place_limits;
 	enum bench_flows bench_flows;
 	enum capture_limits capture_limits;
+	enum overlay_limits overlay_limits;
+	enum tunnel_rule tunnel_rule;
+	enum endpoint_flag endpoint_flag;
+	enum location_source location_source;
+	enum crossing_limits crossing_limits;
 	enum capture_stage capture_stage;
 	enum capture_flag capture_flag;
+	struct tunnel tunnel;
+	struct overlay_segment overlay_segment;
+	struct segment_name segment_name;
+	struct endpoint_name endpoint_name;
+	struct endpoint endpoint;
+	struct location_key location_key;
+	struct location location;
+	struct crossing_copy crossing_copy;
+	struct crossing_record crossing_record;
 	struct port port;
 	struct vlan_set vlan_set;
 	struct team team;

@@ -41,6 +41,10 @@ enum reason {
 	REASON_GUEST_DHCP_SERVER = 31,
 	REASON_GUEST_ROUTER_ADVERTISEMENT = 32,
 	REASON_GUEST_ELSEWHERE = 33, /* for one copy: the receiver's guest has left by a migration */
+	REASON_TUNNEL_UNKNOWN_ENDPOINT = 34, /* an overlay frame from an endpoint that this host was not told of */
+	REASON_TUNNEL_UNKNOWN_VNI = 35, /* an overlay frame for a segment that this host does not have */
+	REASON_TUNNEL_MTU = 36, /* for one copy: with the outer header it does not fit the underlay */
+	REASON_TUNNEL_NO_ENDPOINT = 37, /* for one copy: the tunnel knows no endpoint to send it to */
 	REASON_COUNT, /* one more than the highest */
 };
 

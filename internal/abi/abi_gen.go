@@ -42,7 +42,11 @@ const (
 	ReasonGuestDHCPServer          Reason = 31
 	ReasonGuestRouterAdvertisement Reason = 32
 	ReasonGuestElsewhere           Reason = 33
-	ReasonCount                    Reason = 34
+	ReasonTunnelUnknownEndpoint    Reason = 34
+	ReasonTunnelUnknownVni         Reason = 35
+	ReasonTunnelMTU                Reason = 36
+	ReasonTunnelNoEndpoint         Reason = 37
+	ReasonCount                    Reason = 38
 )
 
 var reasonNames = [...]string{
@@ -79,6 +83,10 @@ var reasonNames = [...]string{
 	31: "guest-dhcp-server",
 	32: "guest-router-advertisement",
 	33: "guest-elsewhere",
+	34: "tunnel-unknown-endpoint",
+	35: "tunnel-unknown-vni",
+	36: "tunnel-mtu",
+	37: "tunnel-no-endpoint",
 }
 
 // Values of enum reason_room.
@@ -286,6 +294,42 @@ const (
 	FilterHead     = 128
 )
 
+// Values of enum overlay_limits.
+const (
+	MaxTunnels         = 32
+	MaxOverlaySegments = 8192
+	MaxEndpoints       = 16384
+	MaxSegmentMembers  = 1024
+	MaxLocations       = 262144
+	EndpointMACs       = 4096
+	LocationAgeing     = 600
+	LocalEndpoints     = 8
+	OuterTtl           = 64
+)
+
+// Values of enum tunnel_rule.
+const (
+	TunnelLearns = 1
+)
+
+// Values of enum endpoint_flag.
+const (
+	EndpointNamed = 1
+	EndpointIpv6  = 2
+)
+
+// Values of enum location_source.
+const (
+	LocationLearned   = 1
+	LocationAnnounced = 2
+	LocationStatic    = 3
+)
+
+// Values of enum crossing_limits.
+const (
+	MaxCrossingCopies = 64
+)
+
 // Values of enum capture_stage.
 const (
 	CaptureAdmit   = 1
@@ -301,6 +345,96 @@ const (
 	CaptureAllPorts    = 256
 	CaptureAllSegments = 512
 )
+
+// Tunnel is struct tunnel.
+type Tunnel struct {
+	_         structs.HostLayout
+	Own4      [8]uint32
+	Own6      [8][4]uint32
+	Ipv4      uint32
+	Ipv6      uint32
+	Mtu4      uint32
+	Mtu6      uint32
+	Rules     uint32
+	Reserved1 uint32
+	Reserved  [4]uint64
+}
+
+// OverlaySegment is struct overlay_segment.
+type OverlaySegment struct {
+	_      structs.HostLayout
+	Vni    uint32
+	VLAN   uint16
+	Count  uint16
+	Member [1024]uint16
+}
+
+// SegmentName is struct segment_name.
+type SegmentName struct {
+	_    structs.HostLayout
+	Slot uint32
+	Vni  uint32
+	VLAN uint32
+}
+
+// EndpointName is struct endpoint_name.
+type EndpointName struct {
+	_       structs.HostLayout
+	Slot    uint32
+	Address [4]uint32
+}
+
+// Endpoint is struct endpoint.
+type Endpoint struct {
+	_        structs.HostLayout
+	Address  [4]uint32
+	Flags    uint32
+	Slot     uint32
+	Held     uint32
+	Reserved uint32
+}
+
+// LocationKey is struct location_key.
+type LocationKey struct {
+	_        structs.HostLayout
+	Segment  uint32
+	MAC      [6]uint8
+	Reserved uint16
+}
+
+// Location is struct location.
+type Location struct {
+	_        structs.HostLayout
+	Endpoint uint32
+	Source   uint32
+	Seen     uint64
+}
+
+// CrossingCopy is struct crossing_copy.
+type CrossingCopy struct {
+	_        structs.HostLayout
+	Endpoint uint32
+	Vni      uint32
+	Tos      uint32
+	Own      uint32
+	Reason   uint32
+	To       uint32
+}
+
+// CrossingRecord is struct crossing_record.
+type CrossingRecord struct {
+	_        structs.HostLayout
+	From     [4]uint32
+	Vni      uint32
+	Ipv6     uint32
+	Slot     uint32
+	Count    uint32
+	Reason   uint32
+	Passed   uint32
+	TCI      uint32
+	Reserved uint32
+	Copy     [64]CrossingCopy
+}
 
 // Port is struct port.
 type Port struct {

@@ -128,7 +128,7 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 	for _, text := range left {
 		warn(text)
 	}
-	return errors.Join(err, errPairs)
+	return errors.Join(err, errPairs, removeTunnels(dev, name, nil))
 }
 
 // stopAndLock ends a running agent and takes its lock, so that none can start meanwhile. An agent that is still

@@ -143,6 +143,27 @@ func (f *fakeDevices) CreatePair(p hostdev.Pair) error {
 	return nil
 }
 
+func (f *fakeDevices) CreateTunnel(t hostdev.Tunnel) error {
+	if err := f.did("create tunnel %s %d", t.Name, t.Port); err != nil {
+		return err
+	}
+	f.next++
+	f.byName[t.Name] = &hostdev.Device{Index: f.next, Name: t.Name, Alias: t.Alias, Kind: hostdev.Other,
+		Driver: "vxlan", TunnelPort: t.Port, End: hostdev.End{MTU: 65000, Carrier: true}}
+	return nil
+}
+
+func (f *fakeDevices) Holder(a netip.Addr) (hostdev.Device, bool, error) {
+	for index, list := range f.addresses {
+		for _, prefix := range list {
+			if prefix.Addr() == a {
+				return f.DeviceAt(index)
+			}
+		}
+	}
+	return hostdev.Device{}, false, nil
+}
+
 func (f *fakeDevices) Delete(d hostdev.Device) error {
 	if err := f.did("delete %s", d.Name); err != nil {
 		return err

@@ -28,12 +28,14 @@ type Devices interface {
 	Refresh() error
 	WatchCarrier(indexes []uint32)
 	CreatePair(hostdev.Pair) error
+	CreateTunnel(hostdev.Tunnel) error
 	Delete(hostdev.Device) error
 	SetUp(d hostdev.Device, up bool) error
 	SetPromiscuous(d hostdev.Device, on bool) error
 	SetMTU(d hostdev.Device, mtu int) error
 	SetMAC(d hostdev.Device, mac plan.MAC) error
 	SetAlias(d hostdev.Device, alias string) error
+	Holder(netip.Addr) (hostdev.Device, bool, error)
 	Addresses(d hostdev.Device) ([]netip.Prefix, error)
 	AddAddress(d hostdev.Device, p netip.Prefix) error
 	RemoveAddress(d hostdev.Device, p netip.Prefix) error

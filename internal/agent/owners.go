@@ -27,6 +27,7 @@ type owners struct {
 	looping    *looping           // the search for loops
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
+	tunnels    *tunnels           // the ways to overlay segments of other hosts
 	waiting    *waiting           // ports whose guests run elsewhere
 	carrying   *carrying          // what travels with ports from host to host
 	moving     *moving            // ports that go from host to host
@@ -68,10 +69,11 @@ func join(s *shared) (o owners) {
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.moving = newMoving(s)
 	o.moving.ports, o.moving.effect, o.moving.waiting, o.moving.goods = o.ports, o.effect, o.waiting, o.carrying
+	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
-		waiting: o.waiting, flowing: o.flowing, dated: o.dated}
+		waiting: o.waiting, flowing: o.flowing, dated: o.dated, tunnels: o.tunnels}
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,

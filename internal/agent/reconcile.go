@@ -28,6 +28,7 @@ type reconciler struct {
 	waiting   *waiting
 	flowing   *flowing
 	dated     *dated
+	tunnels   *tunnels
 
 	followers []follower
 }
@@ -81,7 +82,7 @@ func (rc *reconciler) reconcile() error {
 	}
 	rc.teaming.followBonds(bounds, formed)
 	rc.teaming.followLinks(bounds)
-	errRelease := rc.holding.releaseAll()
+	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.tidy())
 	rc.chains.noteStrangers(bounds)
 	rc.dated.watch()
 	rc.reporter.report()
@@ -147,6 +148,7 @@ func (rc *reconciler) desired(bounds []bound) binding.Desired {
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)
 	}
+	rc.tunnels.bind(&d)
 	if len(rc.state.Waits) > 0 {
 		for _, sw := range rc.ports.plan.Switches {
 			rc.waiting.rivals(sw, d.Facts)

@@ -62,6 +62,10 @@ func (rp *reporter) report() {
 				before: rp.chains.before[u.ID]}
 			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
+		if t := sw.Tunnel; t != nil {
+			o := observation{up: rp.effect.applied.Facts[t.ID].Up, problem: rp.effect.problems[t.ID]}
+			now[t.ID] = rp.logChange("uplink", t.ID, o)
+		}
 		own := compile.EffectiveMACs(sw, rp.effect.applied.Facts)
 		for i, p := range sw.Ports {
 			f, ok := rp.effect.applied.Facts[p.ID]

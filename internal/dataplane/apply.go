@@ -64,6 +64,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,
 		k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
+	k.overlays.note(d)
 	// The new program finds the plan and the slots of its devices as soon as a device runs it.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
 		return at, err
@@ -89,7 +90,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	}
 	k.slots.Release(a)
 	k.flows.settle(d.Plan)
-	return at, k.captures.follow(k.slots)
+	return at, errors.Join(k.overlays.settle(d), k.captures.follow(k.slots))
 }
 
 func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
@@ -102,7 +103,8 @@ func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func(
 	if len(a.NewPorts) > 0 { // observation points that exist stay the same until the plan is active
 		fresh = points()
 	}
-	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
+	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots),
+		k.overlays.prepare(d)); err != nil {
 		return Instant{}, err
 	}
 	k.flows.note(fresh, k.slots)

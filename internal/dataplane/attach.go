@@ -13,8 +13,11 @@ import (
 func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	until := time.Now().Add(budget)
 	left, err = k.links.step(until)
-	more, errEgress := k.egress.step(until)
-	return left + more, errors.Join(err, errEgress)
+	for _, l := range append([]*links{k.egress}, k.overlays.links()...) {
+		more, errMore := l.step(until)
+		left, err = left+more, errors.Join(err, errMore)
+	}
+	return left, err
 }
 
 // Unattached returns the devices, by ifindex, that must run the program but do not yet: with the error of the last
@@ -22,13 +25,15 @@ func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 func (k *Kernel) Unattached() map[uint32]error {
 	all := map[uint32]error{}
 	maps.Copy(all, k.egress.wanted)
-	maps.Copy(all, k.links.wanted)
+	for _, l := range append(k.overlays.links(), k.links) {
+		maps.Copy(all, l.wanted)
+	}
 	return all
 }
 
 // RetryAttach makes Attach try again the devices that failed.
 func (k *Kernel) RetryAttach() {
-	for _, l := range []*links{k.links, k.egress} {
+	for _, l := range append(k.overlays.links(), k.links, k.egress) {
 		for index := range l.wanted {
 			l.wanted[index] = nil
 		}

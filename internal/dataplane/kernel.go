@@ -27,6 +27,7 @@ type Kernel struct {
 	hz       uint64
 	gen      *generation
 	from     []*generation // the generations whose content gen gets; nil once it is complete
+	overlays *overlays     // nil while no switch has had a tunnel
 	captures *Captures
 	flows    *Flows
 	asking   bool // the devices have the program that looks for a stand-in
@@ -66,7 +67,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 		}
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
-	k.captures = &Captures{kernel: k}
+	k.captures, k.overlays = &Captures{kernel: k}, &overlays{kernel: k}
 	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
@@ -128,7 +129,10 @@ func (k *Kernel) load(macTable int) error {
 		return err
 	}
 	k.egress, err = adoptLinks(filepath.Join(k.dir, egressDir), ebpf.AttachTCXEgress, k.objects.HeddleEgress, k.log)
-	return err
+	if err != nil {
+		return err
+	}
+	return k.overlays.adoptAll()
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.
@@ -169,7 +173,8 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 
 // Close closes this process's handles. Everything pinned continues to work.
 func (k *Kernel) Close() error {
-	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
+	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from),
+		k.overlays.close()}
 	for _, l := range []*links{k.links, k.egress} {
 		if l != nil {
 			errs = append(errs, l.close())
@@ -194,7 +199,7 @@ func Remove(pinDir string, progress func(left int)) error {
 	if progress == nil {
 		progress = func(int) {}
 	}
-	for _, dir := range []string{egressDir, linkDir} {
+	for _, dir := range []string{egressDir, outDir, inDir, linkDir} {
 		l, err := adoptLinks(filepath.Join(pinDir, dir), ebpf.AttachNone, nil, slog.New(slog.DiscardHandler))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

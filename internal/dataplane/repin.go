@@ -15,7 +15,11 @@ import (
 // Repin restores pins that somebody removed while this process had their objects open, and returns how many were
 // missing. Without the pins the switch would stop with the process. The directory must be on a bpf file system again.
 func (k *Kernel) Repin() (missing int, err error) {
-	for _, dir := range []string{k.links.dir, k.egress.dir, k.gen.dir} {
+	dirs := []string{k.links.dir, k.egress.dir, k.gen.dir}
+	if k.overlays.loaded {
+		dirs = append(dirs, k.overlays.dir, k.overlays.in.dir, k.overlays.out.dir)
+	}
+	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return 0, fmt.Errorf("make the pin directory: %w", err)
 		}
@@ -38,7 +42,10 @@ func (k *Kernel) Repin() (missing int, err error) {
 	for name, m := range k.sharedMaps() {
 		put(filepath.Join(k.gen.dir, name), func(path string) error { return pinAgain(m, path) })
 	}
-	for _, of := range []*links{k.links, k.egress} {
+	for name, m := range k.overlays.pinned() {
+		put(filepath.Join(k.overlays.dir, name), func(path string) error { return pinAgain(m, path) })
+	}
+	for _, of := range append(k.overlays.links(), k.links, k.egress) {
 		for index, l := range of.byIndex {
 			put(of.path(index), func(path string) error { return pinLinkAgain(l, path) })
 		}

@@ -12,6 +12,9 @@ import (
 // Sweep removes learned MACs that no look-up would use any more (D5), and returns how many. It visits all buckets of a
 // large table, so it does nothing while the table must be empty.
 func (k *Kernel) Sweep() (int, error) {
+	if err := k.overlays.sweep(); err != nil {
+		return 0, err
+	}
 	if k.bare {
 		return 0, nil
 	}

@@ -105,7 +105,11 @@ func (k *Kernel) exchange() error {
 }
 
 func (k *Kernel) exchangePrograms() error {
-	return errors.Join(k.links.exchange(), k.egress.exchange())
+	errs := []error{k.links.exchange(), k.egress.exchange()}
+	for _, l := range k.overlays.links() {
+		errs = append(errs, l.exchange())
+	}
+	return errors.Join(errs...)
 }
 
 // finishUpgrade is called one grace period after exchange.

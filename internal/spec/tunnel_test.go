@@ -33,7 +33,7 @@ func TestTunnelIsRead(t *testing.T) {
 		s.PortGroups[0].VNI() != 5000 || s.PortGroups[1].VNI() != 0 || s.Tunnel.Endpoints[1].Label() != "tep0" {
 		t.Errorf("read as %+v", s.Tunnel)
 	}
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "does not carry them") {
+	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "sends a copy to each endpoint") {
 		t.Errorf("the warnings are %q", w)
 	}
 	if (&Tunnel{}).ActualPort() != DefaultTunnelPort || (&Tunnel{}).ActualReplication() != ReplicateHead {
@@ -48,7 +48,8 @@ func TestTunnelFaults(t *testing.T) {
 		{"VNI of 25 bits", "overlay: {vni: 5000}", "overlay: {vni: 16777215}", "a VNI is 1–16777214"},
 		{"no tunnel", "tunnel:", "ipfix: {}\n- name: other\n  tunnel:", "has no such port group"},
 		{"QinQ inside", "overlay: {vni: 5000}", `overlay: {vni: 5000}, vlan: {trunk: ["1-5"], outer: 802.1ad}`,
-			"a trunk's tags are 802.1q"},
+			"in one VLAN inside it"},
+		{"trunk of a port", "device: tap0", `device: tap0, vlan: {trunk: ["1-5"]}`, "in one VLAN inside it"},
 		{"UDP port", "port: 4790", "port: 65536", "a UDP port is 1–65535"},
 		{"replication", "two-tier", "multicast", "must be head or two-tier"},
 		{"endpoint of nothing", "{name: a, address: 192.0.2.1}", "{name: a}",

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"strconv"
@@ -177,9 +178,16 @@ func (v tunnelRules) overlay(a at, i int, g *PortGroup) {
 		v.fault(a, "", "switch %s has no tunnel: give it one, with this host's endpoint and its peers",
 			v.cfg.Switches[i].Name)
 	}
-	if g.VLAN != nil && g.VLAN.Outer == "802.1ad" {
-		v.fault(a, "", "inside an overlay segment a trunk's tags are 802.1q: leave out vlan.outer")
+	if inside := cmp.Or(g.VLAN, v.cfg.Switches[i].Defaults.VLAN); inside != nil && len(inside.Trunk) > 0 {
+		v.trunkInside(a)
 	}
+}
+
+// trunkInside reports a trunk in an overlay port group: the program has one number for each VLAN inside a VNI, and
+// could not tell those of a trunk from the guest's tags.
+func (v tunnelRules) trunkInside(a at) {
+	v.fault(a, "", "the ports of an overlay segment are in one VLAN inside it: use vlan: {none: true} or "+
+		"{access: ID}, and a port for each VLAN, instead of a trunk")
 }
 
 // overlays checks that the host has no more overlay segments than its tables hold, at the first switch too many.

@@ -12,9 +12,9 @@ func (c *Config) Warnings() []string {
 		warn := func(a at, format string, args ...any) {
 			lines = append(lines, v.where(a)+a.show()+": "+fmt.Sprintf(format, args...))
 		}
-		if s.Tunnel != nil {
-			warn(at{}.field("switches").item(i, s.Name).field("tunnel"), "this version reads overlay segments and "+
-				"does not carry them: an agent refuses the switch until tunnel and overlay are gone")
+		if s.Tunnel != nil && s.Tunnel.Replication == ReplicateTwoTier {
+			warn(at{}.field("switches").item(i, s.Name).field("tunnel").field("replication"), "this version sends a "+
+				"copy to each endpoint with members itself (head)")
 		}
 		for k := range c.Ports {
 			if p := &c.Ports[k]; p.Switch == s.Name && p.ActualRole() == VNIC && c.guards(s, p) && !p.hasAddresses() {

@@ -113,5 +113,8 @@ func SwitchEnd(device string) string {
 // AliasPrefix returns the beginning of the alias of every device that the agent of that name makes.
 func AliasPrefix(agent string) string { return "heddle/" + agent + "/" }
 
+// TunnelAlias returns the alias of the device made for a switch's tunnel.
+func TunnelAlias(agent, sw string) string { return "heddle-tunnel/" + agent + "/" + sw }
+
 // Alias returns the alias of the device made for a port.
 func Alias(agent string, id plan.PortID) string { return AliasPrefix(agent) + id.String() }

@@ -25,6 +25,9 @@ func Members(p *plan.Plan) []Member {
 		for _, u := range sw.Uplinks {
 			out = append(out, Member{ID: u.ID, Uplink: true})
 		}
+		if sw.Tunnel != nil {
+			out = append(out, Member{ID: sw.Tunnel.ID, Uplink: true})
+		}
 		for _, p := range sw.Ports {
 			out = append(out, Member{ID: p.ID, PortGroup: p.PortGroup})
 		}

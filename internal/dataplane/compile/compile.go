@@ -40,31 +40,12 @@ func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) 
 	}
 	c.img.Groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
-		if err := refuseOverlay(sw); err != nil {
-			return nil, err
-		}
 		if err := c.compileSwitch(sw); err != nil {
 			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
 		}
 	}
 	c.img.Owners, c.img.OwnerSeed = buildOwners(c.owners)
 	return c.img, nil
-}
-
-// refuseOverlay returns an error for a switch with a tunnel or with ports in overlay segments, because the program does
-// not carry them yet: it would put such ports into a VLAN of the switch, together with others that they must not meet.
-func refuseOverlay(sw *plan.Switch) error {
-	if sw.Tunnel != nil {
-		return fmt.Errorf("switch %s has a tunnel: this version reads overlay segments and does not carry them; leave "+
-			"tunnel and overlay out", sw.Name)
-	}
-	for _, p := range sw.Ports {
-		if p.VNI != 0 {
-			return fmt.Errorf("port %s: its port group %s is in VNI %d, and this version does not carry overlay "+
-				"segments: put the port into another port group", p.ID, p.PortGroup, p.VNI)
-		}
-	}
-	return nil
 }
 
 type compiler struct {
@@ -93,8 +74,21 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, boo
 // compileSwitch looks ports up as rarely as possible: with a thousand ports, most of the time of compiling is spent on
 // look-ups.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
-	id := c.slots.Switches[sw.Name]
 	own := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
+	all, err := c.parts(sw, own)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := c.compilePart(all[i].Switch, all[i].id, all[i].own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compilePart compiles the VLANs of a switch, or its overlay segments.
+func (c *compiler) compilePart(sw *plan.Switch, id uint8, own []OwnMAC) error {
 	flags := switchFlags(sw)
 	receivers := make([]receiver, 0, len(sw.Ports)+len(sw.Uplinks))
 	owners := make([]sharedMAC, 0, len(sw.Ports))
@@ -246,6 +240,9 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 			rec.Uplink = c.lagChoice(sw, g)
 		}
 		slot := c.slots.Ports[u.ID]
+		if u.ID.Name == spec.TunnelName {
+			rec.MTU = anyMTU // the tunnel's own program knows what fits
+		}
 		key := owner{id, f.DeviceMAC}
 		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 &&
 			!f.DeviceMAC.IsZero() {
@@ -261,6 +258,9 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 	}
 	return hosts
 }
+
+// anyMTU is above the length of every packet.
+const anyMTU = 1 << 16
 
 // vlanSet returns the index of the set, which it adds if it is new. There is space for one set for every port, so the
 // sets cannot run out; the same holds for teams.

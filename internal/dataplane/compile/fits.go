@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
@@ -42,6 +44,9 @@ const mostTrunks = 6
 func surelyFits(p *plan.Plan) bool {
 	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {
+		if sw.Tunnel != nil || slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.VNI != 0 }) {
+			return false
+		}
 		members += len(sw.Uplinks) + len(sw.Ports)
 		guards += guarded(sw)
 		m := membershipsOf(sw)

@@ -31,6 +31,9 @@ func RoomOf(sw *plan.Switch) Room {
 		return Room{}
 	}
 	members := len(sw.Ports) + len(sw.Uplinks)
+	if sw.Tunnel != nil {
+		members++
+	}
 	own := max(sw.IPFIX.MaxFlows/2/members, 1)
 	return Room{Own: uint32(own), Shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
 }
@@ -53,6 +56,10 @@ func Points(d binding.Desired) map[plan.PortID]flow.Point {
 		for _, u := range sw.Uplinks {
 			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device,
 				Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
+		}
+		if t := sw.Tunnel; t != nil {
+			points[t.ID] = flow.Point{ID: t.ID, Uplink: true, Number: t.Number, Device: t.Device,
+				Ifindex: d.Attachments[t.ID].Ifindex}
 		}
 		for i, p := range sw.Ports {
 			mac := macs[i].MAC

@@ -1,43 +1,173 @@
 package compile
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
+	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
-// A port of an overlay segment never ends up in a VLAN of the switch instead, whether or not its switch has a tunnel.
-func TestOverlayIsRefusedAsAWhole(t *testing.T) {
-	port := func(vni uint32) *plan.Port {
-		return &plan.Port{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, PortGroup: "web", VNI: vni,
-			Policy: &plan.Effective{}}
+// overlayPlan is a switch with a tunnel, a port in a VLAN, and one in each of these segments.
+func overlayPlan(segments ...OverlaySegment) *plan.Plan {
+	sw := &plan.Switch{Name: "lab", Kind: spec.Distributed, MTU: 1500,
+		Tunnel: &plan.Tunnel{ID: plan.PortID{Switch: "lab", Name: spec.TunnelName}, Number: 9}}
+	add := func(name string, s OverlaySegment) {
+		p := &plan.Effective{}
+		if s.VLAN != 0 {
+			p.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: s.VLAN}
+		}
+		p.Teaming.Policy.V = spec.OriginatingPort
+		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: name, VNI: s.VNI,
+			Policy: p, InitialMAC: plan.MAC{2, 0, 0, 0, 0, byte(len(sw.Ports) + 1)}})
 	}
-	for _, c := range []struct {
-		name string
-		sw   plan.Switch
-		want string
+	add("vlan", OverlaySegment{VLAN: 7})
+	for i, s := range segments {
+		add(string(rune('a'+i)), s)
+	}
+	return &plan.Plan{Switches: []*plan.Switch{sw}}
+}
+
+// bound connects everything of a plan.
+func bound(p *plan.Plan) binding.Desired {
+	d := binding.Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{},
+		Reach: map[string]overlay.Reach{}}
+	for id := range MembersOf(p.Switches[0]) {
+		d.Facts[id] = plan.Fact{Up: true, MTU: 1600}
+		d.Attachments[id] = binding.Attachment{Ifindex: 1}
+	}
+	return d
+}
+
+// A port of an overlay segment never shares a segment with a port of a VLAN, or of another segment, and leaves by the
+// tunnel alone.
+func TestOverlaySegmentsAreApart(t *testing.T) {
+	p := overlayPlan(OverlaySegment{VNI: 7}, OverlaySegment{VNI: 7, VLAN: 7}, OverlaySegment{VNI: 8})
+	s := NewSlots()
+	if _, err := s.Assign(p); err != nil {
+		t.Fatal(err)
+	}
+	img, err := Tables(bound(p), s, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint32]string{}
+	tunnel := s.Ports[p.Switches[0].Tunnel.ID]
+	for _, port := range p.Switches[0].Ports {
+		rec := img.Ports[s.Ports[port.ID]]
+		segment := uint32(rec.SwitchID)<<16 | uint32(rec.Access)
+		if other, shared := seen[segment]; shared || rec.VLANMode != abi.VLANAccess {
+			t.Errorf("port %s is in a segment with %q: %+v", port.ID, other, rec)
+		}
+		seen[segment] = port.ID.Name
+		if want := tunnel; port.VNI != 0 && uint32(rec.Uplink) != want || port.VNI == 0 && rec.Uplink != 0 {
+			t.Errorf("port %s leaves by slot %d; the tunnel is %d", port.ID, rec.Uplink, want)
+		}
+		if rec.SwitchID == img.Ports[tunnel].SwitchID != (port.VNI != 0) {
+			t.Errorf("port %s is in switch %d, the tunnel in %d", port.ID, rec.SwitchID, img.Ports[tunnel].SwitchID)
+		}
+	}
+}
+
+func TestWhatCannotBeCarriedIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Switch)
+		want   string
 	}{
-		{"tunnel", plan.Switch{Name: "lab", Kind: spec.Distributed, Tunnel: &plan.Tunnel{}}, "switch lab has a tunnel"},
-		{"port without a tunnel", plan.Switch{Name: "lab", Kind: spec.Distributed, Ports: []*plan.Port{port(5000)}},
-			"in VNI 5000"},
-		{"neither", plan.Switch{Name: "lab", Kind: spec.Distributed, Ports: []*plan.Port{port(0)}}, ""},
+		"no tunnel": {func(sw *plan.Switch) { sw.Tunnel = nil }, "the switch has no tunnel"},
+		"trunk": {func(sw *plan.Switch) {
+			sw.Ports[1].Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: plan.AllVLANs()}
+		}, "a trunk inside an overlay segment"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := &plan.Plan{Switches: []*plan.Switch{&c.sw}}
+		t.Run(name, func(t *testing.T) {
+			p := overlayPlan(OverlaySegment{VNI: 7})
+			c.change(p.Switches[0])
 			s := NewSlots()
 			if _, err := s.Assign(p); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Tables(binding.Desired{Plan: p}, s, 1000)
-			switch {
-			case c.want == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			if _, err := Tables(bound(p), s, 1000); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, not one with %q", err, c.want)
 			}
+			if err := Fits(p); err == nil {
+				t.Error("it is said to fit")
+			}
 		})
+	}
+}
+
+// Segments keep their numbers while others come and go, and a number is free again only after Release.
+func TestOverlaySegmentsKeepTheirNumbers(t *testing.T) {
+	s := NewSlots()
+	five, six, seven := OverlaySegment{"lab", 5, 0}, OverlaySegment{"lab", 6, 0}, OverlaySegment{"lab", 7, 0}
+	assign := func(segments ...OverlaySegment) *Assignment {
+		a, err := s.Assign(overlayPlan(segments...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	s.Release(assign(five, six))
+	number := s.Segments[six]
+	a := assign(six, seven)
+	if s.Segments[six] != number || s.Segments[seven] == s.Segments[five] || len(s.Segments) != 3 {
+		t.Errorf("the numbers are %v", s.Segments)
+	}
+	s.Release(a)
+	if _, there := s.Segments[five]; there || len(s.Segments) != 2 {
+		t.Errorf("after the release the numbers are %v", s.Segments)
+	}
+	s.Undo(assign(five, six, seven))
+	if len(s.Segments) != 2 {
+		t.Errorf("after the refusal the numbers are %v", s.Segments)
+	}
+}
+
+// One copy goes to a host, to an endpoint of a family that this host has; where a MAC is counts in every VLAN inside.
+func TestTunnelsAreCompiled(t *testing.T) {
+	p := overlayPlan(OverlaySegment{VNI: 5}, OverlaySegment{VNI: 5, VLAN: 10})
+	sw := p.Switches[0]
+	four, again := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	six := netip.MustParseAddr("2001:db8::2")
+	sw.Tunnel.Peers = []plan.TunnelPeer{{Name: "six", Address: six},
+		{Name: "h2", Address: four, MACs: []plan.TunnelMAC{{VNI: 5, MAC: plan.MAC{2, 0, 0, 0, 0, 9}}}},
+		{Name: "h2", Address: again}}
+	sw.Tunnel.Learning = true
+	s := NewSlots()
+	if _, err := s.Assign(p); err != nil {
+		t.Fatal(err)
+	}
+	d := bound(p)
+	d.Facts[sw.Tunnel.ID] = plan.Fact{Up: true, MTU: 1600, Endpoints: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	d.Reach["lab"] = overlay.Of(sw)
+	n := EndpointNumbers{}
+	if err := n.Assign(d, s, map[uint32]bool{1: true}); err != nil {
+		t.Fatal(err)
+	}
+	tables, slot := Tunnels(d, s, n), s.Ports[sw.Tunnel.ID]
+	own := tables.Tunnels[slot]
+	if own.Ipv4 != 1 || own.Ipv6 != 0 || own.Mtu4 != 1550 || own.Mtu6 != 1530 || own.Rules != abi.TunnelLearns {
+		t.Errorf("this host's end is %+v", own)
+	}
+	number := n[endpointName(slot, four)]
+	if number == 1 || len(n) != 3 || len(tables.Segments) != 2 || len(tables.Locations) != 2 {
+		t.Errorf("endpoints %v, segments %v, locations %v", n, tables.Segments, tables.Locations)
+	}
+	for key, seg := range tables.Segments {
+		if seg.Vni != 5 || seg.Count != 1 || uint32(seg.Member[0]) != number {
+			t.Errorf("segment %x is %+v, and endpoint %s has number %d", key, seg, four, number)
+		}
+		if l := tables.Locations[abi.LocationKey{Segment: key, MAC: [6]byte{2, 0, 0, 0, 0, 9}}]; l.Endpoint != number {
+			t.Errorf("in segment %x the MAC is at %+v", key, l)
+		}
+	}
+	for name, e := range tables.Endpoints {
+		if AddressOf(e) != four && AddressOf(e) != again && AddressOf(e) != six || e.Flags&abi.EndpointNamed == 0 {
+			t.Errorf("endpoint %v is %+v", name, e)
+		}
 	}
 }

@@ -14,27 +14,37 @@ import (
 type Slots struct {
 	Ports    map[plan.PortID]uint32
 	Switches map[string]uint8
+	// Segments are the numbers of overlay segments: the VLANs that stand for them in the program.
+	Segments map[OverlaySegment]uint16
 	// Leaving are the slots of ports that are gone but whose flows have not been drained yet.
 	Leaving map[uint32]bool
 }
 
 func NewSlots() *Slots {
-	return &Slots{Ports: map[plan.PortID]uint32{}, Switches: map[string]uint8{}, Leaving: map[uint32]bool{}}
+	return &Slots{Ports: map[plan.PortID]uint32{}, Switches: map[string]uint8{}, Segments: map[OverlaySegment]uint16{},
+		Leaving: map[uint32]bool{}}
 }
 
 // Assignment is what an Assign call changed.
 type Assignment struct {
-	NewPorts    map[plan.PortID]uint32
-	NewSwitches map[string]uint8
-	GoneSlots   map[plan.PortID]uint32
-	GoneIDs     map[string]uint8
+	NewPorts     map[plan.PortID]uint32
+	NewSwitches  map[string]uint8
+	NewSegments  map[OverlaySegment]uint16
+	GoneSlots    map[plan.PortID]uint32
+	GoneIDs      map[string]uint8
+	GoneSegments map[OverlaySegment]uint16
 }
 
 // Assign gives every port, uplink and switch of the plan a slot, and returns those that left. After an error nothing
 // has changed.
 func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
-	a := &Assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
+	a := &Assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[OverlaySegment]uint16{},
+		map[plan.PortID]uint32{}, map[string]uint8{}, map[OverlaySegment]uint16{}}
+	if err := s.assignSegments(p, a); err != nil {
+		return nil, err
+	}
 	if s.has(p) {
+		maps.Copy(s.Segments, a.NewSegments)
 		return a, nil
 	}
 	wantPorts, wantSwitches := wanted(p)
@@ -59,16 +69,19 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 	var nextSlot uint32 = 1
 	var nextID uint8
 	for _, sw := range p.Switches {
-		if _, ok := s.Switches[sw.Name]; !ok {
+		for _, name := range spaces(sw) {
+			if _, ok := s.Switches[name]; ok {
+				continue
+			}
 			for usedIDs[nextID] {
 				nextID++
 			}
 			if nextID >= abi.MaxSwitches {
-				return nil, fmt.Errorf("switch %s: this host can have at most %d switches, and %d that this change "+
-					"removes are there until it is active: remove them by a change of their own first", sw.Name,
-					abi.MaxSwitches, len(a.GoneIDs))
+				return nil, fmt.Errorf("switch %s: this host can have at most %d switches (one with a tunnel counts "+
+					"twice), and %d that this change removes are there until it is active: remove them by a change of "+
+					"their own first", sw.Name, abi.MaxSwitches, len(a.GoneIDs))
 			}
-			usedIDs[nextID], a.NewSwitches[sw.Name] = true, nextID
+			usedIDs[nextID], a.NewSwitches[name] = true, nextID
 		}
 		for id := range MembersOf(sw) {
 			if _, ok := s.Ports[id]; ok {
@@ -87,17 +100,22 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 	}
 	maps.Copy(s.Ports, a.NewPorts)
 	maps.Copy(s.Switches, a.NewSwitches)
+	maps.Copy(s.Segments, a.NewSegments)
 	return a, nil
 }
 
 // has reports whether exactly the members of the plan have slots.
 func (s *Slots) has(p *plan.Plan) bool {
-	if p.Members() != len(s.Ports) || len(p.Switches) != len(s.Switches) {
+	if p.Members() != len(s.Ports) {
 		return false
 	}
+	names := 0
 	for _, sw := range p.Switches {
-		if _, ok := s.Switches[sw.Name]; !ok {
-			return false
+		for _, name := range spaces(sw) {
+			if _, ok := s.Switches[name]; !ok {
+				return false
+			}
+			names++
 		}
 		for id := range MembersOf(sw) {
 			if _, ok := s.Ports[id]; !ok {
@@ -105,7 +123,7 @@ func (s *Slots) has(p *plan.Plan) bool {
 			}
 		}
 	}
-	return true
+	return names == len(s.Switches)
 }
 
 // Release frees the slots of ports that left; call it when no run of the program can use them any more.
@@ -115,6 +133,9 @@ func (s *Slots) Release(a *Assignment) {
 	}
 	for name := range a.GoneIDs {
 		delete(s.Switches, name)
+	}
+	for seg := range a.GoneSegments {
+		delete(s.Segments, seg)
 	}
 }
 
@@ -126,12 +147,17 @@ func (s *Slots) Undo(a *Assignment) {
 	for name := range a.NewSwitches {
 		delete(s.Switches, name)
 	}
+	for seg := range a.NewSegments {
+		delete(s.Segments, seg)
+	}
 }
 
 func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
 	ports, switches := make(map[plan.PortID]bool, p.Members()), make(map[string]bool, len(p.Switches))
 	for _, sw := range p.Switches {
-		switches[sw.Name] = true
+		for _, name := range spaces(sw) {
+			switches[name] = true
+		}
 		for id := range MembersOf(sw) {
 			ports[id] = true
 		}
@@ -139,13 +165,16 @@ func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
 	return ports, switches
 }
 
-// MembersOf returns the uplinks and then the ports of a switch.
+// MembersOf returns the uplinks, the tunnel and then the ports of a switch.
 func MembersOf(sw *plan.Switch) iter.Seq[plan.PortID] {
 	return func(yield func(plan.PortID) bool) {
 		for _, u := range sw.Uplinks {
 			if !yield(u.ID) {
 				return
 			}
+		}
+		if sw.Tunnel != nil && !yield(sw.Tunnel.ID) {
+			return
 		}
 		for _, p := range sw.Ports {
 			if !yield(p.ID) {

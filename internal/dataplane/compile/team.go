@@ -174,6 +174,12 @@ func lagHash(h spec.LAGHash) uint16 {
 // UplinksInUse returns, in the order of the switch, the uplinks by which frames of p may leave at present: one, or none
 // if no uplink of its team is usable; with a hashing policy or a LAG, every uplink to which some hash leads.
 func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
+	if p.VNI != 0 {
+		if sw.Tunnel == nil || !d.Facts[sw.Tunnel.ID].Usable() {
+			return []string{}
+		}
+		return []string{spec.TunnelName}
+	}
 	s := NewSlots()
 	for i, u := range sw.Uplinks {
 		s.Ports[u.ID] = uint32(i + 1)

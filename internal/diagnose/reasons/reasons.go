@@ -55,7 +55,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
 	return append(append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(),
-		tableFull(), loop(), waiting()), append(guards(), elsewhere())...)
+		tableFull(), loop(), waiting()), append(append(guards(), elsewhere()), tunnel()...)...)
 }
 
 // admission returns the reasons that are decided when a frame enters.

@@ -44,7 +44,7 @@ func (h *Host) CreatePair(p Pair) error {
 		}
 	}
 	for _, name := range []string{p.Host, p.Switch} {
-		if err := h.refreshName(name); err != nil {
+		if err := refreshName(h, name); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (h *Host) CreatePair(p Pair) error {
 }
 
 // refreshName reads one device again, after a change of our own.
-func (h *Host) refreshName(name string) error {
+func refreshName(h *Host, name string) error {
 	l, err := h.set.LinkByName(name)
 	if err != nil {
 		return fmt.Errorf("find device %s: %w", name, err)

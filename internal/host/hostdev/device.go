@@ -38,6 +38,8 @@ type Device struct {
 	XDP uint32
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
+	// TunnelPort is the UDP port of a VXLAN device that takes its outer addresses from each frame; 0 for others.
+	TunnelPort uint16
 	// Born distinguishes devices that had the same name and index one after the other, among those that this Host
 	// has seen: a device that was removed, or was in another namespace meanwhile, comes back with another number.
 	Born uint64
@@ -100,6 +102,8 @@ type link struct {
 	active uint32
 	// master is IFLA_MASTER: the device of which this one is a member, 0 for none.
 	master uint32
+	// tunnelPort is IFLA_VXLAN_PORT of a VXLAN device with IFLA_VXLAN_COLLECT_METADATA.
+	tunnelPort uint16
 	// permanent is IFLA_PERM_ADDRESS.
 	permanent plan.MAC
 	// xdp is IFLA_XDP_PROG_ID, or one of the ids if there are programs of several modes.
@@ -111,7 +115,7 @@ type link struct {
 
 func (l link) device() Device {
 	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, Permanent: l.permanent,
-		XDP: l.xdp, End: l.end}
+		XDP: l.xdp, TunnelPort: l.tunnelPort, End: l.end}
 	switch {
 	case l.kind == "veth":
 		d.Kind = Veth

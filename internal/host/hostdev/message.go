@@ -89,6 +89,9 @@ func (l *link) linkInfo(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("link info: %w", err)
 	}
+	if l.kind == "vxlan" {
+		return l.vxlanInfo(data)
+	}
 	if l.kind != "tun" && l.kind != "bond" {
 		return nil
 	}
@@ -103,6 +106,28 @@ func (l *link) linkInfo(b []byte) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s info: %w", l.kind, err)
+	}
+	return nil
+}
+
+// vxlanInfo reads the UDP port of a VXLAN device in external mode.
+func (l *link) vxlanInfo(b []byte) error {
+	var port uint16
+	external := false
+	err := eachAttribute(b, func(kind uint16, v []byte) error {
+		switch {
+		case kind == nl.IFLA_VXLAN_PORT && len(v) >= 2:
+			port = binary.BigEndian.Uint16(v)
+		case kind == nl.IFLA_VXLAN_FLOWBASED && len(v) >= 1:
+			external = v[0] != 0
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("vxlan info: %w", err)
+	}
+	if external {
+		l.tunnelPort = port
 	}
 	return nil
 }

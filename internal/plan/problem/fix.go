@@ -20,6 +20,9 @@ func (p Problem) Fix() string {
 		return "Make the device under it an uplink, and set the VLAN at the port group."
 	case LowMTU:
 		return fmt.Sprintf("Raise the MTU of %s, or lower that of switch %s.", p.Device, p.Peer)
+	case NoEndpoint:
+		return fmt.Sprintf("Give this host the address that the tunnel names, or correct the endpoints of %s.",
+			p.Device)
 	case AttachQueued:
 		return "Wait until its device is attached."
 	}

@@ -29,7 +29,7 @@ func (p Problem) ofDevice() string {
 		return fmt.Sprintf("there is no device %s; it is connected when it appears", p.Device)
 	case DeviceNotTaken:
 		return fmt.Sprintf("device %s cannot be taken", p.Device) + after(": ", p.Detail)
-	case DeviceFailed, HostInterface, AttachFailed:
+	case DeviceFailed, HostInterface, AttachFailed, NoEndpoint:
 		return p.failed()
 	case LowMTU:
 		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
@@ -52,7 +52,8 @@ func (p Problem) failed() string {
 	if p.Detail != "" {
 		return p.Detail
 	}
-	return map[Code]string{DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
+	return map[Code]string{NoEndpoint: "not every end of the tunnel is here",
+		DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
 		AttachFailed: "its device can't be attached"}[p.Code]
 }
 

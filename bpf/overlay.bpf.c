@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The second run of a frame that leaves or enters a tunnel: two programs of the tunnel's device, beside the switch
+ * program. A host without overlay segments loads neither, and the switch program is the same on every host.
+ *
+ *   port ─▶ switch program ─▶ heddle_overlay_out ─▶ VXLAN device ─▶ underlay
+ *   underlay ─▶ VXLAN device ─▶ heddle_overlay_in ─▶ switch program ─▶ port */
+#include "overlay/arrive.h"
+#include "overlay/leave.h"
+
+/* Attached before the switch program, which goes on with what this one lets pass. */
+SEC("tcx/ingress") s32 heddle_overlay_in(struct __sk_buff *skb)
+{
+	struct crossing *c = crossing_of_cpu();
+
+	if (!c)
+		return VERDICT_DROP;
+	c->slot = slot_of(skb->ifindex);
+	return c->slot ? arrive(skb, c) : VERDICT_DROP;
+}
+
+SEC("tcx/egress") s32 heddle_overlay_out(struct __sk_buff *skb)
+{
+	struct crossing *c = crossing_of_cpu();
+
+	if (skb->mark == MARK_ENCAPSULATED) {
+		skb->mark = 0;
+		return VERDICT_NEXT;
+	}
+	if (!c)
+		return VERDICT_DROP;
+	c->slot = slot_of(skb->ifindex);
+	return c->slot ? leave(skb, c) : VERDICT_DROP;
+}
+
+SEC("tcx/ingress") s32 heddle_record_in(struct __sk_buff *skb)
+{
+	struct crossing *c = crossing_of_cpu();
+	struct crossing_record *r = recorded_crossing();
+
+	if (!c || !r)
+		return VERDICT_DROP;
+	c->slot = r->slot;
+	return arrive(skb, c);
+}
+
+SEC("tcx/egress") s32 heddle_record_out(struct __sk_buff *skb)
+{
+	struct crossing *c = crossing_of_cpu();
+	struct crossing_record *r = recorded_crossing();
+
+	if (!c || !r)
+		return VERDICT_DROP;
+	c->slot = r->slot;
+	return leave(skb, c);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Frames that come from a tunnel (frame-rules §10): who sent them, in which segment, and what they teach. The switch
+ * program then takes them as an uplink's. */
+#pragma once
+#include "overlay/count.h"
+
+/* The outer source and the VNI of the frame. */
+INLINE bool read_outer(struct __sk_buff *skb, struct crossing *c)
+{
+	__builtin_memset(&c->from, 0, sizeof(c->from));
+	c->from.slot = c->slot;
+	if (recording) {
+		struct crossing_record *r = recorded_crossing();
+
+		if (!r)
+			return false;
+		__builtin_memcpy(c->from.address, r->from, 16);
+		c->key.vni = r->vni;
+		return true;
+	}
+	if (!bpf_skb_get_tunnel_key(skb, &c->key, sizeof(c->key), 0)) {
+		c->from.address[0] = __builtin_bswap32(c->key.remote[0]);
+		return true;
+	}
+	if (bpf_skb_get_tunnel_key(skb, &c->key, sizeof(c->key), KEY_IPV6))
+		return false;
+	__builtin_memcpy(c->from.address, c->key.remote, 16);
+	return true;
+}
+
+/* Link control between the sender and its switch: the other host does not forward it, and this one would hand it to its
+ * own stack. */
+INLINE bool ends_at_a_switch(const u8 *dst)
+{
+	return dst[0] == 0x01 && dst[1] == 0x80 && dst[2] == 0xc2 && !dst[3] && !dst[4] && dst[5] < 0x10;
+}
+
+/* Takes one entry of the endpoint's quota; false = there is none left. */
+INLINE bool take_behind(struct endpoint *e)
+{
+	if (*(volatile u32 *)&e->held >= ENDPOINT_MACS)
+		return false;
+	if (__sync_fetch_and_add(&e->held, 1) < ENDPOINT_MACS)
+		return true;
+	__sync_fetch_and_sub(&e->held, 1);
+	return false;
+}
+
+/* Learns behind which endpoint the source is. What the file says is never overwritten. */
+INLINE void learn_location(struct crossing *c, u32 sender, struct endpoint *e, u64 now)
+{
+	struct location fresh = { .endpoint = sender, .source = LOCATION_LEARNED, .seen = now }, *l;
+
+	if (c->mac[6] & 1 || !(*(u32 *)(c->mac + 6) | *(u16 *)(c->mac + 10)))
+		return;
+	__builtin_memcpy(c->at.mac, c->mac + 6, 6);
+	c->at.reserved = 0;
+	l = bpf_map_lookup_elem(&locations, &c->at);
+	if (l && l->source == LOCATION_STATIC)
+		return;
+	if (l && l->endpoint == sender) {
+		if (l->seen != now)
+			l->seen = now;
+		return;
+	}
+	if (!take_behind(e))
+		return;
+	if (bpf_map_update_elem(&locations, &c->at, &fresh, UPDATE_ANY))
+		__sync_fetch_and_sub(&e->held, 1);
+}
+
+/* The tag by which the switch program knows the segment. Returns false if the kernel cannot set it. */
+INLINE bool tag_arrived(struct __sk_buff *skb, struct crossing *c, u32 number)
+{
+	u16 tci = (c->tci & 0xf000) | number;
+
+	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
+		return false;
+	if (bpf_skb_vlan_push(skb, HTONS(TYPE_VLAN), tci))
+		return false;
+	if (recording) {
+		struct crossing_record *r = recorded_crossing();
+
+		if (r) {
+			r->passed = 1;
+			r->tci = tci;
+		}
+	}
+	return true;
+}
+
+/* May the frame enter (S105)? Only from an endpoint that this host was told of, and for a segment that it has. */
+INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
+{
+	struct tunnel *t = bpf_map_lookup_elem(&tunnels, &c->slot);
+	struct endpoint *e;
+	u32 *sender, *number;
+
+	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
+		return drop_arrived(skb, c, REASON_MALFORMED);
+	if (!read_outer(skb, c) || !t)
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+	sender = bpf_map_lookup_elem(&endpoint_numbers, &c->from);
+	e = sender ? named_endpoint(*sender) : 0;
+	if (!e)
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+	c->tci = skb->vlan_present ? skb->vlan_tci : 0;
+	c->name.slot = c->slot;
+	c->name.vni = c->key.vni;
+	c->name.vlan = c->tci & 0x0fff;
+	number = bpf_map_lookup_elem(&overlay_numbers, &c->name);
+	if (!number || (skb->vlan_present && skb->vlan_proto != HTONS(TYPE_VLAN)))
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_VNI);
+	if (ends_at_a_switch(c->mac))
+		return drop_arrived(skb, c, REASON_GUEST_LINK_CONTROL);
+	c->at.segment = c->slot << 16 | (*number & 0xffff);
+	if (t->rules & TUNNEL_LEARNS)
+		learn_location(c, *sender, e, clock());
+	if (!tag_arrived(skb, c, *number & 0x0fff))
+		return drop_arrived(skb, c, REASON_MALFORMED);
+	return VERDICT_NEXT;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Frames that leave by a tunnel (frame-rules §10): to which endpoints, and with which outer header. The kernel's VXLAN
+ * device writes the header; the outer UDP source port is its hash of the inner flow. */
+#pragma once
+#include "overlay/count.h"
+#include "core/packet.h"
+
+/* Of a copy that has its outer header's data and goes through the device's program a second time. */
+enum { MARK_ENCAPSULATED = 0x48644c74 };
+
+/* DSCP and ECN of the inner packet become those of the outer one (RFC 2983, uniform model; RFC 6040: the device puts ECT
+ * in place of an inner CE). */
+INLINE void read_tos(struct __sk_buff *skb, struct crossing *c)
+{
+	be16 type = 0;
+	u8 *b = c->head;
+
+	c->tos = 0;
+	if (bpf_skb_load_bytes(skb, 12, &type, 2) || bpf_skb_load_bytes(skb, ETH_HEADER, b, 2))
+		return;
+	if (type == HTONS(TYPE_IPV4))
+		c->tos = b[1];
+	else if (type == HTONS(TYPE_IPV6))
+		c->tos = (b[0] << 4 | b[1] >> 4) & 0xff;
+}
+
+/* How long the packets are that leave: the kernel cuts a large one of TCP or UDP, and each part has the headers. */
+INLINE void read_length(struct __sk_buff *skb, struct crossing *c)
+{
+	struct packet *k;
+
+	c->bytes = skb->len - ETH_HEADER;
+	if (!skb->gso_size)
+		return;
+	read_packet(skb);
+	k = packet_of_cpu();
+	if (k)
+		c->bytes = k->payload - k->l3 + (skb->gso_size == GSO_ANY_LENGTH ? 0 : skb->gso_size);
+}
+
+/* Gives the frame the tag that it has inside the VNI. */
+INLINE bool tag_leaving(struct __sk_buff *skb, struct crossing *c, u32 vlan)
+{
+	if (bpf_skb_vlan_pop(skb))
+		return false;
+	return !vlan || !bpf_skb_vlan_push(skb, HTONS(TYPE_VLAN), (c->tci & 0xf000) | vlan);
+}
+
+/* Prepares one copy for an endpoint. Flags that the kernel does not know would make it refuse the key. */
+INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
+{
+	struct tunnel *t = bpf_map_lookup_elem(&tunnels, &c->slot);
+	struct endpoint *e = named_endpoint(number);
+	u32 n, i, tag = skb->vlan_present ? TAG : 0;
+	u64 flags = KEY_IPV6;
+
+	if (!t || !e)
+		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
+	n = e->flags & ENDPOINT_IPV6 ? t->ipv6 : t->ipv4;
+	if (!n)
+		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
+	if (c->bytes + tag > (e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4))
+		return !refuse_leaving(c, number, REASON_TUNNEL_MTU);
+	i = (c->own % n) & (LOCAL_ENDPOINTS - 1);
+	c->key.tos = c->tos;
+	c->key.ttl = OUTER_TTL;
+	c->key.flags = 0;
+	c->key.label = 0;
+	if (e->flags & ENDPOINT_IPV6) {
+		__builtin_memcpy(c->key.remote, e->address, 16);
+		__builtin_memcpy(c->key.local, t->own6[i], 16);
+	} else {
+		c->key.remote[0] = __builtin_bswap32(e->address[0]);
+		c->key.local[0] = __builtin_bswap32(t->own4[i]);
+		flags = KEY_NO_CHECKSUM | KEY_DONT_FRAGMENT;
+	}
+	if (recording) {
+		record_crossing(c, number, i, 0);
+		return true;
+	}
+	if (bpf_skb_set_tunnel_key(skb, &c->key, sizeof(c->key), flags))
+		return !refuse_leaving(c, number, REASON_DEVICE_REFUSED);
+	return true;
+}
+
+/* Sends a clone to the endpoint that waits. Each CPU has one place for the data of an outer header: the device must have
+ * sent a copy before the next one is prepared. */
+INLINE void send_waiting(struct __sk_buff *skb, struct crossing *c)
+{
+	u32 before = skb->mark;
+
+	if (!c->waiting || !address_to(skb, c, c->waiting))
+		return;
+	if (recording)
+		return;
+	skb->mark = MARK_ENCAPSULATED;
+	if (bpf_clone_redirect(skb, skb->ifindex, 0))
+		refuse_leaving(c, c->waiting, REASON_DEVICE_REFUSED);
+	else
+		c->copies++;
+	skb->mark = before;
+}
+
+struct replicate {
+	struct __sk_buff *skb;
+	u32 segment;
+	u32 reserved;
+};
+
+/* A member waits for its copy until the next one is found, so that the last one gets the frame itself. */
+static s64 replicate_one(u32 i, struct replicate *r)
+{
+	struct overlay_segment *s = bpf_map_lookup_elem(&overlay_segments, &r->segment);
+	struct crossing *c = crossing_of_cpu();
+
+	if (!s || !c)
+		return 1;
+	send_waiting(r->skb, c);
+	c->waiting = s->member[i & (MAX_SEGMENT_MEMBERS - 1)];
+	return 0;
+}
+
+/* The number of the endpoint behind which the destination is known to be; 0 = unknown, or a group. */
+INLINE u32 locate(struct crossing *c)
+{
+	struct location *l;
+
+	if (c->mac[0] & 1)
+		return 0;
+	__builtin_memcpy(c->at.mac, c->mac, 6);
+	c->at.reserved = 0;
+	l = bpf_map_lookup_elem(&locations, &c->at);
+	if (!l || !named_endpoint(l->endpoint))
+		return 0;
+	if (l->source == LOCATION_LEARNED && clock() - l->seen > LOCATION_AGEING * ticks_per_second)
+		return 0;
+	return l->endpoint;
+}
+
+INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
+{
+	struct replicate r = { .skb = skb };
+	struct overlay_segment *s;
+
+	c->tci = skb->vlan_tci;
+	c->at.segment = r.segment = c->slot << 16 | (c->tci & 0x0fff);
+	s = bpf_map_lookup_elem(&overlay_segments, &r.segment);
+	c->key.vni = s ? s->vni : 0;
+	if (!s || !skb->vlan_present)
+		return refuse_leaving(c, 0, REASON_TUNNEL_UNKNOWN_VNI);
+	if (bpf_skb_load_bytes(skb, 0, c->mac, 12) || !tag_leaving(skb, c, s->vlan))
+		return refuse_leaving(c, 0, REASON_MALFORMED);
+	c->own = *(u32 *)(c->mac + 8);
+	c->own ^= c->own >> 24 ^ c->own >> 16;
+	read_tos(skb, c);
+	read_length(skb, c);
+	c->copies = c->refused = 0;
+	c->waiting = locate(c);
+	if (!c->waiting) {
+		if (!s->count)
+			return refuse_leaving(c, 0, REASON_TUNNEL_NO_ENDPOINT);
+		bpf_loop(s->count & 0xffff, replicate_one, &r, 0);
+	}
+	return address_to(skb, c, c->waiting) ? VERDICT_NEXT : VERDICT_DROP;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The tables of overlay segments (frame-rules §10). To the switch program an overlay segment is a VLAN of a switch whose
+ * only uplink is the tunnel: its number stands for a VNI and the VLAN inside. The programs of the tunnel's device turn
+ * one into the other, and know who is where. Their tables are apart from the plan's: an entry is added before a plan uses
+ * it, and removed when no run of a program can use it any more. */
+#pragma once
+#include "core/tables.h"
+
+enum overlay_limits {
+	MAX_TUNNELS = MAX_SWITCHES,
+	MAX_OVERLAY_SEGMENTS = 8192, /* of all switches */
+	MAX_ENDPOINTS = 16384, /* endpoints of other hosts; 0 is none */
+	MAX_SEGMENT_MEMBERS = 1024,
+	MAX_LOCATIONS = 262144,
+	ENDPOINT_MACS = 4096, /* learned behind one endpoint */
+	LOCATION_AGEING = 600, /* seconds of silence after which a learned location does not count any more */
+	LOCAL_ENDPOINTS = 8,
+	OUTER_TTL = 64,
+};
+
+enum tunnel_rule {
+	TUNNEL_LEARNS = 1 << 0,
+};
+
+enum endpoint_flag {
+	ENDPOINT_NAMED = 1 << 0, /* the host was told of it, and it still counts */
+	ENDPOINT_IPV6 = 1 << 1,
+};
+
+enum location_source {
+	LOCATION_LEARNED = 1,
+	LOCATION_ANNOUNCED = 2,
+	LOCATION_STATIC = 3,
+};
+
+/* The tunnel of a switch, by the tunnel's slot. */
+struct tunnel {
+	be32 own4[LOCAL_ENDPOINTS];
+	be32 own6[LOCAL_ENDPOINTS][4];
+	u32 ipv4; /* how many endpoints of its own the host has, by family */
+	u32 ipv6;
+	u32 mtu4; /* the longest inner packet, untagged, that fits the underlay, by family of the outer addresses */
+	u32 mtu6;
+	u32 rules; /* enum tunnel_rule */
+	u32 reserved1;
+	u64 reserved[4];
+};
+
+/* slot of the tunnel << 16 | number of the segment */
+struct overlay_segment {
+	u32 vni;
+	u16 vlan; /* inside the VNI, 0 = untagged */
+	u16 count;
+	u16 member[MAX_SEGMENT_MEMBERS]; /* numbers of the endpoints that get a copy of a frame for several */
+};
+
+struct segment_name {
+	u32 slot; /* of the tunnel */
+	u32 vni;
+	u32 vlan;
+};
+
+struct endpoint_name {
+	u32 slot; /* of the tunnel */
+	be32 address[4]; /* IPv4 in the first, in network byte order */
+};
+
+struct endpoint {
+	be32 address[4];
+	u32 flags; /* enum endpoint_flag */
+	u32 slot;
+	u32 held; /* how many MACs are learned behind it; the agent counts them anew from time to time */
+	u32 reserved;
+};
+
+struct location_key {
+	u32 segment; /* slot of the tunnel << 16 | number */
+	u8 mac[6];
+	u16 reserved;
+};
+
+struct location {
+	u32 endpoint; /* number */
+	u32 source; /* enum location_source */
+	u64 seen; /* ticks; of a learned one */
+};
+
+#define OVERLAY_HASH(table, k, v, n) \
+	struct { \
+		MAP_UINT(type, MAP_HASH); \
+		MAP_UINT(max_entries, n); \
+		MAP_UINT(map_flags, MAP_NO_PREALLOC); \
+		MAP_TYPE(key, k); \
+		MAP_TYPE(value, v); \
+	} table SEC(".maps")
+
+OVERLAY_HASH(tunnels, u32, struct tunnel, MAX_TUNNELS);
+OVERLAY_HASH(overlay_segments, u32, struct overlay_segment, MAX_OVERLAY_SEGMENTS);
+OVERLAY_HASH(overlay_numbers, struct segment_name, u32, MAX_OVERLAY_SEGMENTS);
+OVERLAY_HASH(endpoint_numbers, struct endpoint_name, u32, MAX_ENDPOINTS);
+OVERLAY_HASH(locations, struct location_key, struct location, MAX_LOCATIONS);
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_ENDPOINTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct endpoint);
+} endpoints SEC(".maps");
+
+/* The kernel's struct bpf_tunnel_key. IPv4 addresses are numbers, IPv6 addresses are as on the wire. */
+struct tunnel_key {
+	u32 vni;
+	u32 remote[4];
+	u8 tos;
+	u8 ttl;
+	u16 flags;
+	u32 label;
+	u32 local[4];
+};
+
+enum tunnel_key_flag {
+	KEY_IPV6 = 1 << 0,
+	KEY_NO_CHECKSUM = 1 << 1,
+	KEY_DONT_FRAGMENT = 1 << 2,
+};
+
+static s64 (*const bpf_skb_get_tunnel_key)(struct __sk_buff *skb, void *key, u32 size, u64 flags) = (void *)20;
+static s64 (*const bpf_skb_set_tunnel_key)(struct __sk_buff *skb, void *key, u32 size, u64 flags) = (void *)21;
+
+INLINE struct endpoint *named_endpoint(u32 number)
+{
+	struct endpoint *e = number ? bpf_map_lookup_elem(&endpoints, &number) : 0;
+
+	return e && e->flags & ENDPOINT_NAMED ? e : 0;
+}
+
+/* What this CPU knows of the frame that is on its way to or from a tunnel. */
+struct crossing {
+	struct tunnel_key key;
+	struct endpoint_name from;
+	struct segment_name name;
+	struct location_key at;
+	u32 slot; /* of the tunnel */
+	u32 bytes; /* of the inner packet, or of the longest of those into which the kernel will cut it */
+	u32 own; /* chooses this host's endpoint */
+	u32 tos;
+	u32 waiting; /* number of the member whose copy is next */
+	u32 copies; /* handed to the device */
+	u32 refused; /* enum reason of a copy that was refused */
+	u16 tci;
+	u8 mac[12]; /* destination, source */
+	u8 head[4];
+};
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct crossing);
+} crossings SEC(".maps");
+
+INLINE struct crossing *crossing_of_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&crossings, &zero);
+}

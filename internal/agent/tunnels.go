@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"heddle/internal/agent/devices"
+	"heddle/internal/binding"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
+)
+
+// tunnels make the devices of the switches' tunnels, find this host's ends of them, and say what the file knows of the
+// endpoints of other hosts.
+type tunnels struct {
+	*shared
+	ports  *ports
+	effect *effect
+}
+
+// bind adds the tunnels to the desired state of the kernel. A tunnel that can't serve says why, and its ports have no
+// way out.
+func (t *tunnels) bind(d *binding.Desired) {
+	for _, sw := range t.ports.plan.Switches {
+		if sw.Tunnel == nil {
+			continue
+		}
+		dev, err := t.device(sw.Tunnel)
+		if err != nil {
+			t.effect.problems[sw.Tunnel.ID] = problem.Failed(problem.DeviceFailed, sw.Tunnel.Device, err)
+			continue
+		}
+		fact, why := t.fact(sw, dev)
+		if !why.None() {
+			t.effect.problems[sw.Tunnel.ID] = why
+		}
+		if d.Reach == nil {
+			d.Reach = map[string]overlay.Reach{}
+		}
+		d.Facts[sw.Tunnel.ID] = fact
+		d.Attachments[sw.Tunnel.ID] = binding.Attachment{Ifindex: dev.Index}
+		d.Reach[sw.Name] = overlay.Of(sw)
+	}
+}
+
+// device finds or makes a tunnel's device. One with its name that is not ours stays as it is.
+func (t *tunnels) device(tun *plan.Tunnel) (hostdev.Device, error) {
+	alias := devices.TunnelAlias(t.name, tun.ID.Switch)
+	dev, there, err := t.dev.Device(tun.Device)
+	if err != nil {
+		return dev, err
+	}
+	if there && dev.Alias != alias {
+		return dev, fmt.Errorf("a device %s exists that this agent did not make: rename or remove it", tun.Device)
+	}
+	if there && dev.TunnelPort != uint16(tun.Port) {
+		if err := t.dev.Delete(dev); err != nil {
+			return dev, err
+		}
+		there = false
+	}
+	if !there {
+		err = t.dev.CreateTunnel(hostdev.Tunnel{Name: tun.Device, Port: uint16(tun.Port), Alias: alias})
+		if err != nil {
+			return dev, err
+		}
+	}
+	if dev, there, err = t.dev.Device(tun.Device); err != nil || !there {
+		return dev, errors.Join(err, errGone(there, tun.Device))
+	}
+	if dev.AdminUp {
+		return dev, nil
+	}
+	if err := t.dev.SetIPv6(dev, false); err != nil {
+		return dev, err
+	}
+	if err := t.dev.SetUp(dev, true); err != nil {
+		return dev, fmt.Errorf("%w; if another program has UDP port %d, give the tunnel another one on all hosts", err,
+			tun.Port)
+	}
+	dev, there, err = t.dev.Device(tun.Device)
+	return dev, errors.Join(err, errGone(there, tun.Device))
+}
+
+func errGone(there bool, name string) error {
+	if there {
+		return nil
+	}
+	return fmt.Errorf("device %s went away", name)
+}
+
+// fact says which of the host's ends of a tunnel can be used, and what fits the underlay.
+func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why problem.Problem) {
+	var missing error
+	low := hostdev.Device{}
+	for _, e := range sw.Tunnel.Endpoints {
+		a, under, err := t.endpoint(e)
+		if err == nil && !under.Up() {
+			err = fmt.Errorf("endpoint %s: its device %s is down", e.Name, under.Name)
+		}
+		if err != nil {
+			missing = errors.Join(missing, err)
+			continue
+		}
+		f.Endpoints = append(f.Endpoints, a)
+		if f.MTU == 0 || under.MTU < f.MTU {
+			f.MTU, low = under.MTU, under
+		}
+	}
+	f.Up = dev.AdminUp && len(f.Endpoints) > 0
+	want := sw.MTU + headroom(f.Endpoints)
+	switch {
+	case missing != nil:
+		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, missing)
+	case len(f.Endpoints) == 0:
+		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device,
+			errors.New("the tunnel has no endpoint on this host"))
+	case f.MTU < want:
+		why = problem.Problem{Code: problem.LowMTU, Device: low.Name, Have: f.MTU, Want: want, Peer: sw.Name}
+	}
+	return f, why
+}
+
+// headroom returns how many bytes the outer headers of these endpoints take at most.
+func headroom(ends []netip.Addr) (most int) {
+	for _, a := range ends {
+		most = max(most, overlay.Headroom(a))
+	}
+	return most
+}
+
+// endpoint finds the address of one of the host's ends, and the device that has it.
+func (t *tunnels) endpoint(e plan.TunnelEndpoint) (netip.Addr, hostdev.Device, error) {
+	name := e.Device
+	if e.HostPort != "" {
+		p := t.hostPort(e.HostPort)
+		if p == nil {
+			return netip.Addr{}, hostdev.Device{}, fmt.Errorf("endpoint %s: there is no host port %s", e.Name,
+				e.HostPort)
+		}
+		name = p.Device
+	}
+	if name == "" {
+		dev, ok, err := t.dev.Holder(e.Address)
+		if err == nil && !ok {
+			err = fmt.Errorf("endpoint %s: no device of this host has the address %s", e.Name, e.Address)
+		}
+		return e.Address, dev, err
+	}
+	dev, ok, err := t.dev.Device(name)
+	if err == nil && !ok {
+		err = fmt.Errorf("endpoint %s: there is no device %s", e.Name, name)
+	}
+	if err != nil {
+		return netip.Addr{}, dev, err
+	}
+	have, err := t.dev.Addresses(dev)
+	if err != nil {
+		return netip.Addr{}, dev, err
+	}
+	for _, prefix := range have {
+		if a := prefix.Addr(); !e.Address.IsValid() || e.Address == a {
+			return a, dev, nil
+		}
+	}
+	return netip.Addr{}, dev, fmt.Errorf("endpoint %s: device %s has no such address", e.Name, name)
+}
+
+func (t *tunnels) hostPort(name string) *plan.Port {
+	for _, sw := range t.ports.plan.Switches {
+		for _, p := range sw.Ports {
+			if p.ID.Name == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// tidy removes the devices of tunnels that the plan does not have any more.
+func (t *tunnels) tidy() error {
+	used := map[string]bool{}
+	for _, sw := range t.ports.plan.Switches {
+		if sw.Tunnel != nil {
+			used[devices.TunnelAlias(t.name, sw.Name)] = true
+		}
+	}
+	return removeTunnels(t.dev, t.name, used)
+}
+
+// removeTunnels removes the devices that the agent of that name made for tunnels, except for those in use.
+func removeTunnels(dev Devices, agent string, used map[string]bool) error {
+	var errs []error
+	for _, d := range dev.WithAlias(devices.TunnelAlias(agent, "")) {
+		if d.TunnelPort != 0 && !used[d.Alias] {
+			errs = append(errs, dev.Delete(d))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,184 @@
+package compile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"heddle/internal/abi"
+	"heddle/internal/binding"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+)
+
+// TunnelTables are the contents of the tables of the tunnels' programs.
+type TunnelTables struct {
+	Tunnels   map[uint32]abi.Tunnel // by the tunnel's slot
+	Segments  map[uint32]abi.OverlaySegment
+	Numbers   map[abi.SegmentName]uint32
+	Endpoints map[abi.EndpointName]abi.Endpoint
+	// Locations are those of the file.
+	Locations map[abi.LocationKey]abi.Location
+}
+
+// EndpointNumbers are the numbers of the endpoints of other hosts: 1–16383.
+type EndpointNumbers map[abi.EndpointName]uint32
+
+// Assign gives each endpoint that the desired state names a number; one that has a number keeps it. busy are numbers
+// that nobody may have yet.
+func (n EndpointNumbers) Assign(d binding.Desired, s *Slots, busy map[uint32]bool) error {
+	used := maps.Clone(busy)
+	if used == nil {
+		used = map[uint32]bool{}
+	}
+	for _, number := range n {
+		used[number] = true
+	}
+	next := uint32(1)
+	for _, sw := range d.Plan.Switches {
+		if sw.Tunnel == nil {
+			continue
+		}
+		slot := s.Ports[sw.Tunnel.ID]
+		for _, e := range d.Reach[sw.Name].Endpoints {
+			name := endpointName(slot, e.Address)
+			if _, ok := n[name]; ok {
+				continue
+			}
+			for used[next] {
+				next++
+			}
+			if next >= abi.MaxEndpoints {
+				return fmt.Errorf("switch %s: a host can speak to at most %d endpoints of other hosts", sw.Name,
+					abi.MaxEndpoints-1)
+			}
+			used[next], n[name] = true, next
+		}
+	}
+	return nil
+}
+
+// Tunnels compiles what the tunnels' programs read. It is pure: the same input gives the same tables.
+func Tunnels(d binding.Desired, s *Slots, n EndpointNumbers) *TunnelTables {
+	t := &TunnelTables{Tunnels: map[uint32]abi.Tunnel{}, Segments: map[uint32]abi.OverlaySegment{},
+		Numbers: map[abi.SegmentName]uint32{}, Endpoints: map[abi.EndpointName]abi.Endpoint{},
+		Locations: map[abi.LocationKey]abi.Location{}}
+	for _, sw := range d.Plan.Switches {
+		if sw.Tunnel != nil {
+			t.add(sw, d, s, n)
+		}
+	}
+	return t
+}
+
+func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n EndpointNumbers) {
+	slot, fact, reach := s.Ports[sw.Tunnel.ID], d.Facts[sw.Tunnel.ID], d.Reach[sw.Name]
+	own := ownTunnel(fact, reach.Learn)
+	t.Tunnels[slot] = own
+	host := map[netip.Addr]string{}
+	for _, e := range reach.Endpoints {
+		name := endpointName(slot, e.Address)
+		rec := abi.Endpoint{Address: name.Address, Flags: abi.EndpointNamed, Slot: slot}
+		if e.Address.Is6() {
+			rec.Flags |= abi.EndpointIpv6
+		}
+		t.Endpoints[name] = rec
+		host[e.Address] = e.Host
+	}
+	members := map[uint32][]uint16{}
+	for _, g := range reach.Segments {
+		members[g.VNI] = membersOf(slot, g.Members, host, &own, n)
+	}
+	static := map[uint32][]overlay.Location{}
+	for _, l := range overlay.StaticOf(sw) {
+		static[l.VNI] = append(static[l.VNI], l)
+	}
+	for seg, number := range s.Segments {
+		if seg.Switch != sw.Name {
+			continue
+		}
+		key := slot<<16 | uint32(number)
+		rec := abi.OverlaySegment{Vni: seg.VNI, VLAN: seg.VLAN}
+		rec.Count = uint16(copy(rec.Member[:], members[seg.VNI]))
+		t.Segments[key] = rec
+		t.Numbers[abi.SegmentName{Slot: slot, Vni: seg.VNI, VLAN: uint32(seg.VLAN)}] = uint32(number)
+		for _, l := range static[seg.VNI] {
+			t.Locations[abi.LocationKey{Segment: key, MAC: l.MAC}] = abi.Location{
+				Endpoint: n[endpointName(slot, l.Endpoint)], Source: abi.LocationStatic}
+		}
+	}
+}
+
+// ownTunnel returns this host's ends of a tunnel.
+func ownTunnel(fact plan.Fact, learns bool) abi.Tunnel {
+	var own abi.Tunnel
+	for _, a := range fact.Endpoints {
+		w := words(a)
+		switch {
+		case a.Is4() && own.Ipv4 < abi.LocalEndpoints:
+			own.Own4[own.Ipv4] = w[0]
+			own.Ipv4++
+		case a.Is6() && own.Ipv6 < abi.LocalEndpoints:
+			own.Own6[own.Ipv6] = w
+			own.Ipv6++
+		}
+	}
+	own.Mtu4 = uint32(max(fact.MTU-overlay.Headroom(netip.IPv4Unspecified()), 0))
+	own.Mtu6 = uint32(max(fact.MTU-overlay.Headroom(netip.IPv6Unspecified()), 0))
+	if learns {
+		own.Rules |= abi.TunnelLearns
+	}
+	return own
+}
+
+// membersOf returns the numbers of the endpoints that get a copy: one of each host, of a family that this host has.
+func membersOf(slot uint32, all []netip.Addr, host map[netip.Addr]string, own *abi.Tunnel, n EndpointNumbers) []uint16 {
+	var list []uint16
+	served := map[string]bool{}
+	for _, a := range all {
+		h, named := host[a]
+		if !named || h != "" && served[h] || a.Is4() && own.Ipv4 == 0 || a.Is6() && own.Ipv6 == 0 {
+			continue
+		}
+		served[h] = true
+		list = append(list, uint16(n[endpointName(slot, a)]))
+	}
+	return list[:min(len(list), abi.MaxSegmentMembers)]
+}
+
+func endpointName(slot uint32, a netip.Addr) abi.EndpointName {
+	return abi.EndpointName{Slot: slot, Address: words(a)}
+}
+
+// words returns an address as the program has it: in network byte order, IPv4 in the first word.
+func words(a netip.Addr) (w [4]uint32) {
+	b := a.AsSlice()
+	for i := range len(b) / 4 {
+		w[i] = binary.NativeEndian.Uint32(b[i*4:])
+	}
+	return w
+}
+
+// AddressOf returns the address of an endpoint.
+func AddressOf(e abi.Endpoint) netip.Addr {
+	var b [16]byte
+	for i, w := range e.Address {
+		binary.NativeEndian.PutUint32(b[i*4:], w)
+	}
+	if e.Flags&abi.EndpointIpv6 == 0 {
+		return netip.AddrFrom4([4]byte(b[:4]))
+	}
+	return netip.AddrFrom16(b)
+}
+
+// Gone returns the keys of a map that another one does not have.
+func Gone[K comparable, V, W any](had map[K]V, want map[K]W) (gone []K) {
+	for k := range had {
+		if _, ok := want[k]; !ok {
+			gone = append(gone, k)
+		}
+	}
+	return slices.Clip(gone)
+}

@@ -1,0 +1,276 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/plan"
+)
+
+// The tunnels' programs have tables of their own, in a directory of their own. A version with other tables gives the
+// directory another number and begins anew: what is in it comes from the plan, except for what was learned.
+const (
+	overlayPrefix = "overlay-"
+	overlayDir    = overlayPrefix + "1"
+	inDir         = "tunnel-in"
+	outDir        = "tunnel-out"
+)
+
+// overlays are the programs and tables of the tunnels: a host without overlay segments has none.
+type overlays struct {
+	kernel  *Kernel
+	loaded  bool
+	dir     string
+	maps    tunnelMaps
+	in, out *links
+	written compile.TunnelTables // what the tables hold
+	numbers compile.EndpointNumbers
+	// retired are numbers of endpoints that are gone and that learned locations may still have.
+	retired map[uint32]bool
+	sweeps  int
+}
+
+// tunnelPrograms are what the tunnels' devices run.
+type tunnelPrograms struct {
+	In  *ebpf.Program `ebpf:"heddle_overlay_in"`
+	Out *ebpf.Program `ebpf:"heddle_overlay_out"`
+}
+
+// pinnedOverlayMaps are the pinned tables of the tunnels' programs.
+var pinnedOverlayMaps = []string{"tunnels", "overlay_segments", "overlay_numbers", "endpoint_numbers", "locations",
+	"endpoints"}
+
+// scratchOverlayMaps belong to a process's programs alone.
+var scratchOverlayMaps = []string{"crossings", "crossing_record", "packets", "record_control"}
+
+// hasTunnel reports whether a switch of the plan has a tunnel.
+func hasTunnel(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Switches, func(sw *plan.Switch) bool { return sw.Tunnel != nil })
+}
+
+// adoptOverlays opens the tunnels' tables if an earlier process left some.
+func (o *overlays) adoptAll() error {
+	k := o.kernel
+	entries, err := os.ReadDir(k.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch {
+		case e.Name() == overlayDir:
+			if err := o.open(); err != nil {
+				return err
+			}
+		case strings.HasPrefix(e.Name(), overlayPrefix):
+			if err := os.RemoveAll(filepath.Join(k.dir, e.Name())); err != nil {
+				return fmt.Errorf("remove the overlay tables of another version: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// open loads the tunnels' programs unless they are loaded.
+func (o *overlays) open() error {
+	if o.loaded {
+		return nil
+	}
+	k := o.kernel
+	o.dir, o.numbers, o.retired = filepath.Join(k.dir, overlayDir), compile.EndpointNumbers{}, map[uint32]bool{}
+	for _, dir := range []string{o.dir, filepath.Join(k.dir, inDir), filepath.Join(k.dir, outDir)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("create pin directory: %w", err)
+		}
+	}
+	programs, err := o.load()
+	if err != nil {
+		return err
+	}
+	o.in, err = adoptLinks(filepath.Join(k.dir, inDir), ebpf.AttachTCXIngress, programs.In, k.log)
+	if err == nil {
+		o.out, err = adoptLinks(filepath.Join(k.dir, outDir), ebpf.AttachTCXEgress, programs.Out, k.log)
+	}
+	if err == nil {
+		err = o.adopt(k.slots)
+	}
+	if err != nil {
+		return errors.Join(err, o.close())
+	}
+	o.loaded = true
+	return nil
+}
+
+func (o *overlays) load() (*tunnelPrograms, error) {
+	k := o.kernel
+	spec, err := loadOverlay()
+	if err != nil {
+		return nil, fmt.Errorf("read built-in program of tunnels: %w", err)
+	}
+	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
+		return nil, err
+	}
+	delete(spec.Programs, "heddle_record_in")
+	delete(spec.Programs, "heddle_record_out")
+	shared := k.sharedMaps()
+	replaced := map[string]*ebpf.Map{}
+	for name, m := range spec.Maps {
+		switch {
+		case slices.Contains(pinnedOverlayMaps, name):
+			m.Pinning = ebpf.PinByName
+		case slices.Contains(scratchOverlayMaps, name) || name[0] == '.':
+		case slices.Contains(countedInOverlay, name):
+			replaced[name] = shared[name]
+		default:
+			delete(spec.Maps, name)
+		}
+	}
+	var all struct {
+		tunnelMaps
+		tunnelPrograms
+	}
+	if err := spec.LoadAndAssign(&all, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: o.dir},
+		MapReplacements: replaced}); err != nil {
+		return nil, fmt.Errorf("load the programs of tunnels: %w", explainLoad(err))
+	}
+	o.maps = all.tunnelMaps
+	return &all.tunnelPrograms, nil
+}
+
+// countedInOverlay are the switch program's tables that the tunnels' programs use.
+var countedInOverlay = []string{"counts", "rare_counts", "slot_by_ifindex", "slot_by_high_ifindex"}
+
+// tunnelMaps are the tables of tunnels.
+type tunnelMaps struct {
+	Tunnels         *ebpf.Map `ebpf:"tunnels"`
+	OverlaySegments *ebpf.Map `ebpf:"overlay_segments"`
+	OverlayNumbers  *ebpf.Map `ebpf:"overlay_numbers"`
+	EndpointNumbers *ebpf.Map `ebpf:"endpoint_numbers"`
+	Locations       *ebpf.Map `ebpf:"locations"`
+	Endpoints       *ebpf.Map `ebpf:"endpoints"`
+}
+
+// adopt reads what an earlier process wrote, so that segments and endpoints keep their numbers.
+func (o *overlays) adopt(s *compile.Slots) error {
+	var err error
+	w := &o.written
+	if w.Tunnels, err = readAll[uint32, abi.Tunnel](o.maps.Tunnels); err != nil {
+		return err
+	}
+	if w.Segments, err = readAll[uint32, abi.OverlaySegment](o.maps.OverlaySegments); err != nil {
+		return err
+	}
+	if w.Numbers, err = readAll[abi.SegmentName, uint32](o.maps.OverlayNumbers); err != nil {
+		return err
+	}
+	named, err := readAll[abi.EndpointName, uint32](o.maps.EndpointNumbers)
+	if err != nil {
+		return err
+	}
+	w.Endpoints = map[abi.EndpointName]abi.Endpoint{}
+	for name, number := range named {
+		var e abi.Endpoint
+		if err := o.maps.Endpoints.Lookup(number, &e); err != nil {
+			return fmt.Errorf("read the tunnels' endpoints: %w", err)
+		}
+		e.Held = 0
+		w.Endpoints[name], o.numbers[name] = e, number
+	}
+	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
+	if err != nil {
+		return err
+	}
+	w.Locations = map[abi.LocationKey]abi.Location{}
+	for key, l := range located {
+		if l.Source == abi.LocationStatic {
+			w.Locations[key] = l
+		}
+		o.retired[l.Endpoint] = true
+	}
+	for _, number := range o.numbers {
+		delete(o.retired, number)
+	}
+	tunnels := map[uint32]string{}
+	for id, slot := range s.Ports {
+		tunnels[slot] = id.Switch
+	}
+	for name, number := range w.Numbers {
+		if sw, ok := tunnels[name.Slot]; ok {
+			s.Segments[compile.OverlaySegment{Switch: sw, VNI: name.Vni, VLAN: uint16(name.VLAN)}] = uint16(number)
+		}
+	}
+	return nil
+}
+
+// readAll reads a table as a whole.
+func readAll[K comparable, V any](m *ebpf.Map) (map[K]V, error) {
+	var c contents[K, V]
+	if err := c.read(m); err != nil {
+		return nil, fmt.Errorf("read the tunnels' tables: %w", err)
+	}
+	all := make(map[K]V, len(c.keys))
+	for i, k := range c.keys {
+		all[k] = c.values[i]
+	}
+	return all, nil
+}
+
+// note records on which devices the tunnels' programs must run.
+func (o *overlays) note(d binding.Desired) {
+	if !o.loaded {
+		return
+	}
+	want := map[uint32]uint32{}
+	for _, sw := range d.Plan.Switches {
+		if sw.Tunnel == nil {
+			continue
+		}
+		if at, ok := d.Attachments[sw.Tunnel.ID]; ok {
+			want[at.Ifindex] = o.kernel.slots.Ports[sw.Tunnel.ID]
+		}
+	}
+	o.in.note(want)
+	o.out.note(want)
+}
+
+// links are the attachments of the tunnels' programs.
+func (o *overlays) links() []*links {
+	if !o.loaded {
+		return nil
+	}
+	return []*links{o.in, o.out}
+}
+
+func (o *overlays) close() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	for _, l := range []*links{o.in, o.out} {
+		if l != nil {
+			errs = append(errs, l.close(), l.program.Close())
+		}
+	}
+	for _, m := range o.pinned() {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// pinned returns the pinned tables, by the names of their pins; none before they are loaded.
+func (o *overlays) pinned() map[string]*ebpf.Map {
+	all := map[string]*ebpf.Map{"tunnels": o.maps.Tunnels, "overlay_segments": o.maps.OverlaySegments,
+		"overlay_numbers": o.maps.OverlayNumbers, "endpoint_numbers": o.maps.EndpointNumbers,
+		"locations": o.maps.Locations, "endpoints": o.maps.Endpoints}
+	maps.DeleteFunc(all, func(_ string, m *ebpf.Map) bool { return m == nil })
+	return all
+}
