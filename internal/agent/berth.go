@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -46,7 +47,11 @@ func (b berth) refuses(q api.Incoming, on string) error {
 	}
 	var lines []string
 	if sw := b.src.Plan.Switch(on); q.NeedsUplink && sw != nil {
-		if why := b.cutOff(sw); why != "" {
+		why := b.cutOff(sw)
+		if why == "" && !b.lets(on, q.PortGroup).Teaming { // a port's own team comes along, and is not known yet
+			why = b.teamOff(sw, q.PortGroup)
+		}
+		if why != "" {
 			lines = append(lines, fmt.Sprintf("port %s: its guest reaches the physical network where it runs, and "+
 				"would not here: %s", q.Name, why))
 		}
@@ -81,7 +86,7 @@ func (b berth) cramped(q api.Incoming, on string) (why string, err error) {
 	}
 	l := policy.Learning
 	switch {
-	case b.ownLimits(on, q.PortGroup):
+	case b.lets(on, q.PortGroup).Security:
 	case !l.Enabled.V:
 		return fmt.Sprintf("port group %s/%s does not learn any here", on, q.PortGroup), nil
 	case l.Limit.V < q.MACs:
@@ -95,16 +100,16 @@ func (b berth) cramped(q api.Incoming, on string) (why string, err error) {
 	return why, err
 }
 
-// ownLimits reports whether the port group lets its ports have security settings of their own.
-func (b berth) ownLimits(on, group string) bool {
+// lets is what a port group lets its ports set for themselves.
+func (b berth) lets(on, group string) (o spec.Overrides) {
 	for _, s := range b.cfg.Switches {
 		for _, g := range s.PortGroups {
 			if s.Name == on && g.Name == group {
-				return g.Overrides.Security
+				return g.Overrides
 			}
 		}
 	}
-	return false
+	return o
 }
 
 // cutOff says why no frame passes between a switch and the physical network; "" where some uplink is up.
@@ -114,6 +119,15 @@ func (b berth) cutOff(sw *plan.Switch) string {
 	}
 	why, _ := b.src.Isolated(sw)
 	return why
+}
+
+// teamOff says why no frame passes between a port group and the physical network by its own team; "" where one may.
+func (b berth) teamOff(sw *plan.Switch, group string) string {
+	policy := plan.OfGroup(b.cfg, sw.Name, group)
+	if policy == nil {
+		return ""
+	}
+	return b.src.CutOff(sw, group, policy.Teaming)
 }
 
 // lacks says what is wrong with a host port or a port group that a guest needs, by its name or SWITCH/NAME; "" for
@@ -127,13 +141,13 @@ func (b berth) lacks(name string) string {
 			if !b.up(p.ID) {
 				return "that host port is not up"
 			}
-			return b.cutOff(sw)
+			return cmp.Or(b.cutOff(sw), b.src.CutOff(sw, p.PortGroup, p.Policy.Teaming))
 		}
 	}
 	for _, s := range b.cfg.Switches {
 		for _, g := range s.PortGroups {
 			if sw := b.src.Plan.Switch(s.Name); sw != nil && (name == g.Name || name == s.Name+"/"+g.Name) {
-				return b.cutOff(sw)
+				return cmp.Or(b.cutOff(sw), b.teamOff(sw, g.Name))
 			}
 		}
 	}

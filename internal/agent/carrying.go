@@ -88,9 +88,18 @@ func (cr *carrying) own(id plan.PortID) state.OwnPolicy {
 	return o
 }
 
+// unpack makes ready what a port had where it comes from: the loop does not wait for the MACs.
+func (cr *carrying) unpack(b *hostv1.PortBundle) (u *unpacked, err error) {
+	u = &unpacked{came: bundle.Unpack(b, cr.kernel.MACTable())}
+	if len(u.came.MACs) > 0 {
+		u.file, err = cr.files.write(b)
+	}
+	return u, err
+}
+
 // keep takes in what a port has where it comes from, in place of an earlier copy. It is on disk when keep returns.
 // Settings and whether the port is blocked apply at once, and so do the counters; the rest comes with install.
-func (cr *carrying) keep(id plan.PortID, number uint64, b *hostv1.PortBundle) error {
+func (cr *carrying) keep(id plan.PortID, number uint64, u *unpacked) error {
 	was := cr.state.GoodsOf(id)
 	if was != nil && number < was.Number {
 		return nil
@@ -99,7 +108,7 @@ func (cr *carrying) keep(id plan.PortID, number uint64, b *hostv1.PortBundle) er
 	if p == nil || p.Switch != id.Switch {
 		return fmt.Errorf("port %s is gone", id.Name)
 	}
-	came := bundle.Unpack(b, cr.kernel.MACTable())
+	came := u.came
 	next := state.Goods{ID: id, Number: max(1, number), At: time.Now(), Complete: came.Complete, Base: came.Base,
 		Storm: came.Storm, MACs: len(came.MACs)}
 	if was != nil {
@@ -109,9 +118,10 @@ func (cr *carrying) keep(id plan.PortID, number uint64, b *hostv1.PortBundle) er
 		own := cr.own(id)
 		next.Own = &own
 	}
-	if err := cr.files.put(id, b, len(came.MACs)); err != nil {
+	if err := cr.files.put(id, u.file); err != nil {
 		return err
 	}
+	u.file = ""
 	cr.spend(&next)
 	if err := cr.settle(&next, came); err != nil {
 		return err
@@ -234,17 +244,36 @@ func (cr *carrying) install(id plan.PortID) error {
 	if g.MACs == 0 {
 		return nil
 	}
-	list, err := cr.files.macs(id, g.MACs)
-	cr.files.remove(id)
+	path, err := cr.files.take(id)
+	if err == nil && g.MACs > learnAtOnce { // which takes long to read
+		go cr.learnMany(*g, path)
+		return nil
+	}
+	var list []observe.MACEntry
+	if err == nil {
+		list, err = cr.files.read(path, g.MACs)
+	}
 	if err != nil {
-		return fmt.Errorf("the MACs that port %s had learned are learned anew: %w", id.Name, err)
+		return lostMACs(id, err)
 	}
-	list = cr.foreign(id, list, time.Since(g.At))
-	rest := list[min(learnAtOnce, len(list)):]
-	if err = cr.learn(id, list[:len(list)-len(rest)]); err == nil && len(rest) > 0 {
-		go cr.learnRest(id, rest)
+	return cr.learn(id, cr.foreign(id, list, time.Since(g.At)))
+}
+
+func lostMACs(id plan.PortID, err error) error {
+	return fmt.Errorf("the MACs that port %s had learned are learned anew: %w", id.Name, err)
+}
+
+// learnMany gives a port many MACs, in portions. It runs beside the loop.
+func (cr *carrying) learnMany(g state.Goods, path string) {
+	list, err := cr.files.read(path, g.MACs)
+	if err != nil {
+		_ = cr.do(context.Background(), func() error { // which fails where the agent is stopping
+			cr.complain("give a port the MACs that it had learned", lostMACs(g.ID, err))
+			return nil
+		})
+		return
 	}
-	return err
+	cr.learnRest(g.ID, list, g.At)
 }
 
 // learn gives the port MACs, and announces those that were not known here yet.
@@ -256,14 +285,14 @@ func (cr *carrying) learn(id plan.PortID, list []observe.MACEntry) error {
 	return err
 }
 
-// learnRest gives the port its other MACs, in portions.
-func (cr *carrying) learnRest(id plan.PortID, list []observe.MACEntry) {
+// learnRest gives the port MACs that came at that time, in portions.
+func (cr *carrying) learnRest(id plan.PortID, list []observe.MACEntry, came time.Time) {
 	for portion := range slices.Chunk(list, learnAtOnce) {
 		err := cr.do(context.Background(), func() error {
 			if g := cr.state.GoodsOf(id); g == nil || !g.Installed {
 				return nil // it is gone again
 			}
-			if err := cr.learn(id, portion); err != nil {
+			if err := cr.learn(id, cr.foreign(id, portion, time.Since(came))); err != nil {
 				cr.complain("give a port the MACs that it had learned", err)
 			}
 			return nil

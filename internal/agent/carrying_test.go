@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +81,12 @@ func (r *rig) packs() *hostv1.PortBundle {
 
 func (r *rig) keeps(number uint64, b *hostv1.PortBundle) {
 	r.t.Helper()
-	if err := r.carrying.keep(id("vm"), number, b); err != nil {
+	u, err := r.carrying.unpack(b)
+	if err == nil {
+		defer u.discard()
+		err = r.carrying.keep(id("vm"), number, u)
+	}
+	if err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -235,5 +242,47 @@ func TestLeftOverMACFilesAreRemoved(t *testing.T) {
 	r.carrying.tidy()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Error(err)
+	}
+}
+
+// A great many MACs that came with a port are read and learned beside the loop, which takes turns meanwhile; a copy that
+// comes later does not meet the file of the one before, and no file is left.
+func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
+	r := travelHost(t, lenient, 1)
+	list := make([]observe.MACEntry, 3*learnAtOnce)
+	for i := range list {
+		list[i] = observe.MACEntry{Switch: "lab", VLAN: 100, Port: id("vm"),
+			MAC: plan.MAC{2, 1, 0, 0, byte(i >> 8), byte(i)}}
+	}
+	b, err := r.carrying.pack(id("vm"), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.keeps(1, b)
+	if !r.waiting.wake(r.state.WaitOf(id("vm")), "the test says so") {
+		t.Fatal("the port did not wait")
+	}
+	r.waiting.followWaits()
+	atOnce, turns := 0, 0
+	err = r.command(func(ctx context.Context) error {
+		err := r.carrying.do(ctx, func() error {
+			err := r.carrying.install(id("vm"))
+			atOnce = len(r.kernel.learned[id("vm")])
+			r.keeps(2, b)
+			return err
+		})
+		for n := 0; err == nil && n < len(list); turns++ {
+			err = r.carrying.do(ctx, func() error { n = len(r.kernel.learned[id("vm")]); return nil })
+			runtime.Gosched()
+		}
+		return err
+	})
+	if err != nil || atOnce != 0 || turns == 0 || len(r.kernel.learned[id("vm")]) != len(list) {
+		t.Errorf("%v: %d MACs at once, %d in the end, of %d, after %d turns", err, atOnce,
+			len(r.kernel.learned[id("vm")]), len(list), turns)
+	}
+	files, err := filepath.Glob(filepath.Join(r.dir, macFilePrefix+"*"))
+	if err != nil || len(files) != 1 || strings.Contains(files[0], "new-") {
+		t.Errorf("files %v, %v: want that of the second copy", files, err)
 	}
 }

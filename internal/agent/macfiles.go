@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -29,22 +30,55 @@ func (f macFiles) path(id plan.PortID) string {
 	return filepath.Join(f.dir, macFilePrefix+hex.EncodeToString(sum[:16]))
 }
 
-// put writes a port's MACs, at most most; without any there is no file.
-func (f macFiles) put(id plan.PortID, b *hostv1.PortBundle, most int) error {
-	if most == 0 {
+// write writes MACs to a file that is no port's yet, and returns its path.
+func (f macFiles) write(b *hostv1.PortBundle) (path string, err error) {
+	text, err := proto.Marshal(&hostv1.PortBundle{Macs: b.GetMacs(), Idle: b.GetIdle()})
+	if err != nil {
+		return "", err
+	}
+	path = f.unnamed()
+	return path, ownfile.Replace(path, text)
+}
+
+// put makes a file that was written that of a port; "" for a port without MACs, which has none.
+func (f macFiles) put(id plan.PortID, written string) error {
+	if written == "" {
 		f.remove(id)
 		return nil
 	}
-	text, err := proto.Marshal(&hostv1.PortBundle{Macs: b.GetMacs(), Idle: b.GetIdle()})
-	if err != nil {
-		return err
-	}
-	return ownfile.Replace(f.path(id), text)
+	return os.Rename(written, f.path(id))
 }
 
-// macs reads a port's MACs, at most most.
-func (f macFiles) macs(id plan.PortID, most int) ([]observe.MACEntry, error) {
-	text, err := ownfile.Read(f.path(id))
+// unpacked is what a port had where it comes from, made ready beside the loop.
+type unpacked struct {
+	came *bundle.Goods
+	file string // with its MACs; "" without any, and once it is the port's
+}
+
+// discard removes the file of what is not kept.
+func (u *unpacked) discard() {
+	if u != nil && u.file != "" {
+		_ = os.Remove(u.file) // or it is tidied up at the next start
+	}
+}
+
+// take makes a port's file that of no port, so that a later one does not meet its reader, and returns its path.
+func (f macFiles) take(id plan.PortID) (path string, err error) {
+	path = f.unnamed()
+	return path, os.Rename(f.path(id), path)
+}
+
+// unnamed is the path of a file that is no port's.
+func (f macFiles) unnamed() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	return filepath.Join(f.dir, macFilePrefix+"new-"+hex.EncodeToString(id))
+}
+
+// read reads MACs, at most most, from a file, and removes it.
+func (f macFiles) read(path string, most int) ([]observe.MACEntry, error) {
+	text, err := ownfile.Read(path)
+	_ = os.Remove(path) // or it is tidied up at the next start
 	if err != nil {
 		return nil, err
 	}

@@ -257,12 +257,17 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 	m.joining.Lock()
 	defer m.joining.Unlock()
 	m.mu.Lock()
-	is := m.record
+	is, connected := m.record, m.connected
 	m.mu.Unlock()
-	if is != nil {
+	switch {
+	case is != nil && (connected != "" || q.Name != "" && q.Name != is.Name()):
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s: leave that first (heddle "+
-			"host "+
-			"leave)", is.Name(), is.Cluster()))
+			"host leave)", is.Name(), is.Cluster()))
+	case is != nil:
+		return m.repair(ctx, is, q.Controller)
+	case q.Token == "":
+		return nil, api.NewError(api.Invalid, "this host is in no cluster: a token is needed (heddle host token at a "+
+			"controller)")
 	}
 	if q.Name == "" {
 		name, err := os.Hostname()
@@ -280,6 +285,20 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 	m.record, m.problem = record, ""
 	m.mu.Unlock()
 	m.log.Info("joined a cluster", "cluster", record.Cluster(), "as", record.Name())
+	m.begin()
+	return m.Membership(ctx)
+}
+
+// repair has the host of a cluster, which has lost its controllers, look for them at another address. It is who it was,
+// by the certificate that it has: no token is used up.
+func (m *membership) repair(ctx context.Context, is *cluster.Record, controller string) (*api.Membership, error) {
+	if err := is.Repair(ctx, controller); err != nil {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s already, and finds none of its "+
+			"controllers at %s: %v. To join another cluster, leave that first (heddle host leave)", is.Name(),
+			is.Cluster(), controller, err))
+	}
+	m.log.Info("the controllers are looked for at another address", "controller", controller)
+	m.end()
 	m.begin()
 	return m.Membership(ctx)
 }

@@ -31,9 +31,12 @@ type baggage interface {
 	settled() error
 	// pack reads the rest of what the port has now, and puts these MACs to it.
 	pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error)
+	// unpack makes ready what a port had where it comes from, with its MACs on disk. It takes long with many of them,
+	// and is called beside the loop. What is not kept is to be discarded.
+	unpack(b *hostv1.PortBundle) (*unpacked, error)
 	// keep gives a waiting port what it had where it comes from, in place of an earlier copy. It is on disk when keep
 	// returns.
-	keep(id plan.PortID, number uint64, b *hostv1.PortBundle) error
+	keep(id plan.PortID, number uint64, u *unpacked) error
 	// install gives the port the rest of it when its guest runs here.
 	install(id plan.PortID) error
 	// drop takes back what keep gave.

@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
+	"heddle/internal/agent/bundle"
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -44,10 +45,16 @@ func (g *fakeGoods) pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, e
 	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
 }
 
-func (g *fakeGoods) keep(_ plan.PortID, _ uint64, b *hostv1.PortBundle) error {
-	g.kept = b.GetVersion()
+func (g *fakeGoods) unpack(b *hostv1.PortBundle) (*unpacked, error) {
+	return &unpacked{came: &bundle.Goods{Base: observe.Base{Counters: observe.Counters{
+		Delivered: uint64(b.GetVersion())}}}}, nil
+}
+
+func (g *fakeGoods) keep(_ plan.PortID, _ uint64, u *unpacked) error {
+	g.kept = uint32(u.came.Base.Counters.Delivered)
 	return nil
 }
+
 func (g *fakeGoods) install(plan.PortID) error { g.installed++; return nil }
 func (g *fakeGoods) drop(plan.PortID)          { g.kept = 0; g.dropped++ }
 

@@ -131,12 +131,19 @@ func (mv *moving) take(ctx context.Context, q *hostv1.CopyPortRequest) (out *hos
 		return nil, connect.NewError(connect.CodeInvalidArgument, "a copy has a number and a phase")
 	}
 	c := moves.Copy{Number: q.GetNumber(), Says: says, Generation: moves.Believed(q.GetGeneration())}
+	var u *unpacked
+	if b := q.GetBundle(); mv.goods != nil && b != nil && c.Says != moves.Resumes {
+		if u, err = mv.goods.unpack(b); err != nil {
+			return nil, connect.NewError(connect.CodeUnavailable, err.Error())
+		}
+		defer u.discard()
+	}
 	return out, mv.do(ctx, func() error {
 		t := mv.hereOf(q.GetMove())
 		if t == nil {
 			return connect.NewError(connect.CodeNotFound, "this host has no such move: it was taken back, or is over")
 		}
-		if err := mv.takes(t, c, q.GetBundle()); err != nil {
+		if err := mv.takes(t, c, u); err != nil {
 			mv.complain("take in what a port had where it comes from", err)
 			return connect.NewError(connect.CodeUnavailable, err.Error())
 		}
@@ -148,14 +155,14 @@ func (mv *moving) take(ctx context.Context, q *hostv1.CopyPortRequest) (out *hos
 }
 
 // takes does with a copy what the rules say. After an error everything is as before.
-func (mv *moving) takes(t *state.Travel, c moves.Copy, b *hostv1.PortBundle) error {
+func (mv *moving) takes(t *state.Travel, c moves.Copy, u *unpacked) error {
 	h, before := t.Here, marked(t)
 	was, take := *h, h.Takes(c, t.Generation)
 	if h.Over() || c.Number <= h.Heard {
 		return nil
 	}
-	if mv.goods != nil && take == moves.Keep && b != nil {
-		if err := mv.goods.keep(t.Port, c.Number, b); err != nil {
+	if mv.goods != nil && take == moves.Keep && u != nil {
+		if err := mv.goods.keep(t.Port, c.Number, u); err != nil {
 			return err
 		}
 		if h.Arrived() {

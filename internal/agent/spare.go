@@ -13,13 +13,44 @@ import (
 // collector does not run either. So an agent at rest does it itself.
 
 const (
-	// spareEvery is how often the heap is looked at.
-	spareEvery = 15 * time.Second
+	// spareEvery is how often the heap is looked at. What a burst took is given back after twice that at most: the
+	// devices are read anew every minute.
+	spareEvery = 5 * time.Second
 	// restingBytes is how much an agent allocates at most between two looks when it is at rest.
-	restingBytes = 4 << 20
+	restingBytes = 2 << 20
 	// spareBytes is how much has to be to spare for giving it back: that takes a garbage collection.
 	spareBytes = 3 << 20
+	// restingGrowth is by how many percent the heap of an agent at rest grows before garbage is collected, where it
+	// would be more otherwise: short work then takes little memory, and that it is collected more often takes no time to
+	// speak of.
+	restingGrowth = 25
 )
+
+// collector sets how much garbage there may be before it is collected.
+type collector struct {
+	usual   int
+	resting bool
+}
+
+// newCollector finds out how much is usual (GOGC).
+func newCollector() collector {
+	usual := debug.SetGCPercent(100)
+	debug.SetGCPercent(usual)
+	return collector{usual: usual}
+}
+
+// rests has it collected early while the agent is at rest, and as usual while it works. Where it is never collected,
+// somebody wanted that.
+func (c *collector) rests(is bool) {
+	if is == c.resting || c.usual <= restingGrowth {
+		return
+	}
+	if c.resting = is; is {
+		debug.SetGCPercent(restingGrowth)
+	} else {
+		debug.SetGCPercent(c.usual)
+	}
+}
 
 // heapUse is how the heap is used at an instant, in bytes.
 type heapUse struct {
@@ -69,6 +100,8 @@ func useOfHeap() heapUse {
 func spareHeap(ctx context.Context, every time.Duration, pages func() error, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	gc := newCollector()
+	defer gc.rests(false)
 	for r := (rest{useOfHeap(), true}); ; { // a start is work
 		select {
 		case <-tick.C:
@@ -77,9 +110,12 @@ func spareHeap(ctx context.Context, every time.Duration, pages func() error, log
 		}
 		if r.toSpare(useOfHeap()) {
 			debug.FreeOSMemory()
+			gc.rests(true)
 			if err := pages(); err != nil {
 				log.Debug("the pages of the program stay mapped", "err", err)
 			}
+		} else if r.worked {
+			gc.rests(false)
 		}
 	}
 }

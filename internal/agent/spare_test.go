@@ -7,8 +7,11 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +43,8 @@ func TestRest_SparesAtRestOnly(t *testing.T) {
 // What a burst of work took is given back to the machine, although nothing is allocated afterwards.
 func TestSpareHeap_AfterABurst(t *testing.T) {
 	const burst = 64 << 20
+	const usual = 100
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	parts := make([][]byte, 64)
 	for i := range parts {
 		parts[i] = make([]byte, burst/len(parts))
@@ -51,17 +56,31 @@ func TestSpareHeap_AfterABurst(t *testing.T) {
 	defer stop()
 	var asked atomic.Int64
 	pages := func() error { asked.Add(1); return errors.New("none") }
-	go spareHeap(ctx, 10*time.Millisecond, pages, slog.New(slog.DiscardHandler))
+	var ended sync.WaitGroup
+	ended.Go(func() { spareHeap(ctx, 10*time.Millisecond, pages, slog.New(slog.DiscardHandler)) })
 	held := func(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		runtime.ReadMemStats(&now)
-		if held(&now)+burst/2 < held(&with) && asked.Load() > 0 {
-			return
+		if held(&now)+burst/2 < held(&with) && asked.Load() > 0 && growth() == restingGrowth {
+			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatalf("the heap holds %d bytes of memory, and held %d during the burst", held(&now), held(&with))
+			t.Fatalf("the heap holds %d bytes of memory, and held %d during the burst; it grows by %d %%", held(&now),
+				held(&with), growth())
 		}
 	}
+	stop()
+	ended.Wait()
+	if got := growth(); got != usual {
+		t.Errorf("afterwards the heap grows by %d %% before it is collected", got)
+	}
+}
+
+// growth is by how many percent the heap grows before garbage is collected.
+func growth() uint64 {
+	read := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(read)
+	return read[0].Value.Uint64()
 }
 
 // The program goes on after its own pages were let go of, and fewer of them are mapped.

@@ -432,3 +432,39 @@ func TestS100_APortIsRefusedWhereItsGuestLacksSomething(t *testing.T) {
 		t.Errorf("a guest that starts: %v", err)
 	}
 }
+
+// What a guest needs counts by the uplinks of its own port group: another group's uplink does not carry its traffic.
+func TestS100_APortIsRefusedWhereItsGroupsOwnUplinksAreDown(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.nic("eno1", 1500)
+	config := strings.Replace(base, "uplinks: [{name: u1, device: eno1}]",
+		"uplinks: [{name: u1, device: eno1}, {name: u2, device: eno2}]", 1)
+	config = strings.Replace(config, "      - {name: other", "      - {name: storage, teaming: {active: [u2]}}\n"+
+		"      - {name: free, teaming: {active: [u2]}, overrides: {teaming: true}}\n      - {name: other", 1)
+	if err := r.restart(config + "  - {name: vmk1, switch: lab, portGroup: storage, role: host}\n"); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range []struct {
+		group string
+		q     api.Incoming
+		says  string // "" where it is connected
+	}{
+		{"web", api.Incoming{Needs: []string{"vmk1"}},
+			"needs vmk1, and no uplink of port group lab/storage is up: u2 (eno2)"},
+		{"web", api.Incoming{Needs: []string{"storage"}},
+			"needs storage, and no uplink of port group lab/storage is up"},
+		{"storage", api.Incoming{NeedsUplink: true}, "no uplink of port group lab/storage is up"},
+		{"web", api.Incoming{NeedsUplink: true, Needs: []string{"lab/web"}}, ""},
+		{"free", api.Incoming{NeedsUplink: true}, ""},
+		{"storage", api.Incoming{NeedsUplink: true, Force: true}, ""},
+	} {
+		q := row.q
+		q.Connect = api.Connect{Port: spec.Port{Name: fmt.Sprintf("v%d", i), Switch: "lab", PortGroup: row.group,
+			Device: fmt.Sprintf("pv%d", i)}}
+		err := r.command(func(ctx context.Context) error { _, err := r.commands.ConnectIncoming(ctx, q); return err })
+		if row.says == "" && err != nil || row.says != "" && (!invalid(err) ||
+			!strings.Contains(err.Error(), row.says)) {
+			t.Errorf("%+v: %v", row, err)
+		}
+	}
+}

@@ -67,10 +67,17 @@ func JoinInMemory(ctx context.Context, q Request) (*Record, error) {
 
 // check reads what a user wrote.
 func (q *Request) check() (token identity.JoinToken, err error) {
-	if _, _, err := net.SplitHostPort(q.Controller); err != nil {
-		return token, fmt.Errorf("%q is no address of a controller: give HOST:PORT", q.Controller)
+	if err := checkAddress(q.Controller); err != nil {
+		return token, err
 	}
 	return identity.ParseJoinToken(q.Token)
+}
+
+func checkAddress(controller string) error {
+	if _, _, err := net.SplitHostPort(controller); err != nil {
+		return fmt.Errorf("%q is no address of a controller: give HOST:PORT", controller)
+	}
+	return nil
 }
 
 // ask asks a controller to let the host in by that key.

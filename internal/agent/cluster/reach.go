@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -42,6 +43,21 @@ func (c *Client) Reach(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Repair puts a controller of the host's cluster at the head of those that it knows: the addresses of all of them may
+// be others by now. Nothing is changed where nobody answers there who is one of them and takes the host.
+func (r *Record) Repair(ctx context.Context, controller string) error {
+	if err := checkAddress(controller); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	if err := New(Options{Membership: r}).reachAt(ctx, controller); err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(r.Controllers(), func(at string) bool { return at == controller })
+	return r.KeepControllers(append([]string{controller}, others...))
 }
 
 // reachAt asks the controller at an address by a connection of its own.

@@ -153,9 +153,32 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 // Isolated says why no frame passes between a switch and the physical network: none of its uplinks is up. It is ""
 // where one is, and for a switch without uplinks. maintained: all of them were taken out of use.
 func (src Source) Isolated(sw *plan.Switch) (why string, maintained bool) {
+	return src.isolated(sw, "switch "+sw.Name, func(string) bool { return true })
+}
+
+// CutOff says why no frame of a port with that team passes between it and the physical network; "" where an uplink of
+// the team is up.
+func (src Source) CutOff(sw *plan.Switch, group string, t plan.Teaming) string {
+	team := slices.Concat(t.Active.V, t.Standby.V)
+	for _, l := range sw.LAGs {
+		if slices.Contains(team, l.Name) {
+			team = append(team, l.Uplinks...)
+		}
+	}
+	why, _ := src.isolated(sw, "port group "+sw.Name+"/"+group, func(uplink string) bool {
+		return slices.Contains(team, uplink)
+	})
+	return why
+}
+
+// isolated looks at some of a switch's uplinks: those of what is named.
+func (src Source) isolated(sw *plan.Switch, of string, counts func(uplink string) bool) (why string, maintained bool) {
 	var each []string
 	maintained = true
 	for _, u := range sw.Uplinks {
+		if !counts(u.ID.Name) {
+			continue
+		}
 		state, p := src.UplinkState(u)
 		if state == api.Up {
 			return "", false
@@ -170,7 +193,7 @@ func (src Source) Isolated(sw *plan.Switch) (why string, maintained bool) {
 	if len(each) == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("no uplink of switch %s is up: %s", sw.Name, strings.Join(each, "; ")), maintained
+	return fmt.Sprintf("no uplink of %s is up: %s", of, strings.Join(each, "; ")), maintained
 }
 
 // maintenance reports whether the uplink is drained or blocked, and by whom.

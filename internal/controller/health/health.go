@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/identity"
 )
 
 // Bounds beyond which something is wrong, or worth a note.
@@ -265,6 +266,21 @@ func SkewToHosts(ahead []time.Duration) (api.HealthFinding, bool) {
 	}
 	return finding("clock", api.HealthWrong, fmt.Sprintf("this controller's clock is %s %s those of most hosts",
 		middle.Abs().Round(time.Minute), word), "correct it: the certificates that it issues begin and end by it"), true
+}
+
+// TooFarAhead holds a controller's clock against those of others, by how much each is ahead of it: certificates that it
+// made now would begin later than most of the others accept, by which they count from identity.Backdate before they are
+// made. by is how far it is ahead of the nearest of those.
+func TooFarAhead(ahead []time.Duration) (by time.Duration, wrong bool) {
+	n := 0
+	for _, d := range ahead {
+		if d < -identity.Backdate {
+			if n++; n == 1 || -d < by {
+				by = -d
+			}
+		}
+	}
+	return by, 2*n > len(ahead)
 }
 
 // size is an amount of bytes for people.

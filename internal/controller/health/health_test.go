@@ -123,3 +123,24 @@ func TestSkewToHosts(t *testing.T) {
 		}
 	}
 }
+
+func TestTooFarAhead(t *testing.T) {
+	const h = time.Hour
+	for _, c := range []struct {
+		ahead []time.Duration
+		by    time.Duration
+		wrong bool
+	}{
+		{nil, 0, false},
+		{[]time.Duration{-23 * h}, 0, false},
+		{[]time.Duration{-25 * h}, 25 * h, true},
+		{[]time.Duration{30 * 24 * h}, 0, false},
+		{[]time.Duration{-49 * h, -50 * h}, 49 * h, true},
+		{[]time.Duration{-49 * h, 0}, 49 * h, false}, // the other two agree
+		{[]time.Duration{-49 * h, 0, -48 * h}, 48 * h, true},
+	} {
+		if by, wrong := TooFarAhead(c.ahead); by != c.by || wrong != c.wrong {
+			t.Errorf("%v: %v, %v", c.ahead, by, wrong)
+		}
+	}
+}

@@ -29,6 +29,8 @@ const (
 type mover struct {
 	agentv1connect.UnimplementedPortServiceHandler
 	agentv1connect.UnimplementedMoveServiceHandler
+	agentv1connect.UnimplementedFlowServiceHandler
+	agentv1connect.UnimplementedStatsServiceHandler
 	*machine
 	side agentv1.MoveSide
 
@@ -37,6 +39,25 @@ type mover struct {
 	called []string
 	// refusal is the answer to the next preparation; nil for none.
 	refusal error
+	// learned are the MACs that the port has learned, flows and most those of the switch's table of flows.
+	learned     uint64
+	flows, most int32
+}
+
+// ListStats has the number of learned MACs.
+func (m *mover) ListStats(context.Context, *agentv1.ListStatsRequest) (*agentv1.ListStatsResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &agentv1.ListStatsResponse{Stats: []*agentv1.Stats{{Switch: "dvs", Name: "vm/eth0",
+		Extra: []*agentv1.Counter{{Name: "macsLearned", Value: m.learned}}}}}, nil
+}
+
+// GetFlowStatus has the table of flows.
+func (m *mover) GetFlowStatus(context.Context, *agentv1.GetFlowStatusRequest) (*agentv1.GetFlowStatusResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &agentv1.GetFlowStatusResponse{Status: &agentv1.FlowStatus{Switches: []*agentv1.FlowSwitch{{Switch: "dvs",
+		Flows: m.flows, MaxFlows: m.most}}}}, nil
 }
 
 // ConnectIncomingPort prepares.
@@ -118,6 +139,8 @@ func movingHosts(t *testing.T) (c *controller, from, to *mover) {
 		rpc := connect.NewServer()
 		agentv1connect.RegisterPortServiceHandler(rpc, m)
 		agentv1connect.RegisterMoveServiceHandler(rpc, m)
+		agentv1connect.RegisterFlowServiceHandler(rpc, m)
+		agentv1connect.RegisterStatsServiceHandler(rpc, m)
 		mux := http.NewServeMux()
 		connecthttp.Mount(mux, rpc)
 		m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -318,6 +341,40 @@ func TestS100_AControllerReassignsAPort(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			if _, err := a.ReassignPort(ctx, row.q); err == nil || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("%v, want %q", err, row.says)
+			}
+		})
+	}
+}
+
+// A target whose table of flows is full is refused in words, unless somebody insists, and the number of MACs that the
+// port has learned goes to the target.
+func TestS100_ATargetWithoutRoomForFlowsIsRefused(t *testing.T) {
+	c, from, to := movingHosts(t)
+	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	from.learned = 7
+	for _, row := range []struct {
+		name        string
+		flows, most int32
+		says        string
+	}{
+		{"it meters nothing", 0, 0, ""},
+		{"there is room", 99, 100, ""},
+		{"it is full", 100, 100, "the table of flows of switch dvs on host esx2 is full (100 of 100)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			to.mu.Lock()
+			to.flows, to.most = row.flows, row.most
+			to.mu.Unlock()
+			m, err := a.planned(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = a.room(ctx, m)
+			if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+				t.Errorf("%v, want %q", err, row.says)
+			}
+			if n := m.request(&controllerv1.MovePortRequest{}).GetMacs(); n != 7 {
+				t.Errorf("the target hears of %d MACs", n)
 			}
 		})
 	}

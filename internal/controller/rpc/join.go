@@ -35,6 +35,9 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err := s.current(ctx); err != nil { // the token may have been made, or used, at another controller just now
 		return nil, err
 	}
+	if err := (issuing{s}).may(ctx); err != nil { // by such a clock the token seems to have expired
+		return nil, err
+	}
 	now := s.TLS.Now()
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), now)
 	if err != nil {

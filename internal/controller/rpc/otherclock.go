@@ -17,10 +17,12 @@ type otherClock struct {
 	last atomic.Pointer[reading]
 }
 
-// reading is what two clocks showed at one time, and how long it took to hear of the other.
+// reading is what two clocks showed at one time, how long it took to hear of the other, and when that was by a clock
+// that nobody sets.
 type reading struct {
 	theirs, mine time.Time
 	took         time.Duration
+	heard        time.Time
 }
 
 // RoundTrip asks the other controller.
@@ -31,7 +33,7 @@ func (c *otherClock) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, err
 	}
 	if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-		c.last.Store(&reading{at, c.now(), time.Since(began)})
+		c.last.Store(&reading{at, c.now(), time.Since(began), time.Now()})
 	}
 	return answer, nil
 }

@@ -29,8 +29,8 @@ type refusals struct {
 	mu    sync.Mutex
 	by    map[string]int64
 	limit event.Limiter[string]
-	// crowds says when a line tells of those that were ended for others, or were too slow; crowdTold is how many of them
-	// were told.
+	// crowds says when a line tells of those that were ended for others, or were too slow; crowdTold is how many of
+	// them were told.
 	crowds    event.Limiter[string]
 	crowdTold int64
 }

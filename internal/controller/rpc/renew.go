@@ -58,6 +58,9 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	if !ok {
 		return nil, errRemoved()
 	}
+	if err := (issuing{s}).may(ctx); err != nil {
+		return nil, err
+	}
 	now := s.TLS.Now()
 	issued, err := s.Authority.Renew(peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, now)
 	if err != nil {

@@ -32,6 +32,7 @@ type heard struct {
 	out      bool      // it was sent by the device, and not received
 	guests   bool      // it has the guest's source MAC
 	numbered bool      // it is one of the numbered packets to or from the guest
+	rarp     bool      // it announces a MAC (RFC 903)
 }
 
 // ear hears the frames at a device. A real guest can't be asked when it got them, and its own clock stands still while
@@ -50,6 +51,22 @@ type ear struct {
 
 // listen begins to hear what passes a device, in both directions.
 func listen(ns *netns.NS, device string, mac net.HardwareAddr) (*ear, error) {
+	return listenFor(ns, device, mac, nil)
+}
+
+// rarps is a filter of a packet socket that lets nothing but RARP through, so that other frames cost little.
+func rarps() []unix.SockFilter {
+	const etherType, all = 12, 1 << 18
+	return []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: etherType},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.ETH_P_RARP, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: all},
+		{Code: unix.BPF_RET | unix.BPF_K},
+	}
+}
+
+// listenFor is listen for the frames that a filter lets through; nil for all.
+func listenFor(ns *netns.NS, device string, mac net.HardwareAddr, filter []unix.SockFilter) (*ear, error) {
 	e := &ear{fd: -1, mac: mac}
 	err := ns.Do(func() error {
 		l, err := net.InterfaceByName(device)
@@ -64,6 +81,7 @@ func listen(ns *netns.NS, device string, mac net.HardwareAddr) (*ear, error) {
 			unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, earBuffer),
 			unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 			unix.SetsockoptTimeval(e.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
+			filtered(e.fd, filter),
 			unix.Bind(e.fd, &unix.SockaddrLinklayer{Protocol: everyProtocol(), Ifindex: l.Index}))
 	})
 	if err != nil {
@@ -79,6 +97,15 @@ func listen(ns *netns.NS, device string, mac net.HardwareAddr) (*ear, error) {
 // everyProtocol is ETH_P_ALL as the kernel wants it.
 func everyProtocol() uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+}
+
+// filtered gives a socket a filter; none for nil.
+func filtered(fd int, filter []unix.SockFilter) error {
+	if filter == nil {
+		return nil
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 }
 
 func (e *ear) hear() {
@@ -140,6 +167,7 @@ func (e *ear) add(head []byte, length int, out bool, at time.Time) {
 	const protocol, udp = 23, 17 // its place in an Ethernet frame with IPv4
 	guests := bytes.Equal(head[6:12], e.mac)
 	e.frames = append(e.frames, heard{at: at, out: out, guests: guests,
+		rarp: binary.BigEndian.Uint16(head[12:]) == unix.ETH_P_RARP,
 		numbered: (guests || bytes.Equal(head[:6], e.mac)) && len(head) > protocol &&
 			binary.BigEndian.Uint16(head[12:]) == unix.ETH_P_IP && head[protocol] == udp})
 }
@@ -242,4 +270,17 @@ func (x *move) silence(source, target []heard, from, to time.Time) (longest time
 		longest, at = d, last
 	}
 	return longest, at
+}
+
+// announced notes when the target announced the guest's MAC first after the guest ran there, and how often it did.
+func (x *move) announced(targetWire []heard) {
+	x.rarpAfter = math.NaN()
+	for _, h := range targetWire {
+		if !h.rarp || h.out || h.at.Before(x.times.runs) {
+			continue
+		}
+		if x.rarps++; x.rarps == 1 {
+			x.rarpAfter = h.at.Sub(x.times.runs).Seconds()
+		}
+	}
 }

@@ -65,6 +65,9 @@ func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
 			t.Errorf("%s: %v", name, row.Get(name))
 		}
 	}
+	if n, ok := row.Get("rarps").(uint64); !ok || n == 0 { // S50
+		t.Errorf("the target announced the guest's MAC %v times", row.Get("rarps"))
+	}
 	if row.Get("broken") != int64(0) || row.Get("moves") != 1 {
 		t.Errorf("%v connections broken in %v moves", row.Get("broken"), row.Get("moves"))
 	}

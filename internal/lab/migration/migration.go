@@ -23,8 +23,10 @@ const (
 
 // Budgets of a row that is held against them.
 const (
-	GapBudget  = 0.050 // seconds, at the 99th percentile of the moves
-	BulkBudget = 0.200 // seconds until the bulk transfer has its rate again
+	GapBudget = 0.050 // seconds, at the 99th percentile of the moves
+	// AnnounceBudget is in seconds from when the guest runs, in the middle of the moves.
+	AnnounceBudget = 0.010
+	BulkBudget     = 0.200 // seconds until the bulk transfer has its rate again
 )
 
 // Options say how it runs.

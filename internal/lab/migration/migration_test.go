@@ -78,7 +78,7 @@ func TestReport_CountsWhatIsWrongAgainstTheBudgets(t *testing.T) {
 	m := &measured{row: row{name: "namespace"}, has: true, differ: 3, broken: 1, copies: 1,
 		before: map[string]uint64{"packetsInUnicast": 10}, after: map[string]uint64{"packetsInUnicast": 7}}
 	for _, gap := range []float64{0.01, 0.06, 0.02} {
-		m.moves = append(m.moves, move{early: 1, strayEarly: 1, duplicated: 1, bulk: 0.1, times: times{stopped: stop,
+		m.moves = append(m.moves, move{rarpAfter: 0.02, rarps: 4, early: 1, strayEarly: 1, duplicated: 1, bulk: 0.1, times: times{stopped: stop,
 			arrived: stop.Add(time.Second)}, out: traffic.Received{LongestGap: gap, LongestGapAt: stop.UnixNano(),
 			Lost: 5, Overflowed: 2}})
 	}
@@ -89,7 +89,7 @@ func TestReport_CountsWhatIsWrongAgainstTheBudgets(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 	}
-	if len(rep.Budgets) != 6 || rep.Rows[0].Get("lost_out") != uint64(9) || rep.Rows[0].Get("early") != uint64(3) ||
+	if len(rep.Budgets) != 7 || rep.Rows[0].Get("lost_out") != uint64(9) || rep.Rows[0].Get("early") != uint64(3) ||
 		rep.Rows[1].Get("early") != nil || rep.Rows[0].Get("gap_max_s") != 0.06 {
 		t.Errorf("%+v, %+v", rep.Budgets, rep.Rows)
 	}

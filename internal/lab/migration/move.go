@@ -60,6 +60,10 @@ type move struct {
 	beyondOut, beyondIn float64
 	// ownOut is beyondOut at the guest's taps: the part that is the guest's own.
 	ownOut float64
+	// rarpAfter is how long after the guest ran the target announced its MAC first, in seconds, NaN for never; rarps is
+	// how often it did until the move was measured.
+	rarpAfter float64
+	rarps     uint64
 }
 
 // times are when the steps of a move were done.
@@ -72,6 +76,8 @@ type hosts struct {
 	device  string
 	deliver *tap
 	wire    *tap
+	// ear hears the announcements that the host sends into the network.
+	ear *ear
 }
 
 // series are the moves of a row.
@@ -117,6 +123,9 @@ func (q *series) begin(ctx context.Context) (err error) {
 		node := q.site.node(host)
 		if q.sides[host].wire, _, err = q.s.valve.attach(q.s.nodes[tor], node, q.s.valve.onWire(host,
 			q.s.mac)); err != nil {
+			return err
+		}
+		if q.sides[host].ear, err = listenFor(q.s.nodes[tor], node, q.s.mac, rarps()); err != nil {
 			return err
 		}
 	}
@@ -167,7 +176,17 @@ func (q *series) plug(host int) (err error) {
 }
 
 // end disconnects the guest.
-func (q *series) end(ctx context.Context) error {
+func (q *series) end(ctx context.Context) (err error) {
+	for _, side := range q.sides {
+		if side.ear != nil {
+			err = errors.Join(err, side.ear.close())
+		}
+	}
+	return errors.Join(err, q.leaves(ctx))
+}
+
+// leaves takes the guest from where it runs.
+func (q *series) leaves(ctx context.Context) error {
 	if err := q.s.valve.runs(nowhere); err != nil {
 		return err
 	}
@@ -244,6 +263,8 @@ func (q *series) steps(ctx context.Context, one *move) error {
 	if err != nil {
 		return err
 	}
+	one.announced(q.sides[to].ear.told())
+	q.sides[from].ear.told()
 	one.late, one.strayLate = after.late-before.late, after.strayLate-before.strayLate
 	one.strayEarly, one.early = after.strayEarly-before.strayEarly, after.early
 	one.stood = after.stood - before.stood

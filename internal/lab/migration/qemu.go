@@ -241,6 +241,7 @@ func (v *voyage) judge(one *move, from, to *machine, end time.Time) {
 	source, target := from.ear.told(), to.ear.told()
 	sourceWire, targetWire := v.wires[from.host].told(), v.wires[to.host].told()
 	one.misplaced(source, target, sourceWire, targetWire)
+	one.announced(targetWire)
 	one.beyondOut = one.beyond(sourceWire, targetWire, heard.sentByGuest)
 	one.ownOut = one.beyond(source, target, heard.sentByGuest)
 	one.beyondIn = one.beyond(source, target, func(h heard) bool { return h.out })

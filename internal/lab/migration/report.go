@@ -95,6 +95,10 @@ func (m *measured) fields() report.Row {
 			Value: ifReal(func(x *move) float64 { return x.ownOut })},
 		{Name: "beyond_in_s", Title: "in", Unit: report.Seconds, Brief: true,
 			Value: ifReal(func(x *move) float64 { return x.beyondIn })},
+		{Name: "rarp_s", Title: "rarp", Unit: report.Seconds, Brief: true,
+			Value: ifMoves(m.spread(func(x *move) float64 { return x.rarpAfter }))},
+		{Name: "rarps", Unit: report.Count, Hidden: true,
+			Value: ifMoves(m.sum(func(x *move) uint64 { return x.rarps }))},
 		{Name: "lost_out", Title: "lost", Unit: report.Count,
 			Value: m.sum(func(x *move) uint64 { return lost(x.out) })},
 		{Name: "lost_in", Title: "in", Unit: report.Count, Value: m.sum(func(x *move) uint64 { return lost(x.in) })},
@@ -133,6 +137,7 @@ func (m *measured) budgets() []report.Budget {
 	}
 	return []report.Budget{
 		report.Hold(name("longest gap"), slices.Max(m.each((*move).gap)), report.Seconds, report.AtMost, GapBudget),
+		report.Hold(name("announced"), m.announced(), report.Seconds, report.AtMost, AnnounceBudget),
 		exact("early frames", m.sum(func(x *move) uint64 { return x.early + x.strayEarly })),
 		exact("duplicated", m.sum(func(x *move) uint64 { return x.duplicated })),
 		exact("broken connections", uint64(m.broken)),
@@ -140,6 +145,15 @@ func (m *measured) budgets() []report.Budget {
 		report.Hold(name("bulk transfer at its rate"), worst(m.each(func(x *move) float64 { return x.bulk })),
 			report.Seconds, report.AtMost, BulkBudget),
 	}
+}
+
+// announced is the middle of the times until the guest's MAC was announced, NaN for never.
+func (m *measured) announced() float64 {
+	s := report.Summarise(m.each(func(x *move) float64 { return x.rarpAfter }))
+	if s.Rounds == 0 {
+		return math.NaN()
+	}
+	return s.Median
 }
 
 // worst is the greatest of some values, NaN if one is.
@@ -298,8 +312,9 @@ func notes(e effort) []string {
 		"Columns: gap out, gap in: the longest silence of the numbered packets from and to the guest, by the " +
 			"kernel's time of their arrival; max: the longest of both. lost, in: packets from and to the guest. " +
 			"early: frames delivered to the guest's device at the target before it ran there, sent: frames of its " +
-			"MAC that the target sent by then; late, sent: the same at the source after it stopped. bulk: until " +
-			"the transfer has its rate again. counters: by how much the port's counters differ from what the guest " +
+			"MAC that the target sent by then; late, sent: the same at the source after it stopped. rarp: until " +
+			"the target, or QEMU on a bridge, announced the guest's MAC in the network. bulk: until the transfer has " +
+			"its rate again. counters: by how much the port's counters differ from what the guest " +
 			"sent and got. Of a real guest, pause: how long QEMU let it stand still, beyond, in: by how much longer " +
 			"its numbered packets stood still from and to it.",
 		"What the guest's stack sends while it stands still is lost in the lab's valve, and counts as lost here; a " +

@@ -52,8 +52,8 @@ func (f *fleet) memory() (kib int64) {
 	return kib << 10
 }
 
-// Ten thousand connections that say nothing are bounded in what they take, refused in the end and told of in the log, and
-// keep no host out: neither one that joins nor one that comes again.
+// Ten thousand connections that say nothing are bounded in what they take, refused in the end and told of in the log,
+// and keep no host out: neither one that joins nor one that comes again.
 func TestS104_IdleConnectionsKeepNoHostOut(t *testing.T) {
 	t.Parallel()
 	connections := usualIdle

@@ -55,9 +55,9 @@ func (m *measurement) watchDatabase(ctx context.Context, began time.Time) <-chan
 	return out
 }
 
-// inTenMinutes is how much of the quota is needed after that time. Where ports were connected as long, it is the largest
-// file that was seen: etcd holds its quota against that. After less time it is how much would be in use at the rate at
-// which that grew, as nothing is compacted meanwhile.
+// inTenMinutes is how much of the quota is needed after that time. Where ports were connected as long, it is the
+// largest file that was seen: etcd holds its quota against that. After less time it is how much would be in use at the
+// rate at which that grew, as nothing is compacted meanwhile.
 func (c *portLoad) inTenMinutes() float64 {
 	if c.long {
 		most := c.database

@@ -3,6 +3,7 @@ package cable
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -17,6 +18,7 @@ type Stream struct {
 	t        testing.TB
 	from, to *End
 	src, dst [6]byte
+	every    time.Duration
 	sent     uint64
 	received uint64
 	total    chan uint64 // is given how many were sent when the last one was
@@ -25,7 +27,7 @@ type Stream struct {
 	taking   sync.WaitGroup
 }
 
-// streamEvery is the time between two frames.
+// streamEvery is the time between two frames of Start.
 const streamEvery = time.Millisecond
 
 // streamLook is how long a frame is awaited before it is seen whether the stream has ended.
@@ -43,7 +45,13 @@ const (
 // Start sends a frame each millisecond until Stop.
 func Start(t testing.TB, from, to *End, src, dst [6]byte) *Stream {
 	t.Helper()
-	s := &Stream{t: t, from: from, to: to, src: src, dst: dst, total: make(chan uint64, 1)}
+	return StartEvery(t, from, to, src, dst, streamEvery)
+}
+
+// StartEvery sends a frame each time that so much time is over, until Stop.
+func StartEvery(t testing.TB, from, to *End, src, dst [6]byte, every time.Duration) *Stream {
+	t.Helper()
+	s := &Stream{t: t, from: from, to: to, src: src, dst: dst, every: every, total: make(chan uint64, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.sending.Go(func() { s.send(ctx) })
@@ -63,13 +71,19 @@ func (s *Stream) send(ctx context.Context) {
 		s.t.Error(err)
 		return
 	}
-	tick := time.NewTicker(streamEvery)
+	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		payload := binary.BigEndian.AppendUint32(nil, streamWord)
-		s.sent++
-		payload = binary.BigEndian.AppendUint64(payload, s.sent)
-		s.from.Send(Frame(s.dst, s.src, 0, string(payload)))
+		payload = binary.BigEndian.AppendUint64(payload, s.sent+1)
+		_, err := unix.Write(s.from.fd, Frame(s.dst, s.src, 0, string(payload)))
+		switch {
+		case err == nil:
+			s.sent++
+		case !errors.Is(err, unix.ENOBUFS): // the cable took none: the machine is too busy to empty its queue
+			s.t.Errorf("send on %s: %v", s.from.name, err)
+			return
+		}
 		<-tick.C
 	}
 }

@@ -1,0 +1,46 @@
+package rpc
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect/v2"
+)
+
+// A controller whose clock has gone more than a day ahead of the others' makes no certificate that they would refuse: a
+// host that joins is told what is wrong and where, and joins at another one, or when the clock is right again.
+func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) {
+	c := newController(t)
+	other := controllerOn(t, "c2", c.authority, c.disk)
+	third := controllerOn(t, "c3", c.authority, c.disk)
+	for _, one := range []*controller{c, other, third} {
+		one.await("the controllers know each other", func() bool { return len(one.others()) == 2 })
+	}
+	joins := func(at *controller, name string) error {
+		m := &machine{c: at, dir: t.TempDir()}
+		_, err := m.ask(name, c.token())
+		return err
+	}
+	jumps := func(d time.Duration) {
+		c.later.Store(int64(d))
+		for _, o := range c.others() { // what was heard before the clock was set
+			if at := c.links.clockOf(o.ID); at != nil {
+				at.heard = at.heard.Add(-readingTime)
+			}
+		}
+	}
+	jumps(49 * time.Hour)
+	err := joins(c, "esx1")
+	if connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(),
+		"controller c1 makes no certificates: its clock is 49h0m0s ahead of those of most other controllers") {
+		t.Errorf("at the controller with that clock: %v", err)
+	}
+	if err := joins(other, "esx1"); err != nil {
+		t.Errorf("at another one, of whose two others one is ahead: %v", err)
+	}
+	jumps(0)
+	if err := joins(c, "esx2"); err != nil {
+		t.Errorf("after the clock was set right: %v", err)
+	}
+}
