@@ -293,7 +293,7 @@ func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRollout
 		return nil, err
 	}
 	access.Note(ctx, "rollout "+k.ID)
-	if err := (stager{c.people}).takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
+	if err := stager(c).takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
 		return nil, err
 	}
 	if k, err = c.one(ctx, k.ID, true); err != nil {

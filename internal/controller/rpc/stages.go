@@ -367,7 +367,7 @@ func (r *inStages) began(ctx context.Context, p people, revision int64) {
 	if r == nil {
 		return
 	}
-	c := rolloutRecord{p.Server}
+	c := rolloutRecord(p)
 	k, ok := c.kept(r.ID)
 	if !ok || k.Revision != 0 {
 		return
