@@ -100,6 +100,7 @@ func torment(t *testing.T, fleet Fleet, length time.Duration) {
 	r.told(began)
 	r.converges() // what was asked last may have been done since
 	r.agree()
+	r.tokensAre()
 	r.arrived(streams, drops)
 	calls := r.history.Calls()
 	t.Logf("everything is compared after %v", r.history.Now().Round(time.Millisecond))
@@ -164,6 +165,9 @@ func (r *rig) changes() (cancel, ended func()) {
 	for i, c := range r.controllers {
 		all.Go(func() { r.defines(ctx, i, c) })
 		all.Go(func() { r.looks(ctx, 20+i, c) })
+		for caller := range tokenCallers {
+			all.Go(func() { r.mint(ctx, caller, c) })
+		}
 	}
 	for _, h := range r.hosts {
 		for k, device := range places {
@@ -425,7 +429,10 @@ func (r *rig) told(began time.Duration) {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		r.t.Logf("%6d  %s", counts[what], what)
 	}
-	r.t.Logf("%.0f changes a second", float64(done)/(r.history.Now()-began).Seconds())
+	r.tokens.mu.Lock()
+	defer r.tokens.mu.Unlock()
+	r.t.Logf("%6d  tokens: made or revoked, of %d", r.tokens.done, r.tokens.asked)
+	r.t.Logf("%.0f changes a second", float64(done+r.tokens.done)/(r.history.Now()-began).Seconds())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, what := range slices.Sorted(maps.Keys(r.problems)) {

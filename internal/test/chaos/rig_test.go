@@ -29,6 +29,7 @@ type rig struct {
 	hosts       []*node
 	members     []*member // of an outside etcd
 	history     *History
+	tokens      tokens
 
 	mu       sync.Mutex // guards what follows
 	random   *rand.Rand
@@ -82,7 +83,8 @@ func newRig(t *testing.T, fleet Fleet, random *rand.Rand) *rig {
 	t.Helper()
 	leaks.Watch(t)
 	r := &rig{t: t, network: testkit.NS(t, "network"), history: NewHistory(), random: random,
-		problems: map[string]int{}, abandoned: map[string]bool{}}
+		problems: map[string]int{}, abandoned: map[string]bool{},
+		tokens: tokens{known: map[string]tokenFate{}}}
 	r.inside(r.network, func() error {
 		for _, name := range []string{"mgmt", "data"} {
 			if err := errors.Join(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}),
