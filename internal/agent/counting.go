@@ -111,6 +111,28 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 	})
 }
 
+// Vitals returns, for each switch, sums of what its uplinks and ports counted on this host.
+func (an *answers) Vitals(ctx context.Context) ([]api.Vitals, error) {
+	var c counting
+	err := an.do(ctx, func() (err error) { c, err = an.counting(nil); return err })
+	if err != nil {
+		return nil, err
+	}
+	sum := view.NewVitals()
+	for _, m := range c.members {
+		if !c.reader.Has(m.ID) {
+			continue
+		}
+		n, err := c.reader.Read(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		sum.Add(m, n)
+	}
+	at, err := dataplane.Monotonic()
+	return sum.At(at), err
+}
+
 // addLosses adds the devices' own losses to the counters.
 func (an *answers) addLosses(c counting, to []api.Stats) error {
 	if len(c.devices) == 0 {

@@ -293,8 +293,8 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 // by the certificate that it has: no token is used up.
 func (m *membership) repair(ctx context.Context, is *cluster.Record, controller string) (*api.Membership, error) {
 	if err := is.Repair(ctx, controller); err != nil {
-		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s already, and finds none of its "+
-			"controllers at %s: %v. To join another cluster, leave that first (heddle host leave)", is.Name(),
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s already, and finds none of "+
+			"its controllers at %s: %v. To join another cluster, leave that first (heddle host leave)", is.Name(),
 			is.Cluster(), controller, err))
 	}
 	m.log.Info("the controllers are looked for at another address", "controller", controller)

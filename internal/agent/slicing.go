@@ -202,7 +202,8 @@ func (sl *slicing) own(ctx context.Context, cluster string) error {
 		if err != nil {
 			return err
 		}
-		src := state.Source{File: afterLeaving, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
+		src := state.Source{File: afterLeaving, Content: string(text), By: "host leave " + cluster,
+			Seen: sl.ports.seenNow()}
 		err = sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = cfg, src
 			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil // and keep drops what is kept

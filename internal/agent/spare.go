@@ -21,8 +21,8 @@ const (
 	// spareBytes is how much has to be to spare for giving it back: that takes a garbage collection.
 	spareBytes = 3 << 20
 	// restingGrowth is by how many percent the heap of an agent at rest grows before garbage is collected, where it
-	// would be more otherwise: short work then takes little memory, and that it is collected more often takes no time to
-	// speak of.
+	// would be more otherwise: short work then takes little memory, and that it is collected more often takes no time
+	// to speak of.
 	restingGrowth = 25
 )
 

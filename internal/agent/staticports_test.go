@@ -56,8 +56,9 @@ func (r *rig) claims() (vms []string) {
 	return vms
 }
 
-// A port whose device has gone has no guest here, so it can't be in conflict about one: the mark ends, once, is told and
-// saved, and the port is not claimed. That of a port with a device stays. When the device is back, it is claimed again.
+// A port whose device has gone has no guest here, so it can't be in conflict about one: the mark ends, once, is told
+// and saved, and the port is not claimed. That of a port with a device stays. When the device is back, it is claimed
+// again.
 func TestS78_AConflictEndsWithThePortsDevice(t *testing.T) {
 	r := newConflictRig(t)
 	if got := r.claims(); !slices.Equal(got, []string{conflictVM, otherVM}) {

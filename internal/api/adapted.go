@@ -35,6 +35,11 @@ func (a *adapter) ListStats(ctx context.Context, m *agentv1.ListStatsRequest) (*
 	return answer[agentv1.ListStatsResponse](ctx, a, m, bare(a.service.Stats))
 }
 
+// ListVitals returns, for each switch, sums of the counters of its ports and uplinks.
+func (a *adapter) ListVitals(ctx context.Context, m *agentv1.ListVitalsRequest) (*agentv1.ListVitalsResponse, error) {
+	return answer[agentv1.ListVitalsResponse](ctx, a, m, bare(a.service.Vitals))
+}
+
 // ListAccounts checks the counters of every port and uplink against the accounting invariant (S94).
 func (a *adapter) ListAccounts(ctx context.Context, m *agentv1.ListAccountsRequest) (*agentv1.ListAccountsResponse,
 	error) {

@@ -50,6 +50,7 @@ func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
 // someDay is a time for answers.
 var someDay = time.Date(2026, 11, 23, 4, 0, 0, 5e6, time.UTC)
 
+func (e *echo) Vitals(context.Context) ([]Vitals, error)              { return nil, e.err }
 func (e *echo) Accounts(context.Context) ([]PortAccount, error)       { return nil, e.err }
 func (e *echo) Metrics(context.Context) (string, error)               { return "heddle_agent_info 1\n", e.err }
 func (e *echo) ForgetMACs(context.Context, ForgetMACs) ([]MAC, error) { return nil, nil }

@@ -17,6 +17,11 @@ func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
 	return ask[[]Stats](ctx, c, c.stats.ListStats, nil)
 }
 
+// Vitals returns the sums of the counters of each switch.
+func (c *Client) Vitals(ctx context.Context) ([]Vitals, error) {
+	return ask[[]Vitals](ctx, c, c.stats.ListVitals, nil)
+}
+
 // Accounts returns for every port and uplink whether its counters add up.
 func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
 	return ask[[]PortAccount](ctx, c, c.stats.ListAccounts, nil)

@@ -27,6 +27,10 @@ type Define struct {
 	Restore int64 `json:"restore"`
 	// Together: all hosts concerned change at one instant, or none does; nil for each as soon as it can.
 	Together *Together `json:"together"`
+	// Stages: the hosts change one stage after the other; nil for all at once.
+	Stages *InStages `json:"stages"`
+	// Supersede ends rollouts that are open and change the same switches, in favour of this change.
+	Supersede bool `json:"supersede"`
 }
 
 // Together is how hosts make a change at one instant.
@@ -84,6 +88,10 @@ type Defined struct {
 	Foreseen *FleetForeseen `json:"foreseen,omitempty"`
 	// Together is what became of a change that hosts made together; nil for another one.
 	Together *ChangedTogether `json:"together"`
+	// Rollout is the one that a change in stages began, or would begin; nil for another change.
+	Rollout *Rollout `json:"rollout"`
+	// Superseded are the ids of the rollouts that the change ended.
+	Superseded []string `json:"superseded"`
 }
 
 // FleetForeseen is what hosts would newly lose of what their ports sent lately.

@@ -32,6 +32,7 @@ type Fleet struct {
 	rootCalls
 	historyCalls
 	backupCalls
+	rolloutCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
 	// moves is for ports that move from host to host.
@@ -54,6 +55,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
 	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
 	f.backupCalls = backupCalls{f, controllerv1connect.NewBackupServiceClient(rpc)}
+	f.rolloutCalls = rolloutCalls{f, controllerv1connect.NewRolloutServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	f.fleetMoveCalls = fleetMoveCalls{f, controllerv1connect.NewMoveServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)

@@ -28,6 +28,7 @@ func LookOf(procedure string) Look {
 		agentv1connect.StateServiceGetMetricsProcedure,
 		agentv1connect.StatsServiceListStatsProcedure,
 		agentv1connect.StatsServiceListAccountsProcedure,
+		agentv1connect.StatsServiceListVitalsProcedure,
 		agentv1connect.StatsServiceListMacsProcedure,
 		agentv1connect.EventServiceFollowEventsProcedure,
 		agentv1connect.FlowServiceListFlowsProcedure,

@@ -10,6 +10,8 @@ import (
 type Service interface {
 	State(context.Context) (*State, error)
 	Stats(context.Context) ([]Stats, error)
+	// Vitals returns, for each switch, sums of the counters of its ports and uplinks.
+	Vitals(context.Context) ([]Vitals, error)
 	// Accounts checks the counters of every port and uplink against the accounting invariant (S94).
 	Accounts(context.Context) ([]PortAccount, error)
 	MACs(context.Context) ([]MAC, error)

@@ -251,6 +251,19 @@ type Stats struct {
 	Peer   *DeviceLosses `json:"peerLosses,omitempty"`
 }
 
+// Vitals are what the ports and uplinks of a switch have counted together.
+type Vitals struct {
+	Switch string       `json:"switch"`
+	Drops  ReasonCounts `json:"drops"`
+	// Sent are the frames that the ports sent, Handed those that they were handed; uplinks are not among them.
+	Sent   uint64 `json:"sent"`
+	Handed uint64 `json:"handed"`
+	// Ports is how many were counted, without uplinks.
+	Ports int `json:"ports"`
+	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
+	ReadAt int64 `json:"readAt"`
+}
+
 // DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the guest sends
 // is received by the host's end of its device. No program of the switch saw these frames, or they were lost after the
 // switch had delivered them.

@@ -69,6 +69,7 @@ func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
 	return s.stats, s.err
 }
 func (s *standIn) Metrics(context.Context) (string, error)             { return s.metrics, s.err }
+func (s *standIn) Vitals(context.Context) ([]api.Vitals, error)        { return nil, s.err }
 func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
 func (s *standIn) Foresee(context.Context, api.Foresee) (*diagnose.Foreseen, error) {
 	return nil, s.err

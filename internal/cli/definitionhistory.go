@@ -145,14 +145,15 @@ func newDefinitionDiff(d Deps, t *fleetTarget) *cobra.Command {
 
 func newDefinitionRollback(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
-	q := api.Define{}
+	q, staged := api.Define{}, &stagedWay{}
 	c := &cobra.Command{
 		Use: "rollback REVISION", Short: "Make the definition what it was at an earlier revision",
 		Long: "Make the definition what it was at an earlier revision (\"heddle definition history\"). That is a " +
 			"change like any other: all or nothing, with a revision of its own, refused where it removes a port " +
 			"group that is in use, and it can be rolled back.",
-		Example: "  heddle definition rollback 42 --dry-run\n  heddle definition rollback 42 -m 'VLAN 20 was wrong'",
-		Args:    exactly("REVISION"),
+		Example: "  heddle definition rollback 42 --dry-run\n  heddle definition rollback 42 -m 'VLAN 20 was wrong'\n" +
+			"  heddle definition rollback 42 --stages 1,100% --wait 2m",
+		Args: exactly("REVISION"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := o.check(); err != nil {
 				return err
@@ -160,10 +161,14 @@ func newDefinitionRollback(d Deps, t *fleetTarget) *cobra.Command {
 			if q.Restore, err = revisionOf(args[0]); err != nil {
 				return err
 			}
-			return define(c, d, t, o, q)
+			if err := staged.stages(c, &q); err != nil {
+				return err
+			}
+			return define(c, d, t, o, q, staged.follow)
 		},
 	}
 	defineFlags(c, &q)
+	staged.flags(c)
 	o.flag(c)
 	return c
 }

@@ -35,7 +35,7 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	var file string
 	q := api.Define{}
-	way := &changeWay{}
+	way, staged := &changeWay{}, &stagedWay{}
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the definition what a file says (all or nothing)",
 		Long: "Make the definition what a file says (all or nothing), and wait until the hosts that are connected " +
@@ -45,9 +45,13 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			"port group that is in use is not removed without --force.\n\n" +
 			"With --revision the change is refused if the definition is at another revision: somebody else has " +
 			"changed it.\n\nWith --together all hosts concerned change at one instant, or none does: each makes the " +
-			"change ready first, and says so.",
+			"change ready first, and says so.\n\nWith --stages the hosts change one stage after the other, and are " +
+			"watched for --wait after each (5m unless it is given): drops by reason, links, the ports' traffic and " +
+			"whether the hosts are reached are compared with the hosts that do not have the change yet. The command " +
+			"does not wait: the controllers drive the rollout (heddle rollout show --follow).",
 		Example: "  heddle definition apply -f fleet.yaml --dry-run\n" +
-			"  heddle definition apply -f fleet.yaml --wait 1m\n  heddle definition apply -f fleet.yaml --together",
+			"  heddle definition apply -f fleet.yaml --wait 1m\n  heddle definition apply -f fleet.yaml --together\n" +
+			"  heddle definition apply -f fleet.yaml --stages 1,10%,100% --halt rollback",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -61,12 +65,16 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			if q.Together, err = way.together(c); err != nil {
 				return err
 			}
-			return define(c, d, t, o, q)
+			if err := staged.stages(c, &q); err != nil {
+				return err
+			}
+			return define(c, d, t, o, q, staged.follow)
 		},
 	}
 	fileFlag(c, &file)
 	defineFlags(c, &q)
 	way.flags(c)
+	staged.flags(c)
 	o.flag(c)
 	return c
 }
@@ -78,12 +86,15 @@ func defineFlags(c *cobra.Command, q *api.Define) {
 	c.Flags().BoolVar(&q.AllowUnprotected, "allow-unprotected", false, "also where hosts do not know a security "+
 		"field,\nand their ports go without it")
 	c.Flags().Int64Var(&q.Revision, "revision", 0, "the revision that the change was made on")
-	c.Flags().DurationVar(&q.Wait, "wait", defaultWait, "how long to wait for the hosts; 0 for not at all")
+	c.Flags().DurationVar(&q.Wait, "wait", defaultWait, "how long to wait for the hosts; 0 for not at all;\n"+
+		"with --stages how long they are watched after each, 5m unless it is given")
 	c.Flags().StringVarP(&q.Message, "message", "m", "", "why the change is made, for the history")
+	c.Flags().BoolVar(&q.Supersede, "supersede", false, "end rollouts that change the same switches, in favour of\n"+
+		"this change")
 }
 
-// define makes a change of the definition and prints what it does.
-func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) error {
+// define makes a change of the definition and prints what it does. follow shows how the rollout goes that it begins.
+func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define, follow bool) error {
 	wait := q.Wait
 	if q.Together != nil {
 		wait += q.Together.Lead + 2*q.Together.Patience
@@ -97,6 +108,9 @@ func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) e
 	}
 	if err := o.print(d, out, func(w io.Writer) error { return printDefined(d, w, out, q.DryRun) }); err != nil {
 		return err
+	}
+	if follow && out.Rollout != nil && !q.DryRun {
+		return followRollout(d, c, t, o, out.Rollout.ID)
 	}
 	if len(out.Waiting) > 0 && q.Wait > 0 {
 		return fmt.Errorf("%d of %d hosts do not have the definition active yet", len(out.Waiting), len(out.Hosts))
@@ -124,6 +138,7 @@ func printDefined(d Deps, w io.Writer, out *api.Defined, dry bool) error {
 		lines = append(lines, fmt.Sprintf("revision %d", out.Revision))
 	}
 	lines = append(lines, togetherLines(out, dry)...)
+	lines = append(lines, stagedLines(out, dry)...)
 	lines = append(lines, problemLines("not active on ", out.Waiting)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

@@ -37,10 +37,10 @@ func newHostJoin(d Deps) *cobra.Command {
 		Use: "join HOST:PORT", Short: "Make this host part of a cluster",
 		Long: "Make this host part of the cluster of the controller at HOST:PORT. The token is made by \"heddle host " +
 			"token\" at a controller; it is used up. What the host has by its own file stays.\n\nA host that is part " +
-			"of a cluster and finds none of its controllers any more, as they have other addresses, is told one of these " +
-			"by the same command: it needs no token then, and learns the others by itself.\n\n--adopt is the one " +
-			"step for a host that runs by its file already: it joins, shows what would change, asks, and hands its " +
-			"switches over.",
+			"of a cluster and finds none of its controllers any more, as they have other addresses, is told one of " +
+			"these by the same command: it needs no token then, and learns the others by itself.\n\n--adopt is the " +
+			"one step for a host that runs by its file already: it joins, shows what would change, asks, and hands " +
+			"its switches over.",
 		Example: "  heddle host join controller1:7411 --token hj1.…\n" +
 			"  heddle host join controller1:7411 --token hj1.… --adopt\n" +
 			"  heddle host join controller1:7411    # the controllers have other addresses", Args: exactly("HOST:PORT"),

@@ -129,10 +129,19 @@ func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain
 			beside = linksBeside(dir, index)
 		}
 		id, _ := p.LinkID()
+		if ofTunnel(dir, index, id) {
+			continue
+		}
 		c.Strangers = append(c.Strangers, Stranger{Hook: hookOf(hook), Program: uint32(p.ID), Link: uint32(id),
 			Name: programName(p.ID), Instance: beside[id], Before: i < at})
 	}
 	return c, nil
+}
+
+// ofTunnel reports whether a link is the instance's own that runs a tunnel's program on its device.
+func ofTunnel(dir string, index uint32, id link.ID) bool {
+	own, err := pinnedLink(filepath.Join(filepath.Dir(dir), inDir), index)
+	return err == nil && own == id
 }
 
 func hookOf(t ebpf.AttachType) Hook {

@@ -53,13 +53,9 @@ func (k *Kernel) forget(key abi.MACKey, slot uint32) (there bool, err error) {
 
 // macKey returns the key and the port's slot of a learned MAC; false if its switch or port has none.
 func macKey(s *compile.Slots, e *observe.MACEntry) (key abi.MACKey, slot uint32, ok bool) {
-	sw, known := s.Switches[e.Switch]
+	segment, known := s.Encode(e.Switch, e.VNI, e.VLAN, e.AD)
 	slot, ok = s.Ports[e.Port]
-	key = abi.MACKey{Segment: (uint32(sw)+1)<<abi.SegmentSwitchShift | uint32(e.VLAN), MAC: e.MAC}
-	if e.AD {
-		key.Segment |= abi.SegmentAD
-	}
-	return key, slot, known && ok
+	return abi.MACKey{Segment: segment, MAC: e.MAC}, slot, known && ok
 }
 
 func readMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEntry, error) {
@@ -76,6 +72,7 @@ func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MA
 		ports[slot] = id
 	}
 	var out []observe.MACEntry
+	decode := s.Decode()
 	keys, values := make([]abi.MACKey, 1024), make([]abi.Learned, 1024)
 	var cursor ebpf.MapBatchCursor
 	for {
@@ -85,10 +82,8 @@ func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MA
 			if !ok {
 				continue // its port has just been removed; the next sweep removes the entry
 			}
-			e := observe.MACEntry{
-				Switch: port.Switch, MAC: keys[i].MAC, Port: port,
-				VLAN: uint16(keys[i].Segment & abi.VIDMask), AD: keys[i].Segment&abi.SegmentAD != 0,
-			}
+			e := observe.MACEntry{Switch: port.Switch, MAC: keys[i].MAC, Port: port}
+			e.VNI, e.VLAN, e.AD = decode(keys[i].Segment)
 			if now > values[i].Seen {
 				e.Idle = float64(now-values[i].Seen) / float64(hz)
 			}
@@ -106,7 +101,8 @@ func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MA
 // inOrder sorts MACs by switch, VLAN and address.
 func inOrder(out []observe.MACEntry) []observe.MACEntry {
 	slices.SortFunc(out, func(a, b observe.MACEntry) int {
-		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VLAN, b.VLAN), bytes.Compare(a.MAC[:], b.MAC[:]))
+		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN, b.VLAN),
+			bytes.Compare(a.MAC[:], b.MAC[:]))
 	})
 	return out
 }

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // Recorder runs the switch program on single frames in the kernel, with tables of its own, and records which copies it
@@ -231,6 +233,26 @@ func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Reco
 	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
 }
 
+// FrameFrom runs a frame that comes from a switch's tunnel, in a segment in which the switch has a port: as the
+// tunnel's program hands it on, which gives it the segment's number for its VLAN inside.
+func (r *Recorder) FrameFrom(sw string, vni uint32, frame []byte, now time.Duration) (*Recorded, error) {
+	seg, rest, tci := compile.OverlaySegment{Switch: sw, VNI: vni}, frame[12:], uint16(0)
+	if binary.BigEndian.Uint16(rest) == vlanTag {
+		tci, rest = binary.BigEndian.Uint16(rest[2:]), rest[4:]
+		seg.VLAN = tci & abi.VIDMask
+	}
+	number, ok := r.slots.Segments[seg]
+	if !ok {
+		return nil, fmt.Errorf("switch %s has no port in VLAN %d of VNI %d", sw, seg.VLAN, vni)
+	}
+	in := binary.BigEndian.AppendUint16(append([]byte{}, frame[:12]...), vlanTag)
+	in = append(binary.BigEndian.AppendUint16(in, tci&^abi.VIDMask|number), rest...)
+	return r.Frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, in, now)
+}
+
+// vlanTag is the EtherType of an 802.1Q tag.
+const vlanTag = 0x8100
+
 // GSO runs a frame that the kernel keeps whole for segmentation: size is the payload of each packet in bytes, segments
 // the number of packets, or 0 if the kernel does not know it yet.
 func (r *Recorder) GSO(at plan.PortID, frame []byte, size, segments uint32, now time.Duration) (*Recorded, error) {
@@ -306,9 +328,29 @@ func (r *Recorder) result() (*Recorded, error) {
 		if _, err := r.records.ReadAt(frame, i*size+16); err != nil {
 			return nil, err
 		}
-		out.Copies = append(out.Copies, RecordedCopy{To: id, HostStack: kind == abi.RecordHost, Frame: frame})
+		out.Copies = append(out.Copies, RecordedCopy{To: id, HostStack: kind == abi.RecordHost,
+			Frame: r.inside(id, frame)})
 	}
 	return out, nil
+}
+
+// inside returns a copy for a tunnel as it is inside its VNI: the program tags it with the segment's number.
+func (r *Recorder) inside(to plan.PortID, frame []byte) []byte {
+	if to.Name != spec.TunnelName || len(frame) < 18 || len(r.slots.Segments) == 0 {
+		return frame
+	}
+	tci := binary.BigEndian.Uint16(frame[14:])
+	for seg, number := range r.slots.Segments {
+		switch {
+		case seg.Switch != to.Switch || number != tci&abi.VIDMask:
+		case seg.VLAN == 0:
+			return append(append([]byte{}, frame[:12]...), frame[16:]...)
+		default:
+			binary.BigEndian.PutUint16(frame[14:], tci&^abi.VIDMask|seg.VLAN)
+			return frame
+		}
+	}
+	return frame
 }
 
 // Counters reads the counters of every port and uplink of the plan.

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -32,6 +33,7 @@ type Snapshot struct {
 	hz, ticks uint64
 	room      uint32 // for learned MACs
 	slots     map[plan.PortID]uint32
+	overlays  map[compile.OverlaySegment]uint16
 	control   abi.Control
 	plan      [][]byte // the active half of each plan table, in the order of halves
 	macs      contents[abi.MACKey, abi.Learned]
@@ -46,6 +48,7 @@ type Snapshot struct {
 // LearnedAt is a learned MAC and when it was last heard.
 type LearnedAt struct {
 	Port plan.PortID
+	VNI  uint32 // of an overlay segment, 0 = none
 	VLAN uint16 // 0 = untagged segment
 	AD   bool   // 802.1ad
 	MAC  plan.MAC
@@ -55,6 +58,7 @@ type LearnedAt struct {
 // SentAt says when a port of the switch last sent from a source.
 type SentAt struct {
 	Switch string
+	VNI    uint32
 	VLAN   uint16
 	AD     bool
 	MAC    plan.MAC
@@ -113,7 +117,8 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s.Now = s.at(s.ticks)
-	s.name(k.slots.Switches)
+	s.overlays = maps.Clone(k.slots.Segments)
+	s.name(k.slots)
 	return s, nil
 }
 
@@ -150,25 +155,28 @@ func (c *contents[K, V]) write(m *ebpf.Map) error {
 }
 
 // name adds the names of ports and switches to the records of senders.
-func (s *Snapshot) name(ids map[string]uint8) {
+func (s *Snapshot) name(places *compile.Slots) {
+	decode := places.Decode()
 	ports, switches := make(map[uint32]plan.PortID, len(s.slots)), map[uint32]string{}
 	for id, slot := range s.slots {
 		ports[slot] = id
 	}
-	for name, id := range ids {
-		switches[uint32(id)] = name
+	for name, id := range places.Switches {
+		switches[uint32(id)], _ = compile.SpaceOf(name)
 	}
 	sent := func(k abi.MACKey, at uint64) {
 		if k.Segment != 0 && at+s.hz > s.ticks {
-			s.Sent = append(s.Sent, SentAt{Switch: switches[k.Segment>>abi.SegmentSwitchShift-1],
-				VLAN: uint16(k.Segment & abi.VIDMask), AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, At: s.at(at)})
+			one := SentAt{Switch: switches[k.Segment>>abi.SegmentSwitchShift-1], MAC: k.MAC, At: s.at(at)}
+			one.VNI, one.VLAN, one.AD = decode(k.Segment)
+			s.Sent = append(s.Sent, one)
 		}
 	}
 	for i, k := range s.macs.keys {
 		e := s.macs.values[i]
 		if port, ok := ports[e.Slot]; ok {
-			s.Learned = append(s.Learned, LearnedAt{Port: port, VLAN: uint16(k.Segment & abi.VIDMask),
-				AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, Seen: s.at(e.Seen)})
+			one := LearnedAt{Port: port, MAC: k.MAC, Seen: s.at(e.Seen)}
+			one.VNI, one.VLAN, one.AD = decode(k.Segment)
+			s.Learned = append(s.Learned, one)
 		}
 		if e.Sent != 0 {
 			sent(k, e.Sent-1)

@@ -68,13 +68,14 @@ func (k travel) learnedAt(id plan.PortID, slot uint32, held uint64) (list []obse
 	if err != nil {
 		return nil, err
 	}
+	decode := k.slots.Decode()
 	keys, values := make([]abi.MACKey, batch), make([]abi.Learned, batch)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := k.objects.Macs.BatchLookup(&cursor, keys, values, nil)
 		for i := range n {
 			if values[i].Slot == slot {
-				list = append(list, k.entry(id, &keys[i], &values[i], now))
+				list = append(list, k.entry(id, &keys[i], &values[i], now, decode))
 			}
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) || err == nil && uint64(len(list)) >= held {
@@ -86,9 +87,10 @@ func (k travel) learnedAt(id plan.PortID, slot uint32, held uint64) (list []obse
 	}
 }
 
-func (k travel) entry(id plan.PortID, key *abi.MACKey, value *abi.Learned, now uint64) observe.MACEntry {
-	e := observe.MACEntry{Switch: id.Switch, MAC: key.MAC, Port: id, VLAN: uint16(key.Segment & abi.VIDMask),
-		AD: key.Segment&abi.SegmentAD != 0}
+func (k travel) entry(id plan.PortID, key *abi.MACKey, value *abi.Learned, now uint64,
+	decode func(uint32) (uint32, uint16, bool)) observe.MACEntry {
+	e := observe.MACEntry{Switch: id.Switch, MAC: key.MAC, Port: id}
+	e.VNI, e.VLAN, e.AD = decode(key.Segment)
 	if now > value.Seen {
 		e.Idle = float64(now-value.Seen) / float64(k.hz)
 	}
@@ -125,9 +127,14 @@ func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken []observe.
 	if err != nil {
 		return nil, err
 	}
+	decode := k.slots.Decode()
+	here := (uint32(p.SwitchID)+1)<<abi.SegmentSwitchShift | uint32(p.Access)
 	for i := range list {
 		e := list[i]
 		e.Switch, e.Port = id.Switch, id
+		if vni, vlan, _ := decode(here); vni != 0 {
+			e.VNI, e.VLAN, e.AD = vni, vlan, false // what came with the port says nothing of this host's VNI
+		}
 		key, _, known := macKey(k.slots, &e)
 		age := uint64(max(0, e.Idle) * float64(k.hz))
 		if !known || age >= now || p.Ageing != 0 && age >= p.Ageing {

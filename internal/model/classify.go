@@ -8,6 +8,10 @@ import (
 // classify finds the segment a frame belongs to (frame-rules §2).
 func classify(r *run) abi.Reason {
 	f := &r.head
+	if r.via != nil && r.via.tunnel {
+		r.seg = Segment{VNI: r.vni, VLAN: f.vid()}
+		return abi.ReasonNone
+	}
 	if r.via != nil {
 		if !r.via.VLANs.Has(f.vid()) { // S27
 			return abi.ReasonUplinkVLAN
@@ -26,7 +30,7 @@ func classify(r *run) abi.Reason {
 	if f.vid() != 0 || f.tags > 1 { // S23, D9: a priority tag may not hide another tag either
 		return abi.ReasonGuestTagged
 	}
-	r.seg = Segment{} // S23
+	r.seg = Segment{VNI: r.from.VNI} // S23
 	if v.Mode == plan.VLANAccess {
 		r.seg.VLAN = v.ID // S21
 	}

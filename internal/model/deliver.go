@@ -19,7 +19,7 @@ func wire(r *run, tagged bool) []byte {
 	}
 	out := make([]byte, 0, len(f.raw)+4)
 	out = append(out, f.raw[:12]...)
-	if tagged { // S21, S24
+	if tagged && r.seg.VLAN != 0 { // S21, S24
 		tpid := uint16(typeQ)
 		if r.seg.AD {
 			tpid = typeAD
@@ -63,8 +63,9 @@ func (r *run) toUplink(u *uplink) {
 	}
 	b := r.bytes(true)
 	r.res.Copies = append(r.res.Copies, Copy{To: u.ID, Frame: b})
-	u.tally.out(r.head.class, len(b))
-	r.from.tally.bytesOutToPnic += uint64(len(b))
+	n := len(b) + r.numbered(u, r.seg.VLAN != 0)
+	u.tally.out(r.head.class, n)
+	r.from.tally.bytesOutToPnic += uint64(n)
 	r.sayCopy(u.ID)
 }
 

@@ -21,6 +21,10 @@ func (r *run) say(s Stage, format string, args ...any) {
 // String names a segment as a user would.
 func (s Segment) String() string {
 	switch {
+	case s.VNI != 0 && s.VLAN == 0:
+		return fmt.Sprintf("VNI %d", s.VNI)
+	case s.VNI != 0:
+		return fmt.Sprintf("VLAN %d of VNI %d", s.VLAN, s.VNI)
 	case s == Segment{}:
 		return "the untagged VLAN"
 	case s.AD:

@@ -111,6 +111,7 @@ func (h *header) payloadByte(offset int) byte {
 // Segment is one broadcast domain within a switch: a VID and its tag protocol. The zero value is the untagged segment,
 // to which VID 0 belongs whatever the protocol.
 type Segment struct {
+	VNI  uint32 // of an overlay segment (frame-rules §10), in which the VLAN then is; 0 = none
 	VLAN uint16 // 0–4094
 	AD   bool   // 802.1ad
 }

@@ -70,6 +70,7 @@ type uplink struct {
 	fact      plan.Fact
 	connected bool
 	hosts     bool // carries the host's own traffic
+	tunnel    bool // carries overlay segments
 	tally     *tally
 }
 
@@ -112,6 +113,7 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 		sw.named[pp.ID.Name] = o
 	}
 	sw.settleMACs()
+	sw.own()
 	for _, u := range sw.uplinks {
 		u.hosts = sw.carriesHost(u)
 	}
@@ -138,10 +140,14 @@ func (sw *vswitch) settleMACs() {
 				p.violation = true
 			}
 		}
-		if p.mac.IsZero() {
-			continue
-		}
-		if p.connected {
+	}
+}
+
+// own records which connected ports have a MAC.
+func (sw *vswitch) own() {
+	clear(sw.owner)
+	for _, p := range sw.ports {
+		if p.connected && !p.mac.IsZero() {
 			sw.owner[p.mac] = append(sw.owner[p.mac], p)
 		}
 	}
@@ -186,6 +192,10 @@ func (sw *vswitch) ownerOf(mac plan.MAC) *port {
 // admits reports whether the port is a member of a segment (frame-rules §4).
 func (p *port) admits(s Segment) bool {
 	v := &p.Policy.VLAN.V
+	if s.VNI != p.VNI {
+		return false
+	}
+	s.VNI = 0
 	switch v.Mode {
 	case plan.VLANAccess:
 		return s == Segment{VLAN: v.ID}

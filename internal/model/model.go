@@ -7,6 +7,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"heddle/internal/abi"
@@ -69,23 +70,36 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.switches = make(map[string]*vswitch, len(p.Switches))
 	h.places = map[plan.PortID]arrivalPoint{}
 	for _, ps := range p.Switches {
-		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{},
-			speaks: map[string]speaker{}}
-		if old := before[ps.Name]; old != nil {
-			t = old.tables
-		}
-		sw := h.index(ps, f, t)
+		sw := h.index(ps, f, tablesOf(before[ps.Name]))
 		h.switches[ps.Name] = sw
-		for _, o := range sw.ports {
-			h.places[o.ID] = arrivalPoint{sw: sw, port: o}
+		if over := h.split(sw, f, tablesOf(before[ps.Name+overlaySpace])); over != nil {
+			h.switches[ps.Name+overlaySpace] = over
+			h.place(over)
 		}
-		for _, u := range sw.uplinks {
-			h.places[u.ID] = arrivalPoint{sw: sw, uplink: u}
-		}
-		sw.rebind()
+		h.place(sw)
 	}
 	h.dropTallies()
 	h.Sweep(now)
+}
+
+// tablesOf returns what a switch remembers; nothing for a new one.
+func tablesOf(before *vswitch) *tables {
+	if before != nil {
+		return before.tables
+	}
+	return &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{},
+		speaks: map[string]speaker{}}
+}
+
+// place makes a switch's ports and uplinks the places where its frames arrive.
+func (h *Host) place(sw *vswitch) {
+	for _, o := range sw.ports {
+		h.places[o.ID] = arrivalPoint{sw: sw, port: o}
+	}
+	for _, u := range sw.uplinks {
+		h.places[u.ID] = arrivalPoint{sw: sw, uplink: u}
+	}
+	sw.rebind()
 }
 
 // rebind assigns learned entries to the ports of the present plan. Entries and waits of ports that are gone are
@@ -118,12 +132,13 @@ func (h *Host) Explain(on bool) { h.explain = on }
 func (h *Host) MACs() []MAC {
 	var list []MAC
 	for name, sw := range h.switches {
+		name = strings.TrimSuffix(name, overlaySpace)
 		for who, e := range sw.learned {
 			list = append(list, MAC{Switch: name, Segment: who.Segment, MAC: who.mac, Port: e.port.ID, Seen: e.seen})
 		}
 	}
 	slices.SortFunc(list, func(a, b MAC) int {
-		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VLAN, b.VLAN), compareBool(a.AD, b.AD),
+		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN, b.VLAN), compareBool(a.AD, b.AD),
 			slices.Compare(a.MAC[:], b.MAC[:]))
 	})
 	return list

@@ -30,7 +30,11 @@ func (h *Host) Restore(learned []MAC, sent []Sent) {
 		at.sw.learned[who] = &entry{port: at.port, seen: m.Seen}
 	}
 	for _, s := range sent {
-		if sw := h.switches[s.Switch]; sw != nil {
+		name := s.Switch
+		if s.VNI != 0 {
+			name += overlaySpace
+		}
+		if sw := h.switches[name]; sw != nil {
 			sw.sent[station{s.Segment, s.MAC}] = max(s.At, sw.sent[station{s.Segment, s.MAC}])
 		}
 	}

@@ -66,6 +66,8 @@ func uplinkRules(r *run, to *uplink) abi.Reason {
 	switch {
 	case to.Blocked: // S41
 		return abi.ReasonReceiverBlocked
+	case to.tunnel: // its own programs know what fits
+		return abi.ReasonNone
 	case !to.VLANs.Has(r.seg.VLAN): // S27
 		return abi.ReasonUplinkVLAN
 	case r.head.layer3() > to.fact.MTU:

@@ -16,6 +16,7 @@ type run struct {
 	from *port   // the port it came from: either this
 	via  *uplink // or this
 	host hostCopy
+	vni  uint32 // of a frame from a tunnel
 
 	seg           Segment // known after classify
 	target        target  // known after lookUp
@@ -42,18 +43,23 @@ const (
 // Frame hands a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are
 // neither stored nor changed. A port without a device gets no frames: the result is empty, and nothing is counted.
 func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
+	return h.frame(at, 0, frame, now)
+}
+
+// frame is Frame, in a VNI if the frame comes from a tunnel.
+func (h *Host) frame(at plan.PortID, vni uint32, frame []byte, now time.Duration) Result {
 	pl, ok := h.places[at]
 	if !ok || (pl.port != nil && !pl.port.connected) || (pl.uplink != nil && !pl.uplink.connected) {
 		return Result{}
 	}
 	r := &h.run
-	*r = run{h: h, sw: pl.sw, from: pl.port, via: pl.uplink, now: now, room: r.room}
+	*r = run{h: h, sw: pl.sw, from: pl.port, via: pl.uplink, vni: vni, now: now, room: r.room}
 	whole := r.read(frame)
 	if r.from != nil {
 		r.sw.wake(r.from) // S99
 	}
 	t := r.arrival()
-	t.in(r.head.class, len(frame))
+	t.in(r.head.class, len(frame)+r.numbered(r.via, r.head.tags > 0))
 	r.res.Reason = abi.ReasonMalformed
 	if whole {
 		r.res.Reason = r.pass()

@@ -57,6 +57,7 @@ func all(m map[abi.Reason]uint64) uint64 {
 // MACEntry is one learned MAC.
 type MACEntry struct {
 	Switch string
+	VNI    uint32 // of an overlay segment, in which the VLAN then is; 0 = none
 	VLAN   uint16 // 0 = untagged segment
 	AD     bool   // the VLAN is an 802.1ad one
 	MAC    plan.MAC

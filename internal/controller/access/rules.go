@@ -39,7 +39,8 @@ func Rules() Table {
 	add(Rule{}, "WhoAmI", "GetTrust", "ExplainAccess")
 	// What shows the caller's part of the cluster.
 	add(Rule{Needs: view, Judged: true}, "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts",
-		"ListStaticPorts", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition")
+		"ListStaticPorts", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
+		"ListRollouts", "GetRollout")
 	// What shows all of the cluster.
 	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "metrics")
 	// What is done with ports, and changes nothing else.
@@ -47,7 +48,8 @@ func Rules() Table {
 		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts")
 	// The definition is judged field by field.
-	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition")
+	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition",
+		"PauseRollout", "ResumeRollout", "AbortRollout")
 	// The lists of who may do what, and of who did what, show more than the network.
 	add(Rule{Needs: []roles.Permission{roles.Audit}}, "ListAPITokens", "ListAudit", "VerifyAudit", "ListGrants",
 		"ListGroups", "WhoCan")

@@ -83,6 +83,8 @@ func TestRules_EachRoleAndEachCall(t *testing.T) {
 		"WhoAmI": anybody, "GetTrust": anybody, "ExplainAccess": anybody,
 		"GetDefinition": sees, "ListHosts": sees, "ListFleetPorts": sees, "LocatePorts": sees, "ListStaticPorts": sees,
 		"ListMoves": sees, "ListChanges": sees, "CompareDefinitions": sees, "GetPastDefinition": sees,
+		"ListRollouts": sees, "GetRollout": sees, "PauseRollout": "..ns.a", "ResumeRollout": "..ns.a",
+		"AbortRollout":    "..ns.a",
 		"ListControllers": seesAll, "GetControllerStatus": seesAll, "GetRoot": seesAll, "metrics": seesAll,
 		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a",
 		"ReassignPort": ".o...a", "CancelMove": ".o...a",

@@ -164,15 +164,17 @@ func (e *Exhausted) Error() string {
 
 // Grant gives the host ports of these hosts the addresses that they lack, and takes back those that none of their ports
 // needs. have is what hosts have, also others. The result has the hosts whose addresses are others than before; nil is
-// for none. full says for which ports there is no address.
-func (v *Inventory) Grant(hosts []Member, have map[string][]Granted) (changed map[string][]Granted, full []*Exhausted) {
+// for none. full says for which ports there is no address. What a host's ports draw by a
+// definition of also stays, too.
+func (v *Inventory) Grant(hosts []Member, have map[string][]Granted, also ...*Inventory) (changed map[string][]Granted,
+	full []*Exhausted) {
 	hosts = slices.SortedFunc(slices.Values(hosts), func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	taken, keep := map[netip.Addr]bool{}, map[string][]Granted{}
 	changed = map[string][]Granted{}
 	about := map[string]bool{}
 	for _, h := range hosts {
 		about[h.Name] = true
-		keep[h.Name] = v.kept(h, have[h.Name])
+		keep[h.Name] = kept(h, have[h.Name], append(also[:len(also):len(also)], v))
 		for _, g := range keep[h.Name] {
 			taken[g.Address] = true
 		}
@@ -216,9 +218,12 @@ func (v *Inventory) Grant(hosts []Member, have map[string][]Granted) (changed ma
 	return changed, full
 }
 
-// kept are the addresses of a host that its ports still draw.
-func (v *Inventory) kept(h Member, have []Granted) (list []Granted) {
-	ports := v.HostPorts(h.Name, h.Labels)
+// kept are the addresses of a host that its ports still draw by some of these definitions.
+func kept(h Member, have []Granted, by []*Inventory) (list []Granted) {
+	var ports []spec.HostPort
+	for _, v := range by {
+		ports = append(ports, v.HostPorts(h.Name, h.Labels)...)
+	}
 	for _, g := range have {
 		for _, p := range ports {
 			if g.of(&p) && slices.ContainsFunc(p.Pools, func(text string) bool {

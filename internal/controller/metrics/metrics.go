@@ -41,6 +41,7 @@ const (
 	clock       = "heddle_controller_clock_synchronised"
 	findings    = "heddle_controller_findings"
 	calls       = "heddle_controller_audited_calls_total"
+	rollouts    = "heddle_controller_rollouts"
 	refused     = "heddle_controller_refused_connections_total"
 )
 
@@ -75,6 +76,8 @@ func Families() []Family {
 		{Name: findings, Help: "What \"heddle doctor --controller\" finds, by level.", Labels: []string{"level"}},
 		{Name: calls, Help: "Calls that changed something or were refused since the controller's start.",
 			Labels: []string{"result"}, Counter: true},
+		{Name: rollouts, Help: "Changes in stages that are open, by state: \"halted\" ones wait for somebody.",
+			Labels: []string{"state"}},
 		{Name: refused, Help: "Connections that were refused before they could ask for anything since the " +
 			"controller's start: certificates by what is wrong with them, crowded for want of room or time, left by " +
 			"the other side, no-tls for what is no handshake.", Labels: []string{"reason"}, Counter: true},
@@ -86,6 +89,8 @@ type Source struct {
 	Status func(context.Context) *api.ControllerStatus
 	// Calls are how many there were, by result.
 	Calls func() map[string]int64
+	// Rollouts are how many are open, by each state that an open one may have.
+	Rollouts func() map[string]int
 	// Refused are how many connections were refused, by reason.
 	Refused func() map[string]int64
 }
@@ -155,6 +160,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	for result, n := range c.Calls() {
 		put(calls, float64(n), result)
+	}
+	for state, n := range c.Rollouts() {
+		put(rollouts, float64(n), state)
 	}
 	for reason, n := range c.Refused() {
 		put(refused, float64(n), reason)

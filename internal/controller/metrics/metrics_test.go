@@ -15,7 +15,8 @@ import (
 func TestFamilies_AreServedAndUsed(t *testing.T) {
 	at := time.Unix(2e9, 0)
 	r := New(Source{Calls: func() map[string]int64 { return map[string]int64{"done": 7} },
-		Refused: func() map[string]int64 { return map[string]int64{"foreign": 3} },
+		Rollouts: func() map[string]int { return map[string]int{"halted": 1, "running": 0} },
+		Refused:  func() map[string]int64 { return map[string]int64{"foreign": 3} },
 		Status: func(context.Context) *api.ControllerStatus {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
 				Clock: api.ClockFree, Hosts: map[string]int{"up": 3, "down": 2, "reverted": 1}, RootStage: "announced",
@@ -48,8 +49,8 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 	for name, want := range map[string]float64{hosts + " up": 3, hosts + " down": 2, hosts + " reverted": 1, expiring +
 		" urgent host": 1, expiring +
 		" soon host": 0,
-		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, refused + " foreign": 3, expires +
-			" root": 2e9, clock: 0} {
+		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1,
+		refused + " foreign": 3, expires + " root": 2e9, clock: 0} {
 		if got, ok := served[name]; !ok || got != want {
 			t.Errorf("%s is %v", name, got)
 		}

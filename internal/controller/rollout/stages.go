@@ -24,6 +24,17 @@ type Stage struct {
 	Value string `json:"value,omitempty"`
 }
 
+// String is the stage as it was asked for.
+func (s Stage) String() string {
+	switch {
+	case s.Label != "":
+		return s.Label + "=" + s.Value
+	case s.Percent > 0:
+		return strconv.FormatFloat(s.Percent, 'f', -1, 64) + "%"
+	}
+	return strconv.Itoa(s.Hosts)
+}
+
 // mostStages bounds a rollout.
 const mostStages = 100
 

@@ -172,7 +172,7 @@ func (f addressing) grantOver(v *inventory.Inventory, hosts []inventory.Member,
 	g := &grant{versions: map[string]int64{}, until: map[string]time.Time{}, book: f.addresses.version}
 	var full []*inventory.Exhausted
 	if v.HasPools() || len(have) > 0 {
-		g.changed, full = v.Grant(hosts, have)
+		g.changed, full = v.Grant(hosts, have, withheld(f).also(v)...)
 	}
 	for name := range more {
 		if _, changed := g.changed[name]; !changed && len(f.addresses.of(name)) == 0 {
@@ -248,14 +248,16 @@ const mostTries = 100
 // granter is the part of a server that writes which host has which addresses.
 type granter struct{ *Server }
 
-// onBook calls write, which makes one transaction with the book, until the book was as it had read it.
+// onBook calls write, which makes one transaction with the book, until the book was as it had read it, and the rollouts
+// that end by it.
 func (s granter) onBook(ctx context.Context, write func() error) (err error) {
 	for range mostTries {
 		if err = s.bookCurrent(ctx); err != nil {
 			return err
 		}
 		var conflict *store.Conflict
-		if err = write(); !errors.As(err, &conflict) || conflict.Key != bookKey() {
+		err = write()
+		if !errors.As(err, &conflict) || conflict.Key != bookKey() && conflict.Key.Kind != rolloutKind {
 			return err
 		}
 		if err := s.Store.Sync(ctx); err != nil {

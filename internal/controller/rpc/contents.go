@@ -23,9 +23,18 @@ func (f contents) renew(h *host) {
 	}
 }
 
-// sliceOf is what a host is to have by a definition with these addresses, and which host ports are not in it. The
-// caller holds the lock.
+// sliceOf is what a host is to have by a definition with these addresses, and which host ports are not in it: without
+// the changes that it is not to have yet (S102). The caller holds the lock.
 func (f contents) sliceOf(v *inventory.Inventory, h *host, granted []inventory.Granted) (fit, []string, error) {
+	v, err := withheld(f).definitionOf(v, h)
+	if err != nil {
+		return fit{}, nil, err
+	}
+	return f.sliceBy(v, h, granted)
+}
+
+// sliceBy is what a host is to have by the whole of a definition. The caller holds the lock.
+func (f contents) sliceBy(v *inventory.Inventory, h *host, granted []inventory.Granted) (fit, []string, error) {
 	shared, err := v.Slice(h.doc.Name, h.doc.Labels)
 	if err != nil {
 		return fit{}, nil, err

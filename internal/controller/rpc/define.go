@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,6 +44,8 @@ type defining struct {
 	// importing: it is an import's, made on the revision base; its static ports are there already, but in a dry run.
 	importing bool
 	base      int64
+	// takesBack is the rollout whose change is taken back, for the person takesBackFor; "" for by itself.
+	takesBack, takesBackFor string
 }
 
 // applied makes a change of the definition, and waits for the hosts.
@@ -57,8 +60,11 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
 	}
-	if t := out.GetTogether(); t != nil {
+	switch {
+	case out.GetTogether() != nil:
 		return out, p.awaitTogether(ctx, q.ApplyDefinitionRequest, out)
+	case out.GetRollout() != nil: // its driver waits for the hosts
+		return out, nil
 	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	return out, err
@@ -66,9 +72,15 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 
 // applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
 func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1.ApplyDefinitionResponse, error) {
-	next, err := p.wanted(ctx, q.ApplyDefinitionRequest)
+	stages, err := stagesOf(q.ApplyDefinitionRequest)
 	if err != nil {
 		return nil, err
+	}
+	next := &slice.Set{}
+	if q.takesBack == "" {
+		if next, err = p.wanted(ctx, q.ApplyDefinitionRequest); err != nil {
+			return nil, err
+		}
 	}
 	err = p.Store.Sync(ctx)
 	if err != nil && (!q.GetDryRun() || !errors.Is(err, store.ErrNoSpace)) { // at the quota nobody can write
@@ -95,7 +107,12 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	have, versions := p.stored()
 	var kept []string
-	if q.GetRestore() == 0 {
+	switch {
+	case q.takesBack != "":
+		if next, err = (stager{p}).undone(q, have); err != nil {
+			return nil, err
+		}
+	case q.GetRestore() == 0:
 		kept = keepUnknown(have, next)
 	}
 	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
@@ -104,14 +121,19 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if err := p.allKnow(next); err != nil {
 		return nil, err
 	}
+	way, err := stager{p}.wayOf(ctx, q, stages, have, next)
+	if err != nil {
+		return nil, err
+	}
 	change := slice.Between(have, next)
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	p.fleet.hear(there)
-	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept}
+	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept, Superseded: way.superseded()}
 	after, err := inventory.New(next)
 	if err != nil {
 		return nil, err
 	}
+	defer withheld{p.fleet}.foretell(after, way.ending.ids(), way.before)()
 	if !q.GetForce() {
 		if err := p.fleet.unused(change, there); err != nil {
 			return nil, err
@@ -141,12 +163,17 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if err := p.fleet.foresee(there, have, change, after, granted, q.ApplyDefinitionRequest, out); err != nil {
 		return nil, err
 	}
+	if err := way.prepare(ctx, p, q, after, granted); err != nil && !change.Empty() {
+		return nil, err
+	}
 	if q.GetDryRun() {
+		out.Rollout = way.stages.foreseen()
 		out.Foreseen = foreseer(p).everywhere(ctx, q.ApplyDefinitionRequest, after, granted, out.GetHosts())
 		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
 	}
 	if change.Empty() {
-		return out, claimant(p).resize(ctx, sizes)
+		out.Rollout = rollouts{p}.making(ctx)
+		return out, errors.Join(way.endAlone(ctx, p), claimant(p).resize(ctx, sizes))
 	}
 	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {
 		return nil, err
@@ -157,12 +184,14 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	agreed, err := p.agree(ctx, q.ApplyDefinitionRequest, all, after, granted, out, there)
-	if err != nil {
+	if way.agreed, err = p.agree(ctx, q.ApplyDefinitionRequest, all, after, granted, out, there); err != nil {
+		return nil, err
+	}
+	if err := way.stages.writeParts(ctx, p); err != nil {
 		return nil, err
 	}
 	entry := entryOf(ctx, q.ApplyDefinitionRequest, current.Version, out.GetChanges())
-	entry.How = agreed.how()
+	entry.How, entry.Restores = way.how(), cmp.Or(entry.Restores, way.restores(current.Version))
 	record, entry, err := p.recorder().record(ctx, entry, have, change)
 	if err != nil {
 		return nil, storeError(err)
@@ -171,13 +200,13 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	definitions.ids = q.ids
 	out.Revision, err = definitions.write(ctx, q.GetFile(), current.Version, all, versions,
 		func() ([]store.Change, error) {
-			decision, err := agreed.decide()
-			return slices.Concat(granted.lock(), record, decision, q.with), err
+			more, err := way.changes(current.Version)
+			return slices.Concat(granted.lock(), record, more, q.with), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	agreed.written(out)
+	way.written(ctx, p, out)
 	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)

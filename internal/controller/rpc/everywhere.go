@@ -71,7 +71,7 @@ func (s *Server) host(h *host) *controllerv1.Host {
 	state, why := s.fleet.state(h)
 	out := &controllerv1.Host{Name: h.doc.Name, Id: h.id,
 		Labels: s.fleet.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
-		Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
+		Revision: withheld{s.fleet}.revisionOf(h), Problems: why, Since: timestamppb.New(h.since),
 		Ports: int32(h.report.count()), Address: h.address, Switches: h.switches}
 	out.HostPorts = contents{s.fleet}.hostPorts(h)
 	if h.conn != nil || h.report != nil {

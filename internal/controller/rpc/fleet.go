@@ -64,6 +64,7 @@ type fleet struct {
 	// addresses are those that host ports have from pools.
 	addresses *addressBook
 	moving    map[nic]bool // whose ports are being bound elsewhere
+	rolling   rolling
 	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
 	rebind func(b *bound, to *host, generation uint64)
 }
@@ -141,6 +142,7 @@ func (f *fleet) reset() {
 	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
 	f.fitters = map[string]*fitter{}
 	f.addresses = newAddressBook()
+	f.rolling = newRolling()
 }
 
 // take takes in a batch of the store.
@@ -159,8 +161,9 @@ func (f *fleet) take(b store.Batch) {
 		objects, own, f.staged = &slice.Set{}, true, staging{}
 		f.statics.reset()
 		f.addresses = newAddressBook()
+		f.rolling = newRolling()
 	}
-	staged := b.Reset
+	staged, rolled, held := b.Reset, b.Reset, withheld{f}.holds(b)
 	there := map[string]bool{}
 	revision, roster := f.revision, b.Reset
 	for _, e := range b.Events {
@@ -180,6 +183,8 @@ func (f *fleet) take(b store.Batch) {
 			staged = true
 		case e.Key == togetherKey() && e.Object != nil:
 			preparing{f}.decided(e.Object.Doc)
+		case f.rolling.take(e):
+			rolled = true
 		case e.Kind == addressKind:
 			addressing{f}.takeAddresses(e)
 		case e.Kind == bookKind && e.Object != nil:
@@ -205,6 +210,7 @@ func (f *fleet) take(b store.Batch) {
 		f.pokeAll()
 	}
 	f.base = objects
+	f.rolling.read()
 	if staged {
 		addressing{f}.stageAddresses()
 	}
@@ -214,6 +220,9 @@ func (f *fleet) take(b store.Batch) {
 			"err", err)
 	} else if whole.Hash() != f.inventory.Objects().Hash() || b.Reset || revision != f.revision {
 		f.define(whole, revision)
+	}
+	if rolled {
+		withheld{f}.rolled(held)
 	}
 	f.wake()
 }
@@ -228,6 +237,7 @@ func (f *fleet) define(objects *slice.Set, revision int64) {
 	}
 	f.inventory, f.revision = next, revision
 	clear(f.updates)
+	clear(f.rolling.without)
 	f.meeting.look() // hosts may serve other port groups
 	for _, h := range f.hosts {
 		if h.conn != nil && !f.current(h) {

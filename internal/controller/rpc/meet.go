@@ -100,7 +100,7 @@ func (f offering) match() {
 	}
 	m.sources = sources
 	f.tell(next)
-	flapping{f.fleet}.join()
+	flapping(f).join()
 	token(m.news)
 }
 

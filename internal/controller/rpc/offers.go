@@ -90,7 +90,7 @@ func (f offering) arrived(h *host, c *conn, said *controllerv1.HostOffers) {
 // offered takes in all that a host offers. The caller holds the lock.
 func (f offering) offered(h *host, said *controllerv1.HostOffers) {
 	was := h.offers
-	flapping{f.fleet}.said(h, said.GetAgain())
+	flapping(f).said(h, said.GetAgain())
 	h.offers, h.offered = nil, map[nic]bool{}
 	for _, o := range said.GetOffers()[:min(len(said.GetOffers()), mostOffers)] {
 		if o = checked(o); o != nil {

@@ -37,6 +37,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMoveServiceHandler(rpc, acts{movers{people(s)}})
 	controllerv1connect.RegisterHistoryServiceHandler(rpc, historian(s))
+	controllerv1connect.RegisterRolloutServiceHandler(rpc, rollouts{people(s)})
 	controllerv1connect.RegisterBackupServiceHandler(rpc, importer{people(s)})
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
@@ -51,7 +52,7 @@ const metricsPath = "/metrics"
 // Metrics answers Prometheus.
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
-		Refused: s.refused.counts}),
+		Rollouts: leading(s).openRollouts, Refused: s.refused.counts}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }

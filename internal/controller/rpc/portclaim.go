@@ -80,7 +80,7 @@ func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortCl
 		err = s.bind(ctx, h, q, &g, answer)
 	}
 	if p := answer.GetPort(); err == nil && p != nil && answer.GetRefused() == "" {
-		p.Policy = s.keeper().policyOf(p)
+		p.Policy = s.keeper().policyOf(h, p)
 	}
 	var away *store.Unavailable
 	var taken *store.Taken
@@ -118,7 +118,11 @@ func (f portKeeper) mayServe(h *host, group string) (spec.PortGroup, error) {
 			"host %s does not serve port group %s: it is not in the definition, or the "+
 				"host lacks the labels that the port group asks for", h.doc.Name, group)
 	}
-	return f.inventory.Group(group), nil
+	v, err := withheld(f).definitionOf(f.inventory, h)
+	if err != nil {
+		return spec.PortGroup{}, err
+	}
+	return v.Group(group), nil
 }
 
 // bindAttempts is how often a claim is made that was overtaken by another one about the same port.

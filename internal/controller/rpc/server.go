@@ -88,6 +88,9 @@ type Options struct {
 	// PortLease is for how long a host that has lost its controllers holds its static ports, so that no other host gets
 	// them without force; a minute if it is zero.
 	PortLease time.Duration
+	// LeaseTime is how long another controller waits before it drives the rollouts of one that has ended; 6 s if it is
+	// zero.
+	LeaseTime time.Duration
 }
 
 // Server answers agents, people and tools.
@@ -129,6 +132,9 @@ func New(o Options) (*Server, error) {
 	if o.PortLease == 0 {
 		o.PortLease = portLease
 	}
+	if o.LeaseTime == 0 {
+		o.LeaseTime = leaseTime
+	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{},
@@ -156,6 +162,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { claimant{s}.clear(ctx) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
+	beside.Go(func() { leading{s}.driveRollouts(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)

@@ -63,11 +63,14 @@ func inGroup(all []string, groups map[string]string, group string) (list []strin
 	return list
 }
 
-// policyOf is what the definition sets for a static port, in JSON; nil for nothing.
-func (f portKeeper) policyOf(p *controllerv1.StaticPort) []byte {
+// policyOf is what the definition sets for a static port on a host, in JSON; nil for nothing.
+func (f portKeeper) policyOf(h *host, p *controllerv1.StaticPort) []byte {
 	f.mu.Lock()
-	v := f.inventory
+	v, err := withheld(f).definitionOf(f.inventory, h)
 	f.mu.Unlock()
+	if err != nil {
+		return nil
+	}
 	settings, ok := v.SettingsOf(p.GetPort(), p.GetSwitch()+"/"+p.GetPortGroup())
 	if !ok {
 		return nil

@@ -140,7 +140,7 @@ func (f offering) told(id string, m *controllerv1.SharedMoves) {
 func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now = &controllerv1.SharedMoves{Again: flapping{f.fleet}.shared()}
+	now = &controllerv1.SharedMoves{Again: flapping(f).shared()}
 	for _, o := range f.own() {
 		shared := proto.CloneOf(o.MoveOffer)
 		shared.Confirmed = min(shared.GetConfirmed(), 1) // that there is a copy, and not with each one

@@ -109,6 +109,38 @@ func (s OverlaySegment) compare(o OverlaySegment) int {
 	return int(s.VLAN) - int(o.VLAN)
 }
 
+// Decode returns a function that reads a segment of the program's tables: the VNI, 0 for none, the VLAN (inside it) and
+// whether that is an 802.1ad one.
+func (s *Slots) Decode() func(segment uint32) (vni uint32, vlan uint16, ad bool) {
+	overlays := make(map[uint32]OverlaySegment, len(s.Segments))
+	for seg := range s.Segments {
+		if n, ok := s.Encode(seg.Switch, seg.VNI, seg.VLAN, false); ok {
+			overlays[n] = seg
+		}
+	}
+	return func(segment uint32) (uint32, uint16, bool) {
+		if seg, ok := overlays[segment]; ok {
+			return seg.VNI, seg.VLAN, false
+		}
+		return 0, uint16(segment & abi.VIDMask), segment&abi.SegmentAD != 0
+	}
+}
+
+// Encode returns the number of a segment in the program's tables; false if the switch or segment has none.
+func (s *Slots) Encode(sw string, vni uint32, vlan uint16, ad bool) (segment uint32, ok bool) {
+	if vni != 0 {
+		vlan, ok = s.Segments[OverlaySegment{Switch: sw, VNI: vni, VLAN: vlan}]
+		id, there := s.Switches[sw+overlaySpace]
+		return (uint32(id)+1)<<abi.SegmentSwitchShift | uint32(vlan), ok && there
+	}
+	id, ok := s.Switches[sw]
+	segment = (uint32(id)+1)<<abi.SegmentSwitchShift | uint32(vlan)
+	if ad {
+		segment |= abi.SegmentAD
+	}
+	return segment, ok
+}
+
 // part is what the program takes for a switch: the VLANs of a switch, or its overlay segments.
 type part struct {
 	*plan.Switch

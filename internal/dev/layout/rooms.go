@@ -99,6 +99,7 @@ func rules() map[string]Rule {
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting")
+	stand(Process, true, "internal/controller/rollout/driving")
 	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/flaps",
 		"internal/controller/foreseen",
 		"internal/controller/history", "internal/controller/inventory",

@@ -77,7 +77,7 @@ func (k *Kernel) MACs(time.Duration) ([]model.MAC, error) {
 	for _, m := range list {
 		idle := time.Duration(m.Idle*1000+0.5) * time.Millisecond
 		out = append(out, model.MAC{
-			Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Port: m.Port,
+			Switch: m.Switch, Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Port: m.Port,
 			Seen: k.last - idle,
 		})
 	}

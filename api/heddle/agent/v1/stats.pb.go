@@ -365,6 +365,177 @@ func (x *ListAccountsResponse) GetAccounts() []*PortAccount {
 	return nil
 }
 
+// ListVitalsRequest asks for it.
+type ListVitalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVitalsRequest) Reset() {
+	*x = ListVitalsRequest{}
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVitalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVitalsRequest) ProtoMessage() {}
+
+func (x *ListVitalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVitalsRequest.ProtoReflect.Descriptor instead.
+func (*ListVitalsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{4}
+}
+
+// ListVitalsResponse is the answer.
+type ListVitalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vitals        []*Vitals              `protobuf:"bytes,1,rep,name=vitals,proto3" json:"vitals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVitalsResponse) Reset() {
+	*x = ListVitalsResponse{}
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVitalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVitalsResponse) ProtoMessage() {}
+
+func (x *ListVitalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVitalsResponse.ProtoReflect.Descriptor instead.
+func (*ListVitalsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListVitalsResponse) GetVitals() []*Vitals {
+	if x != nil {
+		return x.Vitals
+	}
+	return nil
+}
+
+// Vitals are what the ports and uplinks of a switch have counted together.
+type Vitals struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	// drops are frames dropped, by reason.
+	Drops []*ReasonCount `protobuf:"bytes,2,rep,name=drops,proto3" json:"drops,omitempty"`
+	// sent are the frames that the ports sent, handed those that they were handed; uplinks are not among them.
+	Sent   uint64 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	Handed uint64 `protobuf:"varint,4,opt,name=handed,proto3" json:"handed,omitempty"`
+	// ports is how many were counted, without uplinks.
+	Ports int32 `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
+	// read_at is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
+	ReadAt        int64 `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Vitals) Reset() {
+	*x = Vitals{}
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Vitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Vitals) ProtoMessage() {}
+
+func (x *Vitals) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
+func (*Vitals) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Vitals) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Vitals) GetDrops() []*ReasonCount {
+	if x != nil {
+		return x.Drops
+	}
+	return nil
+}
+
+func (x *Vitals) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Vitals) GetHanded() uint64 {
+	if x != nil {
+		return x.Handed
+	}
+	return 0
+}
+
+func (x *Vitals) GetPorts() int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return 0
+}
+
+func (x *Vitals) GetReadAt() int64 {
+	if x != nil {
+		return x.ReadAt
+	}
+	return 0
+}
+
 // ListMacsRequest asks for it.
 type ListMacsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -374,7 +545,7 @@ type ListMacsRequest struct {
 
 func (x *ListMacsRequest) Reset() {
 	*x = ListMacsRequest{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +557,7 @@ func (x *ListMacsRequest) String() string {
 func (*ListMacsRequest) ProtoMessage() {}
 
 func (x *ListMacsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +570,7 @@ func (x *ListMacsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMacsRequest.ProtoReflect.Descriptor instead.
 func (*ListMacsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{7}
 }
 
 // ListMacsResponse is the answer.
@@ -412,7 +583,7 @@ type ListMacsResponse struct {
 
 func (x *ListMacsResponse) Reset() {
 	*x = ListMacsResponse{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +595,7 @@ func (x *ListMacsResponse) String() string {
 func (*ListMacsResponse) ProtoMessage() {}
 
 func (x *ListMacsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +608,7 @@ func (x *ListMacsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMacsResponse.ProtoReflect.Descriptor instead.
 func (*ListMacsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListMacsResponse) GetMacs() []*Mac {
@@ -465,7 +636,7 @@ type ForgetMacsRequest struct {
 
 func (x *ForgetMacsRequest) Reset() {
 	*x = ForgetMacsRequest{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +648,7 @@ func (x *ForgetMacsRequest) String() string {
 func (*ForgetMacsRequest) ProtoMessage() {}
 
 func (x *ForgetMacsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +661,7 @@ func (x *ForgetMacsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMacsRequest.ProtoReflect.Descriptor instead.
 func (*ForgetMacsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ForgetMacsRequest) GetSwitch() string {
@@ -539,7 +710,7 @@ type ForgetMacsResponse struct {
 
 func (x *ForgetMacsResponse) Reset() {
 	*x = ForgetMacsResponse{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +722,7 @@ func (x *ForgetMacsResponse) String() string {
 func (*ForgetMacsResponse) ProtoMessage() {}
 
 func (x *ForgetMacsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +735,7 @@ func (x *ForgetMacsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMacsResponse.ProtoReflect.Descriptor instead.
 func (*ForgetMacsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ForgetMacsResponse) GetMacs() []*Mac {
@@ -602,7 +773,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +785,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +798,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stats) GetSwitch() string {
@@ -725,7 +896,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +908,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +921,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Counter) GetName() string {
@@ -778,7 +949,7 @@ type ReasonCount struct {
 
 func (x *ReasonCount) Reset() {
 	*x = ReasonCount{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +961,7 @@ func (x *ReasonCount) String() string {
 func (*ReasonCount) ProtoMessage() {}
 
 func (x *ReasonCount) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +974,7 @@ func (x *ReasonCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasonCount.ProtoReflect.Descriptor instead.
 func (*ReasonCount) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReasonCount) GetReason() string {
@@ -841,7 +1012,7 @@ type DeviceLosses struct {
 
 func (x *DeviceLosses) Reset() {
 	*x = DeviceLosses{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1024,7 @@ func (x *DeviceLosses) String() string {
 func (*DeviceLosses) ProtoMessage() {}
 
 func (x *DeviceLosses) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1037,7 @@ func (x *DeviceLosses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceLosses.ProtoReflect.Descriptor instead.
 func (*DeviceLosses) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeviceLosses) GetDevice() string {
@@ -935,7 +1106,7 @@ type PortAccount struct {
 
 func (x *PortAccount) Reset() {
 	*x = PortAccount{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1118,7 @@ func (x *PortAccount) String() string {
 func (*PortAccount) ProtoMessage() {}
 
 func (x *PortAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1131,7 @@ func (x *PortAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAccount.ProtoReflect.Descriptor instead.
 func (*PortAccount) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PortAccount) GetSwitch() string {
@@ -1049,7 +1220,7 @@ type Mac struct {
 
 func (x *Mac) Reset() {
 	*x = Mac{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1232,7 @@ func (x *Mac) String() string {
 func (*Mac) ProtoMessage() {}
 
 func (x *Mac) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1245,7 @@ func (x *Mac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mac.ProtoReflect.Descriptor instead.
 func (*Mac) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Mac) GetSwitch() string {
@@ -1129,7 +1300,17 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\x05stats\x18\x01 \x03(\v2\x16.heddle.agent.v1.StatsR\x05stats\"\x15\n" +
 	"\x13ListAccountsRequest\"P\n" +
 	"\x14ListAccountsResponse\x128\n" +
-	"\baccounts\x18\x01 \x03(\v2\x1c.heddle.agent.v1.PortAccountR\baccounts\"\x11\n" +
+	"\baccounts\x18\x01 \x03(\v2\x1c.heddle.agent.v1.PortAccountR\baccounts\"\x13\n" +
+	"\x11ListVitalsRequest\"E\n" +
+	"\x12ListVitalsResponse\x12/\n" +
+	"\x06vitals\x18\x01 \x03(\v2\x17.heddle.agent.v1.VitalsR\x06vitals\"\xaf\x01\n" +
+	"\x06Vitals\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x122\n" +
+	"\x05drops\x18\x02 \x03(\v2\x1c.heddle.agent.v1.ReasonCountR\x05drops\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x16\n" +
+	"\x06handed\x18\x04 \x01(\x04R\x06handed\x12\x14\n" +
+	"\x05ports\x18\x05 \x01(\x05R\x05ports\x12\x17\n" +
+	"\aread_at\x18\x06 \x01(\x03R\x06readAt\"\x11\n" +
 	"\x0fListMacsRequest\"<\n" +
 	"\x10ListMacsResponse\x12(\n" +
 	"\x04macs\x18\x01 \x03(\v2\x14.heddle.agent.v1.MacR\x04macs\"\x8c\x01\n" +
@@ -1211,10 +1392,12 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\x10MAC_KIND_LEARNED\x10\x01\x1a\v\x8a\xb5\x18\alearned\x12\x1b\n" +
 	"\rMAC_KIND_PORT\x10\x02\x1a\b\x8a\xb5\x18\x04port\x12!\n" +
 	"\x10MAC_KIND_STANDBY\x10\x03\x1a\v\x8a\xb5\x18\astandby\x12!\n" +
-	"\x10MAC_KIND_SIBLING\x10\x04\x1a\v\x8a\xb5\x18\asibling2\xe7\x02\n" +
+	"\x10MAC_KIND_SIBLING\x10\x04\x1a\v\x8a\xb5\x18\asibling2\xbe\x03\n" +
 	"\fStatsService\x12R\n" +
 	"\tListStats\x12!.heddle.agent.v1.ListStatsRequest\x1a\".heddle.agent.v1.ListStatsResponse\x12[\n" +
-	"\fListAccounts\x12$.heddle.agent.v1.ListAccountsRequest\x1a%.heddle.agent.v1.ListAccountsResponse\x12O\n" +
+	"\fListAccounts\x12$.heddle.agent.v1.ListAccountsRequest\x1a%.heddle.agent.v1.ListAccountsResponse\x12U\n" +
+	"\n" +
+	"ListVitals\x12\".heddle.agent.v1.ListVitalsRequest\x1a#.heddle.agent.v1.ListVitalsResponse\x12O\n" +
 	"\bListMacs\x12 .heddle.agent.v1.ListMacsRequest\x1a!.heddle.agent.v1.ListMacsResponse\x12U\n" +
 	"\n" +
 	"ForgetMacs\x12\".heddle.agent.v1.ForgetMacsRequest\x1a#.heddle.agent.v1.ForgetMacsResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
@@ -1232,7 +1415,7 @@ func file_heddle_agent_v1_stats_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_stats_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_stats_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heddle_agent_v1_stats_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_heddle_agent_v1_stats_proto_goTypes = []any{
 	(AccountFault)(0),            // 0: heddle.agent.v1.AccountFault
 	(AccountState)(0),            // 1: heddle.agent.v1.AccountState
@@ -1241,46 +1424,53 @@ var file_heddle_agent_v1_stats_proto_goTypes = []any{
 	(*ListStatsResponse)(nil),    // 4: heddle.agent.v1.ListStatsResponse
 	(*ListAccountsRequest)(nil),  // 5: heddle.agent.v1.ListAccountsRequest
 	(*ListAccountsResponse)(nil), // 6: heddle.agent.v1.ListAccountsResponse
-	(*ListMacsRequest)(nil),      // 7: heddle.agent.v1.ListMacsRequest
-	(*ListMacsResponse)(nil),     // 8: heddle.agent.v1.ListMacsResponse
-	(*ForgetMacsRequest)(nil),    // 9: heddle.agent.v1.ForgetMacsRequest
-	(*ForgetMacsResponse)(nil),   // 10: heddle.agent.v1.ForgetMacsResponse
-	(*Stats)(nil),                // 11: heddle.agent.v1.Stats
-	(*Counter)(nil),              // 12: heddle.agent.v1.Counter
-	(*ReasonCount)(nil),          // 13: heddle.agent.v1.ReasonCount
-	(*DeviceLosses)(nil),         // 14: heddle.agent.v1.DeviceLosses
-	(*PortAccount)(nil),          // 15: heddle.agent.v1.PortAccount
-	(*Mac)(nil),                  // 16: heddle.agent.v1.Mac
-	(*Segment)(nil),              // 17: heddle.agent.v1.Segment
+	(*ListVitalsRequest)(nil),    // 7: heddle.agent.v1.ListVitalsRequest
+	(*ListVitalsResponse)(nil),   // 8: heddle.agent.v1.ListVitalsResponse
+	(*Vitals)(nil),               // 9: heddle.agent.v1.Vitals
+	(*ListMacsRequest)(nil),      // 10: heddle.agent.v1.ListMacsRequest
+	(*ListMacsResponse)(nil),     // 11: heddle.agent.v1.ListMacsResponse
+	(*ForgetMacsRequest)(nil),    // 12: heddle.agent.v1.ForgetMacsRequest
+	(*ForgetMacsResponse)(nil),   // 13: heddle.agent.v1.ForgetMacsResponse
+	(*Stats)(nil),                // 14: heddle.agent.v1.Stats
+	(*Counter)(nil),              // 15: heddle.agent.v1.Counter
+	(*ReasonCount)(nil),          // 16: heddle.agent.v1.ReasonCount
+	(*DeviceLosses)(nil),         // 17: heddle.agent.v1.DeviceLosses
+	(*PortAccount)(nil),          // 18: heddle.agent.v1.PortAccount
+	(*Mac)(nil),                  // 19: heddle.agent.v1.Mac
+	(*Segment)(nil),              // 20: heddle.agent.v1.Segment
 }
 var file_heddle_agent_v1_stats_proto_depIdxs = []int32{
-	11, // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
-	15, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
-	16, // 2: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
-	16, // 3: heddle.agent.v1.ForgetMacsResponse.macs:type_name -> heddle.agent.v1.Mac
-	12, // 4: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
-	12, // 5: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
-	13, // 6: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
-	13, // 7: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
-	14, // 8: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
-	14, // 9: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
-	1,  // 10: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
-	0,  // 11: heddle.agent.v1.PortAccount.fault_code:type_name -> heddle.agent.v1.AccountFault
-	17, // 12: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
-	2,  // 13: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
-	3,  // 14: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
-	5,  // 15: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
-	7,  // 16: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
-	9,  // 17: heddle.agent.v1.StatsService.ForgetMacs:input_type -> heddle.agent.v1.ForgetMacsRequest
-	4,  // 18: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
-	6,  // 19: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
-	8,  // 20: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
-	10, // 21: heddle.agent.v1.StatsService.ForgetMacs:output_type -> heddle.agent.v1.ForgetMacsResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	14, // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
+	18, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
+	9,  // 2: heddle.agent.v1.ListVitalsResponse.vitals:type_name -> heddle.agent.v1.Vitals
+	16, // 3: heddle.agent.v1.Vitals.drops:type_name -> heddle.agent.v1.ReasonCount
+	19, // 4: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	19, // 5: heddle.agent.v1.ForgetMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	15, // 6: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
+	15, // 7: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
+	16, // 8: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
+	16, // 9: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
+	17, // 10: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
+	17, // 11: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
+	1,  // 12: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
+	0,  // 13: heddle.agent.v1.PortAccount.fault_code:type_name -> heddle.agent.v1.AccountFault
+	20, // 14: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
+	2,  // 15: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
+	3,  // 16: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
+	5,  // 17: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
+	7,  // 18: heddle.agent.v1.StatsService.ListVitals:input_type -> heddle.agent.v1.ListVitalsRequest
+	10, // 19: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
+	12, // 20: heddle.agent.v1.StatsService.ForgetMacs:input_type -> heddle.agent.v1.ForgetMacsRequest
+	4,  // 21: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
+	6,  // 22: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
+	8,  // 23: heddle.agent.v1.StatsService.ListVitals:output_type -> heddle.agent.v1.ListVitalsResponse
+	11, // 24: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
+	13, // 25: heddle.agent.v1.StatsService.ForgetMacs:output_type -> heddle.agent.v1.ForgetMacsResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_stats_proto_init() }
@@ -1289,14 +1479,14 @@ func file_heddle_agent_v1_stats_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_word_proto_init()
-	file_heddle_agent_v1_stats_proto_msgTypes[6].OneofWrappers = []any{}
+	file_heddle_agent_v1_stats_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_stats_proto_rawDesc), len(file_heddle_agent_v1_stats_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

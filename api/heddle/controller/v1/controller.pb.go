@@ -2215,6 +2215,271 @@ func (x *ReadClockResponse) GetNow() int64 {
 	return 0
 }
 
+// ReadVitalsHereRequest asks for hosts.
+type ReadVitalsHereRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// names of hosts; those that are not connected here are left out of the answer.
+	Names         []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVitalsHereRequest) Reset() {
+	*x = ReadVitalsHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVitalsHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVitalsHereRequest) ProtoMessage() {}
+
+func (x *ReadVitalsHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVitalsHereRequest.ProtoReflect.Descriptor instead.
+func (*ReadVitalsHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ReadVitalsHereRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// ReadVitalsHereResponse is the answer.
+type ReadVitalsHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hosts         []*HostVitals          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVitalsHereResponse) Reset() {
+	*x = ReadVitalsHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVitalsHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVitalsHereResponse) ProtoMessage() {}
+
+func (x *ReadVitalsHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVitalsHereResponse.ProtoReflect.Descriptor instead.
+func (*ReadVitalsHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ReadVitalsHereResponse) GetHosts() []*HostVitals {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+// HostVitals are what a host has counted.
+type HostVitals struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// start is random for each start of the agent.
+	Start    []byte          `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
+	Switches []*SwitchVitals `protobuf:"bytes,3,rep,name=switches,proto3" json:"switches,omitempty"`
+	// silent says why it has not said what it counted.
+	Silent        string `protobuf:"bytes,4,opt,name=silent,proto3" json:"silent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostVitals) Reset() {
+	*x = HostVitals{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostVitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostVitals) ProtoMessage() {}
+
+func (x *HostVitals) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostVitals.ProtoReflect.Descriptor instead.
+func (*HostVitals) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *HostVitals) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostVitals) GetStart() []byte {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *HostVitals) GetSwitches() []*SwitchVitals {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *HostVitals) GetSilent() string {
+	if x != nil {
+		return x.Silent
+	}
+	return ""
+}
+
+// SwitchVitals are as of heddle.agent.v1.Vitals, with how many ports and uplinks of the switch are as they should be.
+type SwitchVitals struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Drops  map[string]uint64      `protobuf:"bytes,2,rep,name=drops,proto3" json:"drops,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Sent   uint64                 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	Handed uint64                 `protobuf:"varint,4,opt,name=handed,proto3" json:"handed,omitempty"`
+	Ports  int32                  `protobuf:"varint,5,opt,name=ports,proto3" json:"ports,omitempty"`
+	// read_at is by the host's clock that nobody sets, in nanoseconds.
+	ReadAt int64 `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
+	// links_up is how many uplinks are up, ports_shut how many ports are there and blocked or not to be had.
+	LinksUp       int32 `protobuf:"varint,7,opt,name=links_up,json=linksUp,proto3" json:"links_up,omitempty"`
+	PortsShut     int32 `protobuf:"varint,8,opt,name=ports_shut,json=portsShut,proto3" json:"ports_shut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchVitals) Reset() {
+	*x = SwitchVitals{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchVitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchVitals) ProtoMessage() {}
+
+func (x *SwitchVitals) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchVitals.ProtoReflect.Descriptor instead.
+func (*SwitchVitals) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SwitchVitals) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchVitals) GetDrops() map[string]uint64 {
+	if x != nil {
+		return x.Drops
+	}
+	return nil
+}
+
+func (x *SwitchVitals) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetHanded() uint64 {
+	if x != nil {
+		return x.Handed
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetPorts() int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetReadAt() int64 {
+	if x != nil {
+		return x.ReadAt
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetLinksUp() int32 {
+	if x != nil {
+		return x.LinksUp
+	}
+	return 0
+}
+
+func (x *SwitchVitals) GetPortsShut() int32 {
+	if x != nil {
+		return x.PortsShut
+	}
+	return 0
+}
+
 // ListControllersRequest asks for the controllers.
 type ListControllersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2224,7 +2489,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2501,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2514,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
 }
 
 // ListControllersResponse is the answer.
@@ -2266,7 +2531,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2543,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[37]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2556,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{37}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -2347,7 +2612,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2624,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[38]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2637,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{38}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Controller) GetName() string {
@@ -2463,7 +2728,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2740,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[39]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2753,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{39}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -2509,7 +2774,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2786,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[40]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2799,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{40}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -2561,7 +2826,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2838,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[41]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2851,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{41}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -2606,7 +2871,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2883,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[42]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2896,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{42}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -2655,7 +2920,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +2932,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[43]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +2945,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{43}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -2716,7 +2981,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2993,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[44]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +3006,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{44}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -2774,7 +3039,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +3051,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[45]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +3064,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{45}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -2812,7 +3077,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +3089,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[46]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +3102,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{46}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -2857,7 +3122,7 @@ type ForeseeHereRequest struct {
 
 func (x *ForeseeHereRequest) Reset() {
 	*x = ForeseeHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +3134,7 @@ func (x *ForeseeHereRequest) String() string {
 func (*ForeseeHereRequest) ProtoMessage() {}
 
 func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +3147,7 @@ func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
 func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
@@ -2904,7 +3169,7 @@ type ForeseeHereResponse struct {
 
 func (x *ForeseeHereResponse) Reset() {
 	*x = ForeseeHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3181,7 @@ func (x *ForeseeHereResponse) String() string {
 func (*ForeseeHereResponse) ProtoMessage() {}
 
 func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3194,7 @@ func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
 func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
@@ -2956,7 +3221,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3233,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3246,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -3001,7 +3266,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3278,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3291,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -3189,7 +3454,31 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x10ReadClockRequest\";\n" +
 	"\x11ReadClockResponse\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\tR\x05start\x12\x10\n" +
-	"\x03now\x18\x02 \x01(\x03R\x03now\"\x18\n" +
+	"\x03now\x18\x02 \x01(\x03R\x03now\"-\n" +
+	"\x15ReadVitalsHereRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"P\n" +
+	"\x16ReadVitalsHereResponse\x126\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.HostVitalsR\x05hosts\"\x8e\x01\n" +
+	"\n" +
+	"HostVitals\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\fR\x05start\x12>\n" +
+	"\bswitches\x18\x03 \x03(\v2\".heddle.controller.v1.SwitchVitalsR\bswitches\x12\x16\n" +
+	"\x06silent\x18\x04 \x01(\tR\x06silent\"\xb6\x02\n" +
+	"\fSwitchVitals\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
+	"\x05drops\x18\x02 \x03(\v2-.heddle.controller.v1.SwitchVitals.DropsEntryR\x05drops\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x16\n" +
+	"\x06handed\x18\x04 \x01(\x04R\x06handed\x12\x14\n" +
+	"\x05ports\x18\x05 \x01(\x05R\x05ports\x12\x17\n" +
+	"\aread_at\x18\x06 \x01(\x03R\x06readAt\x12\x19\n" +
+	"\blinks_up\x18\a \x01(\x05R\alinksUp\x12\x1d\n" +
+	"\n" +
+	"ports_shut\x18\b \x01(\x05R\tportsShut\x1a8\n" +
+	"\n" +
+	"DropsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x18\n" +
 	"\x16ListControllersRequest\"\xa3\x01\n" +
 	"\x17ListControllersResponse\x12B\n" +
 	"\vcontrollers\x18\x01 \x03(\v2 .heddle.controller.v1.ControllerR\vcontrollers\x12\x14\n" +
@@ -3240,7 +3529,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xc1\v\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xae\f\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -3255,7 +3544,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\n" +
 	"ShareMoves\x12'.heddle.controller.v1.ShareMovesRequest\x1a(.heddle.controller.v1.ShareMovesResponse\x12n\n" +
 	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse\x12q\n" +
-	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12\\\n" +
+	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12k\n" +
+	"\x0eReadVitalsHere\x12+.heddle.controller.v1.ReadVitalsHereRequest\x1a,.heddle.controller.v1.ReadVitalsHereResponse\x12\\\n" +
 	"\tReadClock\x12&.heddle.controller.v1.ReadClockRequest\x1a'.heddle.controller.v1.ReadClockResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
@@ -3276,7 +3566,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -3314,123 +3604,133 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*PreparedHost)(nil),                  // 33: heddle.controller.v1.PreparedHost
 	(*ReadClockRequest)(nil),              // 34: heddle.controller.v1.ReadClockRequest
 	(*ReadClockResponse)(nil),             // 35: heddle.controller.v1.ReadClockResponse
-	(*ListControllersRequest)(nil),        // 36: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 37: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 38: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 39: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 40: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 41: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 42: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 43: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 44: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 45: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 46: heddle.controller.v1.TakeSnapshotResponse
-	(*ForeseeHereRequest)(nil),            // 47: heddle.controller.v1.ForeseeHereRequest
-	(*ForeseeHereResponse)(nil),           // 48: heddle.controller.v1.ForeseeHereResponse
-	(*SyncHostsHereRequest)(nil),          // 49: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 50: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 51: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 52: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 53: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 54: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 55: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 56: google.protobuf.Timestamp
-	(*LearnedAgain)(nil),                  // 57: heddle.controller.v1.LearnedAgain
-	(*MoveOffer)(nil),                     // 58: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 59: google.protobuf.Duration
-	(*Host)(nil),                          // 60: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 61: heddle.controller.v1.HostReport
-	(*ClaimedAdapter)(nil),                // 62: heddle.controller.v1.ClaimedAdapter
-	(*RevertedSlice)(nil),                 // 63: heddle.controller.v1.RevertedSlice
-	(*SliceObject)(nil),                   // 64: heddle.controller.v1.SliceObject
-	(*SliceKey)(nil),                      // 65: heddle.controller.v1.SliceKey
-	(*ApplyDefinitionRequest)(nil),        // 66: heddle.controller.v1.ApplyDefinitionRequest
-	(*ForeseenByHosts)(nil),               // 67: heddle.controller.v1.ForeseenByHosts
-	(*SyncHostsRequest)(nil),              // 68: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 69: heddle.controller.v1.SyncedHost
+	(*ReadVitalsHereRequest)(nil),         // 36: heddle.controller.v1.ReadVitalsHereRequest
+	(*ReadVitalsHereResponse)(nil),        // 37: heddle.controller.v1.ReadVitalsHereResponse
+	(*HostVitals)(nil),                    // 38: heddle.controller.v1.HostVitals
+	(*SwitchVitals)(nil),                  // 39: heddle.controller.v1.SwitchVitals
+	(*ListControllersRequest)(nil),        // 40: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 41: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 42: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 43: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 44: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 45: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 46: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 47: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 48: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 49: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 50: heddle.controller.v1.TakeSnapshotResponse
+	(*ForeseeHereRequest)(nil),            // 51: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 52: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 53: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 54: heddle.controller.v1.SyncHostsHereResponse
+	nil,                                   // 55: heddle.controller.v1.SwitchVitals.DropsEntry
+	(*ListAuditRequest)(nil),              // 56: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 57: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 58: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 59: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 60: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 61: google.protobuf.Timestamp
+	(*LearnedAgain)(nil),                  // 62: heddle.controller.v1.LearnedAgain
+	(*MoveOffer)(nil),                     // 63: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 64: google.protobuf.Duration
+	(*Host)(nil),                          // 65: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 66: heddle.controller.v1.HostReport
+	(*ClaimedAdapter)(nil),                // 67: heddle.controller.v1.ClaimedAdapter
+	(*RevertedSlice)(nil),                 // 68: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 69: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 70: heddle.controller.v1.SliceKey
+	(*ApplyDefinitionRequest)(nil),        // 71: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 72: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 73: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 74: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	51, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	52, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	53, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	56, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	57, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	58, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	54, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	59, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	55, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	56, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	60, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	61, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	16, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	17, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
 	15, // 15: heddle.controller.v1.SharedMoves.again:type_name -> heddle.controller.v1.SharedAgain
-	57, // 16: heddle.controller.v1.SharedAgain.again:type_name -> heddle.controller.v1.LearnedAgain
-	58, // 17: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	62, // 16: heddle.controller.v1.SharedAgain.again:type_name -> heddle.controller.v1.LearnedAgain
+	63, // 17: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	24, // 18: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	59, // 19: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	64, // 19: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	27, // 20: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	60, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	61, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	62, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
-	63, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	65, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	66, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	67, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
+	68, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
 	28, // 25: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	64, // 26: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	65, // 27: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	59, // 28: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	69, // 26: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	70, // 27: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	64, // 28: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	33, // 29: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	59, // 30: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	38, // 31: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	59, // 32: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	56, // 33: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	66, // 34: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	67, // 35: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	68, // 36: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	69, // 37: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	18, // 38: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	20, // 39: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	22, // 40: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	25, // 41: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	49, // 42: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	47, // 43: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	29, // 44: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 45: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 46: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 47: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 48: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 49: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	31, // 50: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	34, // 51: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	36, // 52: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	39, // 53: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	41, // 54: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	43, // 55: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	45, // 56: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	19, // 57: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	21, // 58: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	23, // 59: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	26, // 60: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	50, // 61: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	48, // 62: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 63: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 64: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 65: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 66: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 67: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 68: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 69: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	35, // 70: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	37, // 71: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	40, // 72: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	42, // 73: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	44, // 74: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	46, // 75: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	57, // [57:76] is the sub-list for method output_type
-	38, // [38:57] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	64, // 30: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	38, // 31: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
+	39, // 32: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
+	55, // 33: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
+	42, // 34: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	64, // 35: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	61, // 36: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	71, // 37: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	72, // 38: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	73, // 39: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	74, // 40: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	18, // 41: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	20, // 42: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	22, // 43: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	25, // 44: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	53, // 45: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	51, // 46: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	29, // 47: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 48: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 49: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 50: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 51: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 52: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	31, // 53: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	36, // 54: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
+	34, // 55: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	40, // 56: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	43, // 57: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	45, // 58: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	47, // 59: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	49, // 60: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 61: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 62: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 63: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 64: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	54, // 65: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	52, // 66: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 67: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 68: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 69: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 70: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 71: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 72: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 73: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	37, // 74: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	35, // 75: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	41, // 76: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	44, // 77: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	46, // 78: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	48, // 79: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	50, // 80: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -3449,7 +3749,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -119,7 +119,11 @@ type ApplyDefinitionRequest struct {
 	// restore brings back the definition of that revision; content is empty then. 0 for a file.
 	Restore int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
 	// together: all hosts concerned change at one instant, or none does (S101); unset for each as soon as it can.
-	Together      *ChangeTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	Together *ChangeTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	// stages: the hosts concerned change one stage after the other (S102); unset for all at once.
+	Stages *ChangeInStages `protobuf:"bytes,101,opt,name=stages,proto3" json:"stages,omitempty"`
+	// supersede ends rollouts that are open and change the same switches, in favour of this change.
+	Supersede     bool `protobuf:"varint,102,opt,name=supersede,proto3" json:"supersede,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -224,6 +228,103 @@ func (x *ApplyDefinitionRequest) GetTogether() *ChangeTogether {
 	return nil
 }
 
+func (x *ApplyDefinitionRequest) GetStages() *ChangeInStages {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionRequest) GetSupersede() bool {
+	if x != nil {
+		return x.Supersede
+	}
+	return false
+}
+
+// ChangeInStages is how hosts change in stages.
+type ChangeInStages struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stages as people write them, such as "1,10%,100%" or "env=test,100%".
+	Stages string `protobuf:"bytes,1,opt,name=stages,proto3" json:"stages,omitempty"`
+	// wait is how long hosts are watched after each stage, 1 s to 24 h; unset for 5 min.
+	Wait *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	// watch is how long hosts are watched before the first stage, to know what is usual there, 1 s to 1 h; unset for a
+	// tenth of wait, 1 s to 30 s.
+	Watch *durationpb.Duration `protobuf:"bytes,3,opt,name=watch,proto3" json:"watch,omitempty"`
+	// halt is "stop" or "rollback": what the rollout does by itself when it finds something; "" for stop.
+	Halt string `protobuf:"bytes,4,opt,name=halt,proto3" json:"halt,omitempty"`
+	// by is a label whose hosts change together, such as rack; "" or "random" for each host on its own, by lot.
+	By            string `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeInStages) Reset() {
+	*x = ChangeInStages{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeInStages) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeInStages) ProtoMessage() {}
+
+func (x *ChangeInStages) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeInStages.ProtoReflect.Descriptor instead.
+func (*ChangeInStages) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ChangeInStages) GetStages() string {
+	if x != nil {
+		return x.Stages
+	}
+	return ""
+}
+
+func (x *ChangeInStages) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *ChangeInStages) GetWatch() *durationpb.Duration {
+	if x != nil {
+		return x.Watch
+	}
+	return nil
+}
+
+func (x *ChangeInStages) GetHalt() string {
+	if x != nil {
+		return x.Halt
+	}
+	return ""
+}
+
+func (x *ChangeInStages) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
 // ChangeTogether is how hosts change together.
 type ChangeTogether struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -240,7 +341,7 @@ type ChangeTogether struct {
 
 func (x *ChangeTogether) Reset() {
 	*x = ChangeTogether{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +353,7 @@ func (x *ChangeTogether) String() string {
 func (*ChangeTogether) ProtoMessage() {}
 
 func (x *ChangeTogether) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +366,7 @@ func (x *ChangeTogether) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTogether.ProtoReflect.Descriptor instead.
 func (*ChangeTogether) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ChangeTogether) GetExceptAway() bool {
@@ -317,7 +418,7 @@ type ChangedTogether struct {
 
 func (x *ChangedTogether) Reset() {
 	*x = ChangedTogether{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -329,7 +430,7 @@ func (x *ChangedTogether) String() string {
 func (*ChangedTogether) ProtoMessage() {}
 
 func (x *ChangedTogether) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -342,7 +443,7 @@ func (x *ChangedTogether) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedTogether.ProtoReflect.Descriptor instead.
 func (*ChangedTogether) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChangedTogether) GetAt() *timestamppb.Timestamp {
@@ -435,14 +536,18 @@ type ApplyDefinitionResponse struct {
 	// the whole cluster.
 	Foreseen *ForeseenByHosts `protobuf:"bytes,80,opt,name=foreseen,proto3" json:"foreseen,omitempty"`
 	// together is what became of the change where all hosts were to make it at one instant; unset otherwise.
-	Together      *ChangedTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	Together *ChangedTogether `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	// rollout is the one that the change began, or of a dry run would begin; unset otherwise.
+	Rollout *Rollout `protobuf:"bytes,101,opt,name=rollout,proto3" json:"rollout,omitempty"`
+	// superseded are the ids of the rollouts that the change ended.
+	Superseded    []string `protobuf:"bytes,102,rep,name=superseded,proto3" json:"superseded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyDefinitionResponse) Reset() {
 	*x = ApplyDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +559,7 @@ func (x *ApplyDefinitionResponse) String() string {
 func (*ApplyDefinitionResponse) ProtoMessage() {}
 
 func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +572,7 @@ func (x *ApplyDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*ApplyDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApplyDefinitionResponse) GetRevision() int64 {
@@ -554,6 +659,20 @@ func (x *ApplyDefinitionResponse) GetTogether() *ChangedTogether {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetRollout() *Rollout {
+	if x != nil {
+		return x.Rollout
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetSuperseded() []string {
+	if x != nil {
+		return x.Superseded
+	}
+	return nil
+}
+
 // ForeseenByHosts is what hosts would newly lose of what their ports sent lately.
 type ForeseenByHosts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -576,7 +695,7 @@ type ForeseenByHosts struct {
 
 func (x *ForeseenByHosts) Reset() {
 	*x = ForeseenByHosts{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +707,7 @@ func (x *ForeseenByHosts) String() string {
 func (*ForeseenByHosts) ProtoMessage() {}
 
 func (x *ForeseenByHosts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +720,7 @@ func (x *ForeseenByHosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseenByHosts.ProtoReflect.Descriptor instead.
 func (*ForeseenByHosts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ForeseenByHosts) GetLosses() []*HostLoss {
@@ -671,7 +790,7 @@ type HostLoss struct {
 
 func (x *HostLoss) Reset() {
 	*x = HostLoss{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +802,7 @@ func (x *HostLoss) String() string {
 func (*HostLoss) ProtoMessage() {}
 
 func (x *HostLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +815,7 @@ func (x *HostLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostLoss.ProtoReflect.Descriptor instead.
 func (*HostLoss) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostLoss) GetHost() string {
@@ -731,7 +850,7 @@ type HostPortChange struct {
 
 func (x *HostPortChange) Reset() {
 	*x = HostPortChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +862,7 @@ func (x *HostPortChange) String() string {
 func (*HostPortChange) ProtoMessage() {}
 
 func (x *HostPortChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +875,7 @@ func (x *HostPortChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortChange.ProtoReflect.Descriptor instead.
 func (*HostPortChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HostPortChange) GetHost() string {
@@ -825,7 +944,7 @@ type ObjectChange struct {
 
 func (x *ObjectChange) Reset() {
 	*x = ObjectChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +956,7 @@ func (x *ObjectChange) String() string {
 func (*ObjectChange) ProtoMessage() {}
 
 func (x *ObjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +969,7 @@ func (x *ObjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
 func (*ObjectChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ObjectChange) GetKind() string {
@@ -895,7 +1014,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1026,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1039,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FieldChange) GetField() string {
@@ -960,7 +1079,7 @@ type AffectedGroup struct {
 
 func (x *AffectedGroup) Reset() {
 	*x = AffectedGroup{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1091,7 @@ func (x *AffectedGroup) String() string {
 func (*AffectedGroup) ProtoMessage() {}
 
 func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1104,7 @@ func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
 func (*AffectedGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AffectedGroup) GetSwitch() string {
@@ -1034,7 +1153,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1165,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1178,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -1085,7 +1204,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1216,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1229,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 // GetDefinitionResponse is the answer.
@@ -1128,7 +1247,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1259,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1272,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -1193,7 +1312,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1324,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1337,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 // ListHostsResponse is the answer.
@@ -1239,7 +1358,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1370,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1383,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -1337,7 +1456,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1468,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1481,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Host) GetName() string {
@@ -1483,7 +1602,7 @@ type DefinedHostPort struct {
 
 func (x *DefinedHostPort) Reset() {
 	*x = DefinedHostPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1614,7 @@ func (x *DefinedHostPort) String() string {
 func (*DefinedHostPort) ProtoMessage() {}
 
 func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1627,7 @@ func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
 func (*DefinedHostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DefinedHostPort) GetName() string {
@@ -1549,7 +1668,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1680,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1693,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -1593,7 +1712,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1724,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1737,7 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 // RetryHostRequest names the host.
@@ -1631,7 +1750,7 @@ type RetryHostRequest struct {
 
 func (x *RetryHostRequest) Reset() {
 	*x = RetryHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1762,7 @@ func (x *RetryHostRequest) String() string {
 func (*RetryHostRequest) ProtoMessage() {}
 
 func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1775,7 @@ func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
 func (*RetryHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RetryHostRequest) GetName() string {
@@ -1677,7 +1796,7 @@ type RetryHostResponse struct {
 
 func (x *RetryHostResponse) Reset() {
 	*x = RetryHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1808,7 @@ func (x *RetryHostResponse) String() string {
 func (*RetryHostResponse) ProtoMessage() {}
 
 func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1821,7 @@ func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
 func (*RetryHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RetryHostResponse) GetRevision() int64 {
@@ -1725,7 +1844,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1856,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1869,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -1787,7 +1906,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1918,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1931,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -1857,7 +1976,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1988,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +2001,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -1968,7 +2087,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2099,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2112,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -2021,7 +2140,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2152,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2165,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -2076,7 +2195,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2207,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2220,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -2130,7 +2249,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2261,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2274,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -2188,7 +2307,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2319,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2332,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -2255,7 +2374,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xe3\x02\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\"heddle/controller/v1/rollout.proto\x1a\x1fheddle/options/v1/options.proto\"\xbf\x03\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -2266,7 +2385,15 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\x12\x18\n" +
 	"\amessage\x18G \x01(\tR\amessage\x12\x18\n" +
 	"\arestore\x18H \x01(\x03R\arestore\x12@\n" +
-	"\btogether\x18d \x01(\v2$.heddle.controller.v1.ChangeTogetherR\btogether\"\x97\x01\n" +
+	"\btogether\x18d \x01(\v2$.heddle.controller.v1.ChangeTogetherR\btogether\x12<\n" +
+	"\x06stages\x18e \x01(\v2$.heddle.controller.v1.ChangeInStagesR\x06stages\x12\x1c\n" +
+	"\tsupersede\x18f \x01(\bR\tsupersede\"\xac\x01\n" +
+	"\x0eChangeInStages\x12\x16\n" +
+	"\x06stages\x18\x01 \x01(\tR\x06stages\x12-\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12/\n" +
+	"\x05watch\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05watch\x12\x12\n" +
+	"\x04halt\x18\x04 \x01(\tR\x04halt\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\x97\x01\n" +
 	"\x0eChangeTogether\x12\x1f\n" +
 	"\vexcept_away\x18\x01 \x01(\bR\n" +
 	"exceptAway\x12-\n" +
@@ -2281,7 +2408,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04away\x18\x06 \x03(\tR\x04away\x125\n" +
 	"\bprepared\x18\a \x01(\v2\x19.google.protobuf.DurationR\bprepared\x123\n" +
 	"\adecided\x18\b \x01(\v2\x19.google.protobuf.DurationR\adecided\x12\x0e\n" +
-	"\x02id\x18\t \x01(\tR\x02id\"\xf9\x04\n" +
+	"\x02id\x18\t \x01(\tR\x02id\"\xd2\x05\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -2295,7 +2422,11 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
 	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\x12A\n" +
 	"\bforeseen\x18P \x01(\v2%.heddle.controller.v1.ForeseenByHostsR\bforeseen\x12A\n" +
-	"\btogether\x18d \x01(\v2%.heddle.controller.v1.ChangedTogetherR\btogether\"\x99\x02\n" +
+	"\btogether\x18d \x01(\v2%.heddle.controller.v1.ChangedTogetherR\btogether\x127\n" +
+	"\arollout\x18e \x01(\v2\x1d.heddle.controller.v1.RolloutR\arollout\x12\x1e\n" +
+	"\n" +
+	"superseded\x18f \x03(\tR\n" +
+	"superseded\"\x99\x02\n" +
 	"\x0fForeseenByHosts\x126\n" +
 	"\x06losses\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostLossR\x06losses\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x16\n" +
@@ -2462,103 +2593,109 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
-	(*ChangeTogether)(nil),          // 2: heddle.controller.v1.ChangeTogether
-	(*ChangedTogether)(nil),         // 3: heddle.controller.v1.ChangedTogether
-	(*ApplyDefinitionResponse)(nil), // 4: heddle.controller.v1.ApplyDefinitionResponse
-	(*ForeseenByHosts)(nil),         // 5: heddle.controller.v1.ForeseenByHosts
-	(*HostLoss)(nil),                // 6: heddle.controller.v1.HostLoss
-	(*HostPortChange)(nil),          // 7: heddle.controller.v1.HostPortChange
-	(*ObjectChange)(nil),            // 8: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 9: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 10: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 11: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 12: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 13: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 14: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 15: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 16: heddle.controller.v1.Host
-	(*DefinedHostPort)(nil),         // 17: heddle.controller.v1.DefinedHostPort
-	(*RemoveHostRequest)(nil),       // 18: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 19: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 20: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 21: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 22: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 23: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 24: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 25: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 26: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 27: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 28: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 29: heddle.controller.v1.SyncedHost
-	nil,                             // 30: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 31: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 32: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 33: google.protobuf.Timestamp
-	(*v1.ForeseenLoss)(nil),         // 34: heddle.agent.v1.ForeseenLoss
-	(*HostSwitch)(nil),              // 35: heddle.controller.v1.HostSwitch
+	(*ChangeInStages)(nil),          // 2: heddle.controller.v1.ChangeInStages
+	(*ChangeTogether)(nil),          // 3: heddle.controller.v1.ChangeTogether
+	(*ChangedTogether)(nil),         // 4: heddle.controller.v1.ChangedTogether
+	(*ApplyDefinitionResponse)(nil), // 5: heddle.controller.v1.ApplyDefinitionResponse
+	(*ForeseenByHosts)(nil),         // 6: heddle.controller.v1.ForeseenByHosts
+	(*HostLoss)(nil),                // 7: heddle.controller.v1.HostLoss
+	(*HostPortChange)(nil),          // 8: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 9: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 10: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 11: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 12: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 13: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 14: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 15: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 16: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 17: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 18: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 19: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 20: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 21: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 22: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 23: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 24: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 25: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 26: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 27: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 28: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 29: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 30: heddle.controller.v1.SyncedHost
+	nil,                             // 31: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 32: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 33: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
+	(*Rollout)(nil),                 // 35: heddle.controller.v1.Rollout
+	(*v1.ForeseenLoss)(nil),         // 36: heddle.agent.v1.ForeseenLoss
+	(*HostSwitch)(nil),              // 37: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	32, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	2,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
-	32, // 2: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
-	32, // 3: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
-	33, // 4: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
-	32, // 5: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
-	32, // 6: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
-	11, // 7: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
-	32, // 8: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
-	32, // 9: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
-	11, // 10: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	11, // 11: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	8,  // 12: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	10, // 13: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	11, // 14: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	7,  // 15: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	5,  // 16: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	3,  // 17: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
-	6,  // 18: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
-	11, // 19: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
-	34, // 20: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
-	9,  // 21: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	16, // 22: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	30, // 23: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 24: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	33, // 25: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	35, // 26: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	17, // 27: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	24, // 28: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	31, // 29: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	32, // 30: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	33, // 31: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	32, // 32: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	29, // 33: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 34: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 35: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 36: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	12, // 37: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	14, // 38: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	18, // 39: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	22, // 40: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	27, // 41: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	20, // 42: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	25, // 43: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	4,  // 44: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	13, // 45: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	15, // 46: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	19, // 47: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	23, // 48: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	28, // 49: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	21, // 50: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	26, // 51: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	44, // [44:52] is the sub-list for method output_type
-	36, // [36:44] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	33, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	3,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
+	2,  // 2: heddle.controller.v1.ApplyDefinitionRequest.stages:type_name -> heddle.controller.v1.ChangeInStages
+	33, // 3: heddle.controller.v1.ChangeInStages.wait:type_name -> google.protobuf.Duration
+	33, // 4: heddle.controller.v1.ChangeInStages.watch:type_name -> google.protobuf.Duration
+	33, // 5: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
+	33, // 6: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
+	34, // 7: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
+	33, // 8: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
+	33, // 9: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
+	12, // 10: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
+	33, // 11: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
+	33, // 12: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
+	12, // 13: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	12, // 14: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	9,  // 15: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	11, // 16: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	12, // 17: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	8,  // 18: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	6,  // 19: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	4,  // 20: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
+	35, // 21: heddle.controller.v1.ApplyDefinitionResponse.rollout:type_name -> heddle.controller.v1.Rollout
+	7,  // 22: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
+	12, // 23: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
+	36, // 24: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
+	10, // 25: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	17, // 26: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	31, // 27: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 28: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	34, // 29: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	37, // 30: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	18, // 31: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	25, // 32: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	32, // 33: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	33, // 34: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	34, // 35: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	33, // 36: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	30, // 37: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 38: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 39: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 40: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	13, // 41: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	15, // 42: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	19, // 43: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	23, // 44: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	28, // 45: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	21, // 46: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	26, // 47: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	5,  // 48: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	14, // 49: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	16, // 50: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	20, // 51: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	24, // 52: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	29, // 53: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	22, // 54: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	27, // 55: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	48, // [48:56] is the sub-list for method output_type
+	40, // [40:48] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -2567,13 +2704,14 @@ func file_heddle_controller_v1_fleet_proto_init() {
 		return
 	}
 	file_heddle_controller_v1_host_proto_init()
+	file_heddle_controller_v1_rollout_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,8 @@ const (
 	StatsServiceListStatsProcedure = "/heddle.agent.v1.StatsService/ListStats"
 	// StatsServiceListAccountsProcedure is the procedure name of the StatsService's ListAccounts RPC.
 	StatsServiceListAccountsProcedure = "/heddle.agent.v1.StatsService/ListAccounts"
+	// StatsServiceListVitalsProcedure is the procedure name of the StatsService's ListVitals RPC.
+	StatsServiceListVitalsProcedure = "/heddle.agent.v1.StatsService/ListVitals"
 	// StatsServiceListMacsProcedure is the procedure name of the StatsService's ListMacs RPC.
 	StatsServiceListMacsProcedure = "/heddle.agent.v1.StatsService/ListMacs"
 	// StatsServiceForgetMacsProcedure is the procedure name of the StatsService's ForgetMacs RPC.
@@ -47,6 +49,13 @@ var (
 			StreamType: connect.StreamTypeUnary,
 			Schema:     v1.File_heddle_agent_v1_stats_proto.Services().ByName("StatsService").Methods().ByName("ListAccounts"),
 			Procedure:  StatsServiceListAccountsProcedure,
+		}
+	})
+	statsServiceListVitalsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_agent_v1_stats_proto.Services().ByName("StatsService").Methods().ByName("ListVitals"),
+			Procedure:  StatsServiceListVitalsProcedure,
 		}
 	})
 	statsServiceListMacsSpec = sync.OnceValue(func() connect.Spec {
@@ -71,6 +80,9 @@ type StatsServiceClient interface {
 	ListStats(context.Context, *v1.ListStatsRequest) (*v1.ListStatsResponse, error)
 	// ListAccounts checks the counters of every port and uplink against the accounting invariant (S94).
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
+	// ListVitals returns, for each switch, sums of the counters of its ports and uplinks: what is worth comparing between
+	// hosts.
+	ListVitals(context.Context, *v1.ListVitalsRequest) (*v1.ListVitalsResponse, error)
 	// ListMacs returns the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
 	// ForgetMacs removes learned addresses, until they are learned again.
@@ -89,6 +101,9 @@ type StatsServiceHandler interface {
 	ListStats(context.Context, *v1.ListStatsRequest) (*v1.ListStatsResponse, error)
 	// ListAccounts checks the counters of every port and uplink against the accounting invariant (S94).
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
+	// ListVitals returns, for each switch, sums of the counters of its ports and uplinks: what is worth comparing between
+	// hosts.
+	ListVitals(context.Context, *v1.ListVitalsRequest) (*v1.ListVitalsResponse, error)
 	// ListMacs returns the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
 	// ForgetMacs removes learned addresses, until they are learned again.
@@ -102,6 +117,7 @@ func RegisterStatsServiceHandler(server *connect.Server, svc StatsServiceHandler
 	server.Register(
 		connect.Method{Spec: statsServiceListStatsSpec(), Handler: adapter.listStats},
 		connect.Method{Spec: statsServiceListAccountsSpec(), Handler: adapter.listAccounts},
+		connect.Method{Spec: statsServiceListVitalsSpec(), Handler: adapter.listVitals},
 		connect.Method{Spec: statsServiceListMacsSpec(), Handler: adapter.listMacs},
 		connect.Method{Spec: statsServiceForgetMacsSpec(), Handler: adapter.forgetMacs},
 	)
@@ -116,6 +132,10 @@ func (UnimplementedStatsServiceHandler) ListStats(context.Context, *v1.ListStats
 
 func (UnimplementedStatsServiceHandler) ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.StatsService.ListAccounts is not implemented")
+}
+
+func (UnimplementedStatsServiceHandler) ListVitals(context.Context, *v1.ListVitalsRequest) (*v1.ListVitalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.StatsService.ListVitals is not implemented")
 }
 
 func (UnimplementedStatsServiceHandler) ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error) {
@@ -141,6 +161,14 @@ func (c *statsServiceClient) ListStats(ctx context.Context, req *v1.ListStatsReq
 func (c *statsServiceClient) ListAccounts(ctx context.Context, req *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error) {
 	var res v1.ListAccountsResponse
 	if err := c.client.CallUnary(ctx, statsServiceListAccountsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *statsServiceClient) ListVitals(ctx context.Context, req *v1.ListVitalsRequest) (*v1.ListVitalsResponse, error) {
+	var res v1.ListVitalsResponse
+	if err := c.client.CallUnary(ctx, statsServiceListVitalsSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -182,6 +210,18 @@ func (h statsServiceHandler) listAccounts(ctx context.Context, _ connect.Spec, s
 		return err
 	}
 	res, err := h.svc.ListAccounts(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h statsServiceHandler) listVitals(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListVitalsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListVitals(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,9 @@ const (
 	// ControllerServicePrepareHostsHereProcedure is the procedure name of the ControllerService's
 	// PrepareHostsHere RPC.
 	ControllerServicePrepareHostsHereProcedure = "/heddle.controller.v1.ControllerService/PrepareHostsHere"
+	// ControllerServiceReadVitalsHereProcedure is the procedure name of the ControllerService's
+	// ReadVitalsHere RPC.
+	ControllerServiceReadVitalsHereProcedure = "/heddle.controller.v1.ControllerService/ReadVitalsHere"
 	// ControllerServiceReadClockProcedure is the procedure name of the ControllerService's ReadClock
 	// RPC.
 	ControllerServiceReadClockProcedure = "/heddle.controller.v1.ControllerService/ReadClock"
@@ -175,6 +178,13 @@ var (
 			Procedure:  ControllerServicePrepareHostsHereProcedure,
 		}
 	})
+	controllerServiceReadVitalsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ReadVitalsHere"),
+			Procedure:  ControllerServiceReadVitalsHereProcedure,
+		}
+	})
 	controllerServiceReadClockSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -214,6 +224,8 @@ type ControllerServiceClient interface {
 	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 	// PrepareHostsHere has hosts that are connected here prepare a change, and says which are ready (S101).
 	PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error)
+	// ReadVitalsHere returns what hosts that are connected to this controller have counted, and how they are.
+	ReadVitalsHere(context.Context, *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error)
 	// ReadClock says what this controller's clock shows: one that nobody sets.
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 }
@@ -255,6 +267,8 @@ type ControllerServiceHandler interface {
 	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 	// PrepareHostsHere has hosts that are connected here prepare a change, and says which are ready (S101).
 	PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error)
+	// ReadVitalsHere returns what hosts that are connected to this controller have counted, and how they are.
+	ReadVitalsHere(context.Context, *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error)
 	// ReadClock says what this controller's clock shows: one that nobody sets.
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 }
@@ -277,6 +291,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceShareMovesSpec(), Handler: adapter.shareMoves},
 		connect.Method{Spec: controllerServiceLocatePortsHereSpec(), Handler: adapter.locatePortsHere},
 		connect.Method{Spec: controllerServicePrepareHostsHereSpec(), Handler: adapter.prepareHostsHere},
+		connect.Method{Spec: controllerServiceReadVitalsHereSpec(), Handler: adapter.readVitalsHere},
 		connect.Method{Spec: controllerServiceReadClockSpec(), Handler: adapter.readClock},
 	)
 }
@@ -334,6 +349,10 @@ func (UnimplementedControllerServiceHandler) LocatePortsHere(context.Context, *v
 
 func (UnimplementedControllerServiceHandler) PrepareHostsHere(context.Context, *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.PrepareHostsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ReadVitalsHere(context.Context, *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ReadVitalsHere is not implemented")
 }
 
 func (UnimplementedControllerServiceHandler) ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error) {
@@ -443,6 +462,14 @@ func (c *controllerServiceClient) LocatePortsHere(ctx context.Context, req *v1.L
 func (c *controllerServiceClient) PrepareHostsHere(ctx context.Context, req *v1.PrepareHostsHereRequest) (*v1.PrepareHostsHereResponse, error) {
 	var res v1.PrepareHostsHereResponse
 	if err := c.client.CallUnary(ctx, controllerServicePrepareHostsHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ReadVitalsHere(ctx context.Context, req *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error) {
+	var res v1.ReadVitalsHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceReadVitalsHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -608,6 +635,18 @@ func (h controllerServiceHandler) prepareHostsHere(ctx context.Context, _ connec
 		return err
 	}
 	res, err := h.svc.PrepareHostsHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) readVitalsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReadVitalsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReadVitalsHere(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+// mostStageHosts is how many hosts of a stage are named that have or are to have the change; -o json has them all.
+const mostStageHosts = 10
+
+// rolloutLine says in one line how a rollout stands.
+func rolloutLine(r *api.Rollout) string {
+	line := fmt.Sprintf("rollout %s is %s", r.ID, r.State)
+	switch {
+	case r.State == api.RolloutRunning && r.Begun == 0:
+		line += ": the hosts are watched as they are"
+	case r.Begun > 0 && r.Begun <= len(r.Stages):
+		line += fmt.Sprintf(": stage %d of %d (%s)", r.Begun, len(r.Stages), r.Stages[r.Begun-1].Stage)
+	}
+	if changed, of := rolloutCount(r); of > 0 {
+		line += fmt.Sprintf(", %d of %s changed", changed, howMany(of, "host"))
+	}
+	if r.Left > 0 {
+		line += fmt.Sprintf(", watched for %s yet", r.Left.Round(time.Second))
+	}
+	if r.State == api.RolloutRunning && r.Driver == "" {
+		line += "; no controller drives it at present"
+	}
+	if r.Note != "" {
+		line += "; " + printable.Text(r.Note)
+	}
+	return line
+}
+
+// rolloutCount is how many hosts have the change, of an open rollout, and how many there are.
+func rolloutCount(r *api.Rollout) (changed, of int) {
+	for _, s := range r.Stages {
+		for _, h := range s.Hosts {
+			if of++; h.State == "changed" {
+				changed++
+			}
+		}
+	}
+	return changed, of
+}
+
+// printRollout prints all of a rollout.
+func printRollout(w io.Writer, r *api.Rollout) error {
+	why := ""
+	if r.Message != "" {
+		why = ": " + r.Message
+	}
+	lines := []string{rolloutLine(r), fmt.Sprintf("revision %d, made on %d by %s at %s%s", r.Revision, r.Base,
+		printable.Text(r.Who), r.Started.Local().Format(time.DateTime), printable.Text(why)),
+		fmt.Sprintf("switches: %s; watched for %s after each stage; on a finding: %s", rolloutSwitches(r), r.Wait,
+			r.Halt)}
+	for i, s := range r.Stages {
+		lines = append(lines, stageLines(r, i, s)...)
+	}
+	for _, f := range r.Found {
+		lines = append(lines, "found: "+findingLine(f))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func findingLine(f api.RolloutFinding) string {
+	if f.Host == "" {
+		return f.What
+	}
+	return f.Host + ": " + f.What
+}
+
+// stageLines are a stage with its hosts.
+func stageLines(r *api.Rollout, i int, s api.RolloutStage) (lines []string) {
+	state := "has not begun"
+	if i < r.Begun {
+		state = "has begun"
+	}
+	line := fmt.Sprintf("stage %d (%s) %s: %s", i+1, s.Stage, state, howMany(s.Count, "host"))
+	var names []string
+	for _, h := range s.Hosts {
+		if h.State == "changed" || h.State == "unchanged" {
+			names = append(names, h.Name)
+			continue
+		}
+		text := h.State
+		if len(h.Problems) > 0 {
+			text += ": " + strings.Join(h.Problems, "; ")
+		}
+		lines = append(lines, "  "+h.Name+" is "+text)
+	}
+	if more := len(names) - mostStageHosts; more > 0 {
+		names = append(names[:mostStageHosts], fmt.Sprintf("and %d more", more))
+	}
+	if len(names) > 0 {
+		line += " (" + strings.Join(names, ", ") + ")"
+	}
+	return append([]string{line}, lines...)
+}
+
+// followEvery is how often a rollout is looked at that somebody follows.
+const followEvery = 500 * time.Millisecond
+
+// followRollout shows how a rollout goes until it has ended or halted.
+func followRollout(d Deps, c *cobra.Command, t *fleetTarget, o *output, id string) error {
+	said, shown := "", false
+	for {
+		r, err := askRollout(c, t, id)
+		if err != nil && (said == "" || c.Context().Err() != nil) {
+			return err
+		}
+		if err == nil { // a controller may be away for a moment
+			id = r.ID
+			over := r.State != api.RolloutRunning && r.State != api.RolloutTakingBack
+			line := rolloutLine(r)
+			if shown {
+				fmt.Fprint(d.Stderr, clearLine)
+			}
+			if shown = d.Watched && !over; shown {
+				fmt.Fprint(d.Stderr, clearLine+line)
+			}
+			if step := fmt.Sprint(r.State, r.Begun); step != said && !over && !d.Watched {
+				fmt.Fprintln(d.Stderr, line)
+				said = step
+			} else {
+				said = step
+			}
+			if over {
+				return errors.Join(o.print(d, r, func(w io.Writer) error { return printRollout(w, r) }), rolloutEnd(r))
+			}
+		}
+		select {
+		case <-time.After(followEvery):
+		case <-c.Context().Done():
+			if shown {
+				fmt.Fprintln(d.Stderr)
+			}
+			return fmt.Errorf("rollout %s goes on without being watched (heddle rollout show %s)", id, id)
+		}
+	}
+}
+
+// rolloutEnd is the error of a rollout with which not all hosts get the change.
+func rolloutEnd(r *api.Rollout) error {
+	switch r.State {
+	case api.RolloutDone:
+		return nil
+	case api.RolloutHalted:
+		return fmt.Errorf("rollout %s has halted: look at the hosts, then take the change back (heddle rollout abort "+
+			"%s) or go on (heddle rollout resume %s)", r.ID, r.ID, r.ID)
+	}
+	return fmt.Errorf("rollout %s is %s", r.ID, r.State)
+}
+
+// stagedLines say which rollout a change began, or would begin.
+func stagedLines(out *api.Defined, dry bool) (lines []string) {
+	for _, id := range out.Superseded {
+		word := "superseded"
+		if dry {
+			word = "would be superseded"
+		}
+		lines = append(lines, "rollout "+id+" "+word)
+	}
+	r := out.Rollout
+	switch {
+	case r == nil:
+		return lines
+	case len(out.Changes) == 0:
+		return append(lines, "the definition is as it is asked for, and "+rolloutLine(r))
+	}
+	for i, s := range r.Stages {
+		lines = append(lines, stageLines(r, i, s)...)
+	}
+	if dry {
+		return append(lines, fmt.Sprintf("hosts would be watched for %s before the first stage, and for %s after each",
+			r.Watch, r.Wait))
+	}
+	return append(lines, fmt.Sprintf("rollout %s has begun: heddle rollout show %s --follow", r.ID, r.ID))
+}

@@ -1,0 +1,334 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/audit"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/driving"
+	"heddle/internal/controller/store"
+)
+
+// rolloutWorld is the hosts, for the driver of a rollout.
+type rolloutWorld struct{ *Server }
+
+// lostTime is how long a host may be on its way to another controller.
+const lostTime = 15 * time.Second
+
+// Changed implements driving.World.
+func (w rolloutWorld) Changed() <-chan struct{} {
+	w.fleet.mu.Lock()
+	defer w.fleet.mu.Unlock()
+	return w.fleet.changed
+}
+
+// Vitals implements driving.World.
+func (w rolloutWorld) Vitals(ctx context.Context, names, switches []string) map[string]rollout.Vitals {
+	return vitals(w).of(ctx, names, switches)
+}
+
+// Hosts implements driving.World.
+func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[string]driving.Host,
+	full bool) map[string]driving.Host {
+	there := &elsewhere{}
+	if len(w.others()) > 0 {
+		var names []string // all
+		for name, h := range before {
+			if !full && (h.Soon || h.State == driving.Changing) {
+				names = append(names, name)
+			}
+		}
+		if full || len(names) > 0 {
+			there = w.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names})
+		}
+	}
+	f := w.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[string]driving.Host, len(before))
+	for id, stage := range (withheld{f}).stagesOf(r) {
+		h := f.hosts[id]
+		if h == nil {
+			continue
+		}
+		was, known := before[h.doc.Name]
+		if h.conn == nil && there.hosts[id] == nil && known && !full {
+			all[h.doc.Name] = was
+			continue
+		}
+		one := driving.Host{Name: h.doc.Name, Stage: stage}
+		state, problems, since := w.brief(h, there)
+		stand(&one, state, problems, time.Since(since), stage < r.Begun)
+		all[h.doc.Name] = one
+	}
+	return all
+}
+
+// brief is how a host follows the definition, wherever it is connected. The caller holds the lock.
+func (w rolloutWorld) brief(h *host, there *elsewhere) (state controllerv1.HostState, problems []string,
+	since time.Time) {
+	at := there.hosts[h.id].GetHost()
+	switch {
+	case h.conn != nil:
+		state, problems = w.fleet.state(h)
+		return state, problems, h.since
+	case there.hosts[h.id].GetConnected() && !at.GetStale():
+		return at.GetState(), at.GetProblems(), at.GetSince().AsTime()
+	case at != nil && at.GetSince().AsTime().After(h.since):
+		since = at.GetSince().AsTime()
+	default:
+		since = h.since
+	}
+	return controllerv1.HostState_HOST_STATE_DISCONNECTED, nil, since
+}
+
+// stand takes in how a host is: since is for how long it is connected, or was not. has: it is to have the change.
+func stand(s *driving.Host, state controllerv1.HostState, problems []string, since time.Duration, has bool) {
+	s.State, s.Problems = driving.Unchanged, problems
+	if has {
+		s.State = driving.Changed
+	}
+	switch state {
+	case controllerv1.HostState_HOST_STATE_DISCONNECTED:
+		s.Soon, s.Trouble = since < lostTime, "it is not connected to a controller"
+		if has {
+			s.State = driving.Away
+		}
+	case controllerv1.HostState_HOST_STATE_PENDING:
+		s.Soon = true
+		if has {
+			s.State = driving.Changing
+		}
+	case controllerv1.HostState_HOST_STATE_OUT_OF_SYNC:
+		s.Trouble = "it can't make the change: " + firstOf(problems)
+	case controllerv1.HostState_HOST_STATE_REVERTED:
+		s.Trouble = "it lost its controllers with the change, and went back: " + firstOf(problems)
+	case controllerv1.HostState_HOST_STATE_DOWN:
+		s.Trouble = "its guests are cut off: " + firstOf(problems)
+	}
+	if has && s.Trouble != "" && s.State != driving.Away {
+		s.State = driving.Failed
+	}
+}
+
+func firstOf(lines []string) string {
+	switch len(lines) {
+	case 0:
+		return "it does not say why"
+	case 1:
+		return lines[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", lines[0], len(lines)-1)
+}
+
+// staged is which hosts an open rollout concerns, with their stages, by the hosts' ids; as of a definition and a number
+// of hosts.
+type staged struct {
+	of     *inventory.Inventory
+	hosts  int
+	stages map[string]int
+}
+
+// stagesOf are the hosts that an open rollout concerns, by their ids, with their stages. The caller holds the lock.
+func (f withheld) stagesOf(r *rollout.Rollout) map[string]int {
+	o := f.rolling.open[r.ID]
+	if o == nil || o.bad != nil {
+		return nil
+	}
+	if o.staged.of == f.inventory && o.staged.hosts == len(f.hosts) {
+		return o.staged.stages
+	}
+	stages := map[string]int{}
+	before, err := f.rolling.undone(f.inventory, []string{r.ID})
+	if err != nil {
+		return nil
+	}
+	for id, h := range f.hosts {
+		if f.differs(h, before, f.inventory, nil) {
+			stages[id] = r.Order.StageOf(f.memberOf(h))
+		}
+	}
+	o.staged = staged{f.inventory, len(f.hosts), stages}
+	return stages
+}
+
+// differs reports whether a host is handed something else by one definition than by another, with these addresses; by
+// the whole of each, whatever is held back. The caller holds the lock.
+func (f withheld) differs(h *host, a, b *inventory.Inventory, g *grant) bool {
+	granted := g.of(f.addresses, h.doc.Name)
+	one, _, errA := contents(f).sliceBy(a, h, granted)
+	two, _, errB := contents(f).sliceBy(b, h, granted)
+	return errA != nil || errB != nil || one.set.Hash() != two.set.Hash()
+}
+
+// rolloutRecord is where rollouts are kept, for their driver.
+type rolloutRecord struct{ *Server }
+
+// Read implements driving.Record.
+func (c rolloutRecord) Read(id string) (r rollout.Rollout, version int64, ok bool) {
+	k, ok := c.kept(id)
+	return k.Rollout, k.version, ok
+}
+
+// kept is a rollout in the store.
+func (c rolloutRecord) kept(id string) (k keptRollout, ok bool) {
+	o, ok := c.Store.Get(rolloutKey(id))
+	if !ok {
+		return k, false
+	}
+	k, err := keptOf(o)
+	if err != nil {
+		c.Log.Error("a rollout can't be read", "rollout", id, "err", err)
+	}
+	return k, err == nil
+}
+
+// Replace implements driving.Record.
+func (c rolloutRecord) Replace(ctx context.Context, r rollout.Rollout, version int64) (int64, error) {
+	k, ok := c.kept(r.ID)
+	if !ok || k.version != version {
+		return 0, driving.ErrOther
+	}
+	k.Rollout = r
+	change, err := k.change()
+	if err != nil {
+		return 0, err
+	}
+	now, err := c.Store.Write(ctx, []store.Change{change})
+	var conflict *store.Conflict
+	if errors.As(err, &conflict) {
+		return 0, driving.ErrOther
+	}
+	return now, err
+}
+
+// usualHosts is how many hosts one object has of what was usual.
+const usualHosts = 2000
+
+func usualKey(token string, n int) store.Key {
+	return store.Key{Kind: rolloutUsualKind, Name: fmt.Sprintf("%s/%04d", token, n)}
+}
+
+// usualDoc is a part of how hosts were before the first stage, packed as the history is.
+type usualDoc struct {
+	Parts int                      `json:"parts"`
+	Hosts map[string]rollout.Usual `json:"hosts"`
+}
+
+// Usual implements driving.Record.
+func (c rolloutRecord) Usual(id string) (map[string]rollout.Usual, error) {
+	k, ok := c.kept(id)
+	if !ok {
+		return nil, nil
+	}
+	all := map[string]rollout.Usual{}
+	for n, parts := 0, 1; n < parts; n++ {
+		o, ok := c.Store.Get(usualKey(k.Token, n))
+		if !ok {
+			return nil, nil
+		}
+		var d usualDoc
+		if err := json.Unmarshal(o.Doc, &d); err != nil {
+			return nil, fmt.Errorf("what was usual before rollout %s is damaged: %w", id, err)
+		}
+		parts = d.Parts
+		for name, u := range d.Hosts {
+			all[name] = u
+		}
+	}
+	return all, nil
+}
+
+// KeepUsual implements driving.Record.
+func (c rolloutRecord) KeepUsual(ctx context.Context, id string, usual map[string]rollout.Usual) error {
+	k, ok := c.kept(id)
+	if !ok {
+		return driving.ErrOther
+	}
+	var parts []usualDoc
+	part := usualDoc{Hosts: map[string]rollout.Usual{}}
+	for name, u := range usual {
+		if part.Hosts[name] = u; len(part.Hosts) == usualHosts {
+			parts, part = append(parts, part), usualDoc{Hosts: map[string]rollout.Usual{}}
+		}
+	}
+	parts = append(parts, part)
+	for n, p := range slices.Backward(parts) { // the first one, which says how many, comes last
+		p.Parts = len(parts)
+		doc, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Store.Write(ctx, []store.Change{{Key: usualKey(k.Token, n), Doc: doc,
+			IfVersion: store.Any}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeBack implements driving.Record.
+func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
+	err := stager{people(c)}.takeBack(ctx, id, "", "", false)
+	switch connect.CodeOf(err) {
+	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
+		_, text := codeAndText(err)
+		return &driving.Refused{Why: text}
+	case connect.CodeAborted:
+		return driving.ErrOther
+	}
+	return err
+}
+
+// Said implements driving.Record: what a rollout does by itself is logged and audited, as what people do is.
+func (c rolloutRecord) Said(ctx context.Context, was, now rollout.Rollout) {
+	text := fmt.Sprintf("stage %d of %d begins", now.Begun, len(now.Order.Stages))
+	objects := []string{"rollout " + now.ID}
+	if was.State != now.State {
+		text = string(now.State)
+	}
+	for _, f := range now.Found {
+		objects = append(objects, findingText(f))
+	}
+	if was.State == now.State {
+		objects = objects[:1]
+	}
+	c.Log.Info("rollout", "id", now.ID, "what", text, "found", objects[1:], "note", now.Note)
+	if c.Audit == nil {
+		return
+	}
+	call, err := c.Audit.Begin(audit.Entry{Who: "the controller", Call: "DriveRollout",
+		Objects: append(objects, text)})
+	if err == nil {
+		err = call.End(audit.Done, nil, now.Note)
+	}
+	if err != nil {
+		c.Log.Error("the audit log can't be written", "err", err)
+	}
+	if now.State == rollout.Done {
+		c.release(ctx)
+	}
+}
+
+// release gives addresses back that only the definition before a rollout needed.
+func (c rolloutRecord) release(ctx context.Context) {
+	if err := granter(c).fillAddresses(ctx); err != nil {
+		c.Log.Warn("addresses that no host port has any more are not given back yet", "err", err)
+	}
+}
+
+func findingText(f rollout.Finding) string {
+	if f.Host == "" {
+		return f.What
+	}
+	return "host " + f.Host + ": " + f.What
+}

@@ -1,0 +1,199 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/driving"
+	"heddle/internal/controller/store"
+)
+
+// One controller drives all rollouts, by a lease: an object that it writes anew all the time. Another one takes it when
+// it has seen no new version of it for leaseTime by its own clock. The lease saves work, no more: two drivers do no
+// harm, since each replaces a rollout only as it has read it.
+
+// leaseKey is where the lease is.
+func leaseKey() store.Key { return store.Key{Kind: "rolloutDriver", Name: "current"} }
+
+// leaseDoc says who drives.
+type leaseDoc struct {
+	// Controller is its id, Name its name.
+	Controller string    `json:"controller"`
+	Name       string    `json:"name"`
+	At         time.Time `json:"at"`
+}
+
+// leaseTime is for how long a lease counts, leaseRenew how often it is renewed, unless a test says otherwise.
+const (
+	leaseTime  = 6 * time.Second
+	leaseParts = 4
+)
+
+// driverLease is the lease as this controller sees it.
+type driverLease struct {
+	*Server
+	mine int64 // its version, where it is this controller's
+	seen int64
+	at   time.Time // when that version was seen first
+}
+
+// hold takes the lease, or renews it. held is false while it is another one's.
+func (l *driverLease) hold(ctx context.Context) (held bool, err error) {
+	now, ok := l.Store.Get(leaseKey())
+	if ok && now.Version != l.mine {
+		if now.Version != l.seen {
+			l.seen, l.at = now.Version, time.Now()
+		}
+		if time.Since(l.at) < l.LeaseTime {
+			return false, nil
+		}
+	}
+	self := l.self
+	doc, err := json.Marshal(leaseDoc{Controller: self.ID, Name: nameOf(self), At: time.Now().UTC()})
+	if err != nil {
+		return false, err
+	}
+	version, err := l.Store.Write(ctx, []store.Change{{Key: leaseKey(), Doc: doc, IfVersion: now.Version}})
+	var conflict *store.Conflict
+	if errors.As(err, &conflict) {
+		l.mine = 0
+		return false, nil
+	}
+	if err == nil {
+		l.mine = version
+	}
+	return err == nil, err
+}
+
+// drop gives the lease up, so that nobody waits for its end.
+func (l *driverLease) drop() {
+	if l.mine == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := l.Store.Write(ctx, []store.Change{{Key: leaseKey(), Delete: true, IfVersion: l.mine}})
+	if l.mine = 0; err != nil {
+		l.Log.Debug("the lease on driving rollouts ends by itself", "err", err)
+	}
+}
+
+// leading is the part of a server that drives rollouts.
+type leading struct{ *Server }
+
+// driverName is who drives rollouts; "" for nobody.
+func (s leading) driverName() string {
+	o, ok := s.Store.Get(leaseKey())
+	var d leaseDoc
+	if !ok || json.Unmarshal(o.Doc, &d) != nil {
+		return ""
+	}
+	return d.Name
+}
+
+// openRollouts are how many rollouts are open, by state.
+func (s leading) openRollouts() map[string]int {
+	all := map[string]int{string(rollout.Running): 0, string(rollout.Paused): 0, string(rollout.Halted): 0,
+		string(rollout.TakingBack): 0}
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	for _, r := range s.fleet.rolling.open {
+		all[string(r.State)]++
+	}
+	return all
+}
+
+// driven are the rollouts that a driver has to do something for. The error is the context's.
+func (s leading) driven(ctx context.Context, wait bool) (ids []string, err error) {
+	look := func() bool {
+		ids = nil
+		for id, r := range s.fleet.rolling.open {
+			if r.bad == nil && r.Driven() {
+				ids = append(ids, id)
+			}
+		}
+		return len(ids) > 0 || !wait
+	}
+	return ids, until(ctx, s.fleet, look)
+}
+
+// driveRollouts drives rollouts while this controller has the lease, until ctx ends.
+func (s leading) driveRollouts(ctx context.Context) {
+	l := &driverLease{Server: s.Server}
+	for {
+		if _, err := s.driven(ctx, true); err != nil {
+			return
+		}
+		held, err := l.hold(ctx)
+		if err != nil {
+			s.Log.Debug("the lease on driving rollouts", "err", err)
+		}
+		if held {
+			s.driveUnder(ctx, l)
+			continue
+		}
+		select {
+		case <-time.After(s.LeaseTime / leaseParts):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// driveUnder drives rollouts until there are none, or the lease is not this controller's any more.
+func (s leading) driveUnder(ctx context.Context, l *driverLease) {
+	s.Log.Info("this controller drives rollouts")
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer func() {
+		cancel()
+		all.Wait()
+		l.drop()
+	}()
+	d := driving.Driver{World: rolloutWorld(s), Record: rolloutRecord(s), Epoch: s.Epoch}
+	under := map[string]chan struct{}{}
+	renewed := time.Now()
+	for {
+		ids, err := s.driven(ctx, false)
+		if err != nil || len(ids) == 0 {
+			return
+		}
+		for _, id := range ids {
+			select {
+			case <-under[id]: // it was driven to an end, and somebody has resumed it
+			default:
+				if under[id] != nil {
+					continue
+				}
+			}
+			over := make(chan struct{})
+			under[id] = over
+			all.Go(func() {
+				defer close(over)
+				if err := d.Drive(ctx, id); err != nil && ctx.Err() == nil {
+					s.Log.Error("a rollout can't be driven", "rollout", id, "err", err)
+				}
+			})
+		}
+		select {
+		case <-time.After(s.LeaseTime / leaseParts / 2):
+		case <-ctx.Done():
+			return
+		}
+		if time.Since(renewed) < s.LeaseTime/leaseParts {
+			continue
+		}
+		held, err := l.hold(ctx)
+		switch {
+		case held:
+			renewed = time.Now()
+		case err == nil, time.Since(renewed) >= s.LeaseTime:
+			s.Log.Warn("this controller does not drive rollouts any more", "err", err)
+			return
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/access/defined"
+	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/driving"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+)
+
+// rollouts is the half of a server that people call about changes in stages.
+type rollouts struct{ people }
+
+// message is a rollout for who asks, without its hosts.
+func (k *keptRollout) message(now time.Time) *controllerv1.Rollout {
+	out := &controllerv1.Rollout{Id: k.ID, State: string(k.State), Revision: k.Revision, Base: k.Base,
+		Begun: int32(k.Begun), Wait: durationpb.New(k.Wait), Watch: durationpb.New(k.Watch), Halt: string(k.Halt),
+		By: k.Order.By, Who: k.Who, Message: k.Why, Started: timestamppb.New(k.Started), Note: k.Note,
+		Switches: k.Switches}
+	for i, s := range k.Order.Stages {
+		stage := &controllerv1.RolloutStage{Stage: s.String()}
+		if i < len(k.Counts) {
+			stage.Count = int32(k.Counts[i])
+		}
+		out.Stages = append(out.Stages, stage)
+	}
+	if !k.Settled.IsZero() {
+		out.Settled = timestamppb.New(k.Settled)
+	}
+	if left, ok := k.Left(now); ok {
+		out.Left = durationpb.New(left)
+	}
+	if !k.Ended.IsZero() {
+		out.Ended = timestamppb.New(k.Ended)
+	}
+	for _, f := range k.Found {
+		out.Found = append(out.Found, &controllerv1.RolloutFinding{Host: f.Host, What: f.What})
+	}
+	return out
+}
+
+// foreseen is a rollout as it begins, with its hosts; nil where there is none.
+func (r *inStages) foreseen() *controllerv1.Rollout {
+	if r == nil {
+		return nil
+	}
+	out := r.message(r.Started)
+	for name, m := range r.hosts {
+		s := out.Stages[r.Order.StageOf(m)]
+		s.Hosts = append(s.Hosts, &controllerv1.RolloutHost{Name: name, State: driving.Unchanged})
+	}
+	sortHosts(out)
+	return out
+}
+
+// sortHosts sorts the hosts of each stage, and counts them.
+func sortHosts(out *controllerv1.Rollout) {
+	for _, s := range out.GetStages() {
+		slices.SortFunc(s.Hosts, func(a, b *controllerv1.RolloutHost) int {
+			return cmp.Compare(a.GetName(), b.GetName())
+		})
+		s.Count = int32(len(s.GetHosts()))
+	}
+}
+
+// all are the rollouts that the caller sees, the newest first.
+func (c rollouts) all(ctx context.Context) (list []keptRollout, err error) {
+	if err := c.Store.Sync(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	for _, o := range c.Store.List(rolloutKind) {
+		k, err := keptOf(o)
+		if err != nil {
+			return nil, err
+		}
+		if sees(ctx, &k) {
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, func(a, b keptRollout) int { return b.Started.Compare(a.Started) })
+	return list, nil
+}
+
+// sees reports whether a caller sees all switches of a rollout.
+func sees(ctx context.Context, k *keptRollout) bool {
+	a := access.GrantedTo(ctx)
+	return a.SeesAll() || !slices.ContainsFunc(k.Switches, func(sw string) bool {
+		return sw == rollout.All || !defined.SeesNamed(a, slice.Key{Kind: slice.Switch, Name: sw})
+	})
+}
+
+// ListRollouts lists them.
+func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRolloutsRequest) (
+	*controllerv1.ListRolloutsResponse, error) {
+	list, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &controllerv1.ListRolloutsResponse{}
+	for i := range list {
+		out.Rollouts = append(out.Rollouts, c.shownRollout(&list[i]))
+	}
+	return out, nil
+}
+
+// shownRollout is a rollout with who drives it.
+func (c rollouts) shownRollout(k *keptRollout) *controllerv1.Rollout {
+	out := k.message(time.Now())
+	if k.Driven() {
+		out.Driver = leading{c.Server}.driverName()
+	}
+	return out
+}
+
+// one is the rollout of that id; "" for the only one that is open or, where ended ones count, else the newest.
+func (c rollouts) one(ctx context.Context, id string, ended bool) (*keptRollout, error) {
+	list, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var open []string
+	var found *keptRollout
+	for i := range list {
+		switch k := &list[i]; {
+		case k.ID == id:
+			return k, nil
+		case id == "" && k.Open():
+			open, found = append(open, k.ID), k
+		case id == "" && ended && i == 0:
+			found = k
+		}
+	}
+	switch {
+	case len(open) > 1:
+		return nil, connect.NewError(connect.CodeInvalidArgument, "several rollouts are open: name one of "+
+			strings.Join(open, ", "))
+	case id != "":
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("there is no rollout %s: see heddle rollout "+
+			"list",
+			id))
+	case found == nil:
+		return nil, connect.NewError(connect.CodeNotFound, "there is no rollout: heddle definition apply --stages "+
+			"begins "+
+			"one")
+	}
+	return found, nil
+}
+
+// making is the open rollout that the caller sees, where a change is asked for that there is already; nil for none.
+func (c rollouts) making(ctx context.Context) *controllerv1.Rollout {
+	if k, err := c.one(ctx, "", false); err == nil {
+		return c.shownRollout(k)
+	}
+	return nil
+}
+
+// GetRollout returns one, with its hosts.
+func (c rollouts) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequest) (*controllerv1.GetRolloutResponse,
+	error) {
+	k, err := c.one(ctx, q.GetId(), true)
+	if err != nil {
+		return nil, err
+	}
+	return &controllerv1.GetRolloutResponse{Rollout: c.withHosts(ctx, k)}, nil
+}
+
+// withHosts is a rollout with its hosts, of one that is open.
+func (c rollouts) withHosts(ctx context.Context, k *keptRollout) *controllerv1.Rollout {
+	out := c.shownRollout(k)
+	if !k.Open() {
+		return out
+	}
+	away, changing := 0, 0
+	for _, h := range (rolloutWorld{c.Server}).Hosts(ctx, &k.Rollout, nil, true) {
+		if h.Stage >= len(out.Stages) {
+			continue
+		}
+		s := out.Stages[h.Stage]
+		s.Hosts = append(s.Hosts, &controllerv1.RolloutHost{Name: h.Name, State: h.State, Problems: h.Problems})
+		if h.Stage < k.Begun && h.State == driving.Changing {
+			changing++
+		}
+		if h.Stage == k.Begun-1 && h.State == driving.Away {
+			away++
+		}
+	}
+	sortHosts(out)
+	if k.State == rollout.Running && k.Begun > 0 && k.Settled.IsZero() && out.Note == "" {
+		switch {
+		case changing > 0:
+			out.Note = fmt.Sprintf("%d hosts make the change", changing)
+		case away > 0:
+			out.Note = fmt.Sprintf("%d hosts of the stage are away: it waits until one of them is back", away)
+		}
+	}
+	return out
+}
+
+// may refuses who may not make the change of a rollout, or take it back.
+func (c rollouts) may(ctx context.Context, k *keptRollout) error {
+	undo, _, err := undoOf(*k, func(key store.Key) ([]byte, bool) {
+		o, ok := c.Store.Get(key)
+		return o.Doc, ok
+	})
+	if err != nil {
+		return err
+	}
+	have, _ := c.stored()
+	who, _ := access.Of(ctx)
+	if err := defined.Judge(who.Title(), access.GrantedTo(ctx), have, undo); err != nil {
+		return access.Refused(err)
+	}
+	return nil
+}
+
+// change replaces a rollout by what do makes of it.
+func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout) (rollout.Rollout, error)) (
+	*controllerv1.Rollout, error) {
+	for range mostTries {
+		k, err := c.one(ctx, id, false)
+		if err == nil {
+			err = c.may(ctx, k)
+		}
+		if err != nil {
+			return nil, err
+		}
+		access.Note(ctx, "rollout "+k.ID)
+		next, err := do(k.Rollout)
+		if err != nil {
+			return nil, connect.NewError(connect.CodeFailedPrecondition, err.Error())
+		}
+		_, err = rolloutRecord{c.Server}.Replace(ctx, next, k.version)
+		switch {
+		case errors.Is(err, driving.ErrOther): // its driver was faster
+			continue
+		case err != nil:
+			return nil, storeError(err)
+		}
+		if next.State == rollout.Done {
+			rolloutRecord{c.Server}.release(ctx)
+		}
+		if k, err = c.one(ctx, k.ID, true); err != nil {
+			return nil, err
+		}
+		return c.withHosts(ctx, k), nil
+	}
+	return nil, connect.NewError(connect.CodeAborted, "the rollout is changed by others all the time: try again")
+}
+
+// PauseRollout keeps the next stage from beginning.
+func (c rollouts) PauseRollout(ctx context.Context, q *controllerv1.PauseRolloutRequest) (
+	*controllerv1.PauseRolloutResponse, error) {
+	r, err := c.change(ctx, q.GetId(), func(r rollout.Rollout) (rollout.Rollout, error) {
+		return r.Pause(access.NameOf(ctx))
+	})
+	return &controllerv1.PauseRolloutResponse{Rollout: r}, err
+}
+
+// ResumeRollout goes on with one that was paused or has halted, or gives all hosts the change.
+func (c rollouts) ResumeRollout(ctx context.Context, q *controllerv1.ResumeRolloutRequest) (
+	*controllerv1.ResumeRolloutResponse, error) {
+	r, err := c.change(ctx, q.GetId(), func(r rollout.Rollout) (rollout.Rollout, error) {
+		if q.GetAll() {
+			return r.Finish(access.NameOf(ctx), time.Now().UTC())
+		}
+		return r.Resume(c.Epoch)
+	})
+	return &controllerv1.ResumeRolloutResponse{Rollout: r}, err
+}
+
+// AbortRollout takes the change back from all hosts that have it.
+func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRolloutRequest) (
+	*controllerv1.AbortRolloutResponse, error) {
+	k, err := c.one(ctx, q.GetId(), false)
+	if err == nil {
+		err = c.may(ctx, k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	access.Note(ctx, "rollout "+k.ID)
+	if err := stager(c).takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
+		return nil, err
+	}
+	if k, err = c.one(ctx, k.ID, true); err != nil {
+		return nil, err
+	}
+	return &controllerv1.AbortRolloutResponse{Rollout: c.withHosts(ctx, k)}, nil
+}
