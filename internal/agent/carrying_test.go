@@ -245,8 +245,8 @@ func TestLeftOverMACFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// A great many MACs that came with a port are read and learned beside the loop, which takes turns meanwhile; a copy that
-// comes later does not meet the file of the one before, and no file is left.
+// A great many MACs that came with a port are read and learned beside the loop, which takes turns meanwhile; a copy
+// that comes later does not meet the file of the one before, and no file is left.
 func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 	r := travelHost(t, lenient, 1)
 	list := make([]observe.MACEntry, 3*learnAtOnce)

@@ -12,7 +12,6 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/audit"
-	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
@@ -332,17 +331,4 @@ func findingText(f rollout.Finding) string {
 		return f.What
 	}
 	return "host " + f.Host + ": " + f.What
-}
-
-// revisionWith is the revision of a rollout's change, of which only that before is known for certain when it begins.
-func (c rolloutRecord) revisionWith(ctx context.Context, base int64) int64 {
-	r, err := c.Past.On(ctx, base)
-	if err != nil || r == nil {
-		return 0
-	}
-	e, _, err := history.Decode(r.Base, r.Revision, r.Value)
-	if err != nil {
-		return 0
-	}
-	return e.Revision
 }

@@ -79,8 +79,8 @@ func TestReport_CountsWhatIsWrongAgainstTheBudgets(t *testing.T) {
 		before: map[string]uint64{"packetsInUnicast": 10}, after: map[string]uint64{"packetsInUnicast": 7}}
 	for _, gap := range []float64{0.01, 0.06, 0.02} {
 		m.moves = append(m.moves, move{rarpAfter: 0.02, rarps: 4, early: 1, strayEarly: 1, duplicated: 1, bulk: 0.1,
-			times: times{stopped: stop, arrived: stop.Add(time.Second)},
-			out:   traffic.Received{LongestGap: gap, LongestGapAt: stop.UnixNano(), Lost: 5, Overflowed: 2}})
+			times: times{stopped: stop, arrived: stop.Add(time.Second)}, out: traffic.Received{LongestGap: gap,
+				LongestGapAt: stop.UnixNano(), Lost: 5, Overflowed: 2}})
 	}
 	rep := &report.Report{}
 	fill(rep, []*measured{m, {row: row{name: "still", still: true}, moves: m.moves[:1]}}, effort{})
