@@ -8,8 +8,8 @@
 /* Of a copy that has its outer header's data and goes through the device's program a second time. */
 enum { MARK_ENCAPSULATED = 0x48644c74 };
 
-/* DSCP and ECN of the inner packet become those of the outer one (RFC 2983, uniform model; RFC 6040: the device puts ECT
- * in place of an inner CE). */
+/* DSCP and ECN of the inner packet become those of the outer one (RFC 2983, uniform model). The device puts "ECN-capable"
+ * in place of an inner "congestion experienced" (RFC 3168 section 9.1.1). */
 INLINE void read_tos(struct __sk_buff *skb, struct crossing *c)
 {
 	be16 type = 0;
