@@ -138,8 +138,8 @@ func (h *Host) MACs() []MAC {
 		}
 	}
 	slices.SortFunc(list, func(a, b MAC) int {
-		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN, b.VLAN), compareBool(a.AD, b.AD),
-			slices.Compare(a.MAC[:], b.MAC[:]))
+		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN, b.VLAN),
+			compareBool(a.AD, b.AD), slices.Compare(a.MAC[:], b.MAC[:]))
 	})
 	return list
 }
