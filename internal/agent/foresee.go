@@ -137,8 +137,9 @@ func (fo *foreseer) host() (*trace.Host, error) {
 		return nil, err
 	}
 	for _, m := range learned {
-		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD},
-			MAC: m.MAC, Seen: h.Now - min(h.Now, time.Duration(m.Idle*float64(time.Second)))})
+		h.Learned = append(h.Learned, model.MAC{Port: m.Port, MAC: m.MAC,
+			Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD},
+			Seen:    h.Now - min(h.Now, time.Duration(m.Idle*float64(time.Second)))})
 	}
 	speakers, err := fo.kernel.Speakers()
 	for _, m := range speakers {

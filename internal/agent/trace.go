@@ -113,8 +113,8 @@ func traceGroups(cfg *spec.Config) (groups []trace.Group) {
 func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagnose.Report, err error) {
 	h.Now = s.Now
 	for _, m := range s.Learned {
-		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD},
-			MAC: m.MAC, Seen: m.Seen})
+		h.Learned = append(h.Learned, model.MAC{Port: m.Port, MAC: m.MAC, Seen: m.Seen,
+			Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD}})
 	}
 	for _, m := range s.Sent {
 		h.Sent = append(h.Sent, model.Sent{Switch: m.Switch, Segment: model.Segment{VNI: m.VNI, VLAN: m.VLAN, AD: m.AD},
