@@ -37,7 +37,7 @@ func (s claimant) held(ctx context.Context, h *host, b *bound) holding {
 		return holding{}
 	}
 	name := s.keeper().nameOf(was)
-	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true})
+	there := s.askWhereItStarts(ctx, name, b)
 	if at := there.hosts[b.host]; at.GetConnected() && !at.GetHost().GetStale() {
 		if there.starts(b.host, b.nic) {
 			return holding{why: startsText(b.nic, name)}
@@ -57,6 +57,22 @@ func (s claimant) held(ctx context.Context, h *host, b *bound) holding {
 	return holding{lease: true, why: fmt.Sprintf("static port %s is held by host %s, which has no controller for %s: "+
 		"another host gets it in %s, or at once by heddle port static settle --force", b.id, name,
 		lost.Round(time.Second), (s.PortLease - lost).Round(time.Second))}
+}
+
+// askWhereItStarts asks the other controllers for a host's word, and waits a while where the adapter is being connected
+// there: the host may be about to say what came of it.
+func (s claimant) askWhereItStarts(ctx context.Context, host string, b *bound) *elsewhere {
+	for end := time.Now().Add(stopTime); ; {
+		there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{host}, Reports: true})
+		if !there.starts(b.host, b.nic) || time.Now().After(end) {
+			return there
+		}
+		select {
+		case <-ctx.Done():
+			return there
+		case <-time.After(stopLook):
+		}
+	}
 }
 
 // lastSaid is whether a host said last that an adapter runs there; known is false where nobody remembers a word of it.

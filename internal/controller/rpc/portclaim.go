@@ -21,8 +21,12 @@ func (s claimant) keeper() portKeeper { return portKeeper{s.fleet} }
 // mostClaims is how many claims of one host are under way at a time.
 const mostClaims = 256
 
-// stopTime is how long a claim waits for another host to report that the VM has stopped there.
-const stopTime = time.Second
+// stopTime is how long a claim waits for another host to report that the VM has stopped there, and stopLook how often
+// another controller is asked for what such a host has said.
+const (
+	stopTime = time.Second
+	stopLook = 200 * time.Millisecond
+)
 
 // claims takes up the claims of a host, each beside the others, in its turn among those of all hosts. Those that come
 // while too many are under way are answered as if the store did not answer: the host asks again.
@@ -230,8 +234,8 @@ func isNotFound(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host. A VM that was
-// stopped there a moment ago may not be reported yet, so that is waited for.
+// holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host, or is being
+// connected there. A VM that was stopped there a moment ago may not be reported yet, so that is waited for.
 func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (has *bound, elsewhere string) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -240,6 +244,11 @@ func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (
 		for _, other := range f.statics.on(n) {
 			if other != h {
 				elsewhere = fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, other.doc.Name)
+			}
+		}
+		if has != nil && elsewhere == "" {
+			if was := f.hosts[has.host]; was != nil && was != h && was.conn != nil && was.startsOn(n) {
+				elsewhere = startsText(n, was.doc.Name)
 			}
 		}
 		return elsewhere == "" || incoming

@@ -21,10 +21,12 @@ func ruleFixes() map[string]string {
 		"flood":             "Set a storm control rate at the port group, and find out why the guest sends that many.",
 		"mac-limit":         "Raise macLearning.limit if that many stations are meant to be behind the port.",
 		"mac-table":         "Raise the port's limit, or host.macTable, or lower the limit of ports that need fewer.",
-		"mac-twice":         "Give one of the two another MAC, or take away the second way to the station.",
-		"mac-change":        "Set macChanges: accept, or set the guest's adapter back to the port's MAC.",
-		"reflection-check":  "Set checks.reversePath to true.",
-		"uplink-vlan":       "Add the VLAN to the uplinks' vlans, and to the ports of the physical switches.",
+		"mac-flaps": "Give one of the two guests another MAC, or end the second way to the station: a loop between hosts, " +
+			"or a bond of which the physical switches know nothing.",
+		"mac-twice":        "Give one of the two another MAC, or take away the second way to the station.",
+		"mac-change":       "Set macChanges: accept, or set the guest's adapter back to the port's MAC.",
+		"reflection-check": "Set checks.reversePath to true.",
+		"uplink-vlan":      "Add the VLAN to the uplinks' vlans, and to the ports of the physical switches.",
 		"wrong-vlan": "Put the port into a port group of the right VLAN, or have the physical switches carry this " +
 			"one.",
 		"neighbour-vlan": "Add the VLAN to the port of the physical switch, or give the port group the right one.",

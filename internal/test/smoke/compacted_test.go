@@ -37,7 +37,13 @@ func TestS103_AHostAndAControllerAreAwayWhileTheHistoryIsDropped(t *testing.T) {
 	for i := range 20 {
 		f.define(strings.Replace(fleetText, "access: 20", fmt.Sprint("access: ", 100+i), 1))
 	}
-	gone := f.define(strings.Replace(fleetText, "  - {name: spare, vlan: {access: 40}}\n", "", 1))
+	// By force: where the host was at the frozen controller, this one does not know what it uses.
+	removed, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Force: true,
+		Content: strings.Replace(fleetText, "  - {name: spare, vlan: {access: 40}}\n", "", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := removed.Revision
 	last := f.define(strings.Replace(fleetText, "access: 20", "access: 30", 1))
 	if err := askEtcd(t, f.network, dir, "kv/compaction", fmt.Sprintf(`{"revision": %d, "physical": true}`, last),
 		nil); err != nil {
