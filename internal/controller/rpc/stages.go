@@ -367,19 +367,37 @@ func (r *inStages) began(ctx context.Context, p people, revision int64) {
 	if r == nil {
 		return
 	}
-	c := rolloutRecord(p)
-	k, ok := c.kept(r.ID)
+	err := r.keepRevision(ctx, p, revision)
+	for range keepAttempts {
+		var conflict *store.Conflict
+		if !errors.As(err, &conflict) { // the driver wrote meanwhile
+			break
+		}
+		err = r.keepRevision(ctx, p, revision)
+	}
+	if err != nil {
+		p.Log.Warn("the revision of a rollout is not kept", "rollout", r.ID, "err", err)
+	}
+}
+
+// keepAttempts is how often the revision is written again where the rollout's driver was faster.
+const keepAttempts = 5
+
+// keepRevision writes the revision into the rollout's newest record.
+func (r *inStages) keepRevision(ctx context.Context, p people, revision int64) error {
+	if err := p.catchUp(ctx); err != nil {
+		return err
+	}
+	k, ok := rolloutRecord(p).kept(r.ID)
 	if !ok || k.Revision != 0 {
-		return
+		return nil
 	}
 	k.Revision = revision
-	if change, err := k.change(); err == nil {
-		_, err := p.Store.Write(ctx, []store.Change{change})
-		var conflict *store.Conflict
-		if err != nil && !errors.As(err, &conflict) {
-			p.Log.Warn("the revision of a rollout is not kept", "rollout", r.ID, "err", err)
-		}
+	change, err := k.change()
+	if err == nil {
+		_, err = p.Store.Write(ctx, []store.Change{change})
 	}
+	return err
 }
 
 // pruneRollouts removes rollouts that ended long ago, and parts of those that ended or never began. It is bounded by a

@@ -21,8 +21,8 @@ func ruleFixes() map[string]string {
 		"flood":             "Set a storm control rate at the port group, and find out why the guest sends that many.",
 		"mac-limit":         "Raise macLearning.limit if that many stations are meant to be behind the port.",
 		"mac-table":         "Raise the port's limit, or host.macTable, or lower the limit of ports that need fewer.",
-		"mac-flaps": "Give one of the two guests another MAC, or end the second way to the station: a loop between hosts, " +
-			"or a bond of which the physical switches know nothing.",
+		"mac-flaps": "Give one of the two guests another MAC, or end the second way to the station: a loop between " +
+			"hosts, or a bond of which the physical switches know nothing.",
 		"mac-twice":        "Give one of the two another MAC, or take away the second way to the station.",
 		"mac-change":       "Set macChanges: accept, or set the guest's adapter back to the port's MAC.",
 		"reflection-check": "Set checks.reversePath to true.",

@@ -72,8 +72,8 @@ func (s *spy) MACs(now time.Duration) ([]model.MAC, error) {
 	return list, err
 }
 
-// everyReason lists the reasons that frames can meet in the switch itself: device-refused is the kernel's alone, and those
-// of a tunnel are its own programs', which TestS84_S105_AnOverlaySegmentOverARoutedNetwork has frames meet.
+// everyReason lists the reasons that frames can meet in the switch itself: device-refused is the kernel's alone, and
+// those of a tunnel are its own programs', which TestS84_S105_AnOverlaySegmentOverARoutedNetwork has frames meet.
 func everyReason() (names []string) {
 	for r := range abi.Reasons() {
 		switch r {
