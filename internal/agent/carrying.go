@@ -244,15 +244,16 @@ func (cr *carrying) install(id plan.PortID) error {
 	if g.MACs == 0 {
 		return nil
 	}
-	path, err := cr.files.take(id)
-	if err == nil && g.MACs > learnAtOnce { // which takes long to read
+	if g.MACs > learnAtOnce { // which takes long to read
+		path, err := cr.files.take(id)
+		if err != nil {
+			return lostMACs(id, err)
+		}
 		go cr.learnMany(*g, path)
 		return nil
 	}
-	var list []observe.MACEntry
-	if err == nil {
-		list, err = cr.files.read(path, g.MACs)
-	}
+	defer cr.files.remove(id) // at the end: an agent that is killed before it has learned them does it again
+	list, err := readMACs(cr.files.path(id), g.MACs)
 	if err != nil {
 		return lostMACs(id, err)
 	}

@@ -77,8 +77,13 @@ func (f macFiles) unnamed() string {
 
 // read reads MACs, at most most, from a file, and removes it.
 func (f macFiles) read(path string, most int) ([]observe.MACEntry, error) {
+	defer func() { _ = os.Remove(path) }() // or it is tidied up at the next start
+	return readMACs(path, most)
+}
+
+// readMACs reads MACs, at most most, from a file.
+func readMACs(path string, most int) ([]observe.MACEntry, error) {
 	text, err := ownfile.Read(path)
-	_ = os.Remove(path) // or it is tidied up at the next start
 	if err != nil {
 		return nil, err
 	}

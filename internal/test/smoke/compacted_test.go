@@ -61,9 +61,7 @@ func TestS103_AHostAndAControllerAreAwayWhileTheHistoryIsDropped(t *testing.T) {
 	other.Await("the host is up there", func() bool {
 		return other.StateOf("esx0") == api.HostUp && on(other, "esx0") == other.Name
 	})
-	if got := f.vlan(0, "p-db"); got != "access 30" {
-		t.Errorf("the port has VLAN %s", got)
-	}
+	f.hosts[0].Await("the host has the last version", func() bool { return f.vlan(0, "p-db") == "access 30" })
 	d, err := other.Definition(t.Context())
 	if err != nil {
 		t.Fatal(err)
