@@ -40,7 +40,11 @@ type MAC struct {
 }
 
 // Ledger is what a host has learned of late.
-type Ledger struct{ macs map[Key]MAC }
+type Ledger struct {
+	macs map[Key]MAC
+	// fresh is until when every MAC counts: there is nothing to look for before, however much is learned.
+	fresh time.Time
+}
 
 // Learned takes in that a MAC was learned on a port.
 func (l *Ledger) Learned(k Key, port string, at time.Time) {
@@ -58,12 +62,22 @@ func (l *Ledger) Learned(k Key, port string, at time.Time) {
 	}
 	m.Key, m.Port, m.Last, m.Times = k, port, at, m.Times+1
 	l.macs[k] = m
+	if end := at.Add(Window); end.Before(l.fresh) { // events may come a little late
+		l.fresh = end
+	}
 }
 
 func (l *Ledger) expire(at time.Time) {
+	if !at.After(l.fresh) {
+		return
+	}
+	l.fresh = at.Add(Window)
 	for k, m := range l.macs {
-		if at.Sub(m.Last) > Window {
+		switch end := m.Last.Add(Window); {
+		case at.After(end):
 			delete(l.macs, k)
+		case end.Before(l.fresh):
+			l.fresh = end
 		}
 	}
 }
