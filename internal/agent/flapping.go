@@ -49,9 +49,11 @@ func (f *flaps) list(now time.Time) (out []*controllerv1.LearnedAgain) {
 	return out
 }
 
-// key is a MAC that was told of.
-func (f *flaps) key(id plan.PortID, m api.FlappingMAC) string {
-	return id.Switch + " " + m.Segment + " " + m.MAC
+// flapKey is a MAC in a segment of a switch.
+type flapKey struct{ sw, segment, mac string }
+
+func flapKeyOf(id plan.PortID, m api.FlappingMAC) flapKey {
+	return flapKey{id.Switch, m.Segment, m.MAC}
 }
 
 // Flapping takes in which MACs of this host others learn again and again, too.
@@ -77,17 +79,17 @@ func (f *flaps) take(list []*controllerv1.FlappingMac) {
 
 // put replaces what was told, and says by events what is new and what is over.
 func (f *flaps) put(next map[plan.PortID][]api.FlappingMAC) {
-	was, is := f.keys(f.told), f.keys(next)
+	was, is := flapKeys(f.told), flapKeys(next)
 	for id, list := range next {
 		for _, m := range list {
-			if !was[f.key(id, m)] {
+			if !was[flapKeyOf(id, m)] {
 				f.publish(id, m, m.String())
 			}
 		}
 	}
 	for id, list := range f.told {
 		for _, m := range list {
-			if !is[f.key(id, m)] {
+			if !is[flapKeyOf(id, m)] {
 				f.publish(id, m, fmt.Sprintf("%s (VLAN %s) no longer goes to and fro between hosts", m.MAC, m.Segment))
 			}
 		}
@@ -95,11 +97,11 @@ func (f *flaps) put(next map[plan.PortID][]api.FlappingMAC) {
 	f.told = next
 }
 
-func (f *flaps) keys(of map[plan.PortID][]api.FlappingMAC) map[string]bool {
-	all := map[string]bool{}
+func flapKeys(of map[plan.PortID][]api.FlappingMAC) map[flapKey]bool {
+	all := map[flapKey]bool{}
 	for id, list := range of {
 		for _, m := range list {
-			all[f.key(id, m)] = true
+			all[flapKeyOf(id, m)] = true
 		}
 	}
 	return all
@@ -107,14 +109,14 @@ func (f *flaps) keys(of map[plan.PortID][]api.FlappingMAC) map[string]bool {
 
 // end ends what is no longer so by this host's own list, whether a controller says so or not.
 func (f *flaps) end() {
-	left := map[string]bool{}
+	left := map[flapKey]bool{}
 	for _, m := range f.again {
-		left[m.Switch+" "+m.Segment.String()+" "+m.MAC] = true
+		left[flapKey{m.Switch, m.Segment.String(), m.MAC}] = true
 	}
 	next := map[plan.PortID][]api.FlappingMAC{}
 	for id, list := range f.told {
 		for _, m := range list {
-			if left[f.key(id, m)] {
+			if left[flapKeyOf(id, m)] {
 				next[id] = append(next[id], m)
 			}
 		}

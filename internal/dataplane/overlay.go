@@ -58,7 +58,7 @@ func hasTunnel(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Switches, func(sw *plan.Switch) bool { return sw.Tunnel != nil })
 }
 
-// adoptOverlays opens the tunnels' tables if an earlier process left some.
+// adoptAll opens the tunnels' tables if an earlier process left some.
 func (o *overlays) adoptAll() error {
 	k := o.kernel
 	entries, err := os.ReadDir(k.dir)

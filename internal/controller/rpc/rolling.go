@@ -69,10 +69,7 @@ func undoOf(k keptRollout, part func(store.Key) ([]byte, bool)) (c slice.Change,
 			return c, nil, fmt.Errorf("a part of rollout %s is damaged: %w", k.ID, err)
 		}
 		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
-		for name, id := range p.IDs {
-			kind, name, _ := strings.Cut(name, "/")
-			ids[slice.Key{Kind: slice.Kind(kind), Name: name}] = id
-		}
+		addIDs(ids, p.IDs)
 	}
 	return c, ids, nil
 }

@@ -27,7 +27,7 @@ type leaseDoc struct {
 	At         time.Time `json:"at"`
 }
 
-// leaseTime is for how long a lease counts, leaseRenew how often it is renewed, unless a test says otherwise.
+// leaseTime is for how long a lease counts, unless a test says otherwise. It is renewed leaseParts times in it.
 const (
 	leaseTime  = 6 * time.Second
 	leaseParts = 4

@@ -325,18 +325,11 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 		return nil
 	}
 	stager{p}.pruneRollouts(ctx)
-	parts := inParts(r.undo)
-	r.Parts = len(parts)
-	for n, c := range parts {
-		doc, err := json.Marshal(changePart{At: time.Now(), Put: c.Put, Removed: c.Removed, IDs: idsOf(c.Put, r.ids)})
-		if err != nil {
-			return err
-		}
-		if _, err := p.Store.Write(ctx, []store.Change{{Key: undoKey(r.Token, n), Doc: doc}}); err != nil {
-			return storeError(err) // what was written is removed as an orphan
-		}
-	}
-	return nil
+	var err error
+	r.Parts, err = writeParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
+		return undoKey(r.Token, n)
+	})
+	return storeError(err)
 }
 
 // begins is the change of the store by which the rollout begins. It is made on that revision of the definition.
@@ -364,23 +357,19 @@ func (r *inStages) how() string {
 
 // began keeps which revision the change made, for who looks: the rollout goes on without.
 func (r *inStages) began(ctx context.Context, p people, revision int64) {
-	if r == nil {
-		return
-	}
-	err := r.keepRevision(ctx, p, revision)
+	var err error
 	for range keepAttempts {
-		var conflict *store.Conflict
-		if !errors.As(err, &conflict) { // the driver wrote meanwhile
+		var conflict *store.Conflict // the driver wrote meanwhile
+		if err = r.keepRevision(ctx, p, revision); !errors.As(err, &conflict) {
 			break
 		}
-		err = r.keepRevision(ctx, p, revision)
 	}
 	if err != nil {
 		p.Log.Warn("the revision of a rollout is not kept", "rollout", r.ID, "err", err)
 	}
 }
 
-// keepAttempts is how often the revision is written again where the rollout's driver was faster.
+// keepAttempts is how often it is tried to write the revision, where the rollout's driver is faster.
 const keepAttempts = 5
 
 // keepRevision writes the revision into the rollout's newest record.
@@ -431,12 +420,7 @@ func (p stager) pruneRollouts(ctx context.Context) {
 			}
 		}
 	}
-	if gone, _ = cut(gone); len(gone) == 0 {
-		return
-	}
-	if _, err := p.Store.Write(ctx, gone); err != nil {
-		p.Log.Debug("remove what is left of rollouts that have ended", "err", err)
-	}
+	removeSome(ctx, p.Store, p.Log, gone, "what is left of rollouts that have ended")
 }
 
 // takeBack takes a rollout's change back, for somebody or, for "", by itself.
@@ -447,16 +431,21 @@ func (p stager) takeBack(ctx context.Context, id, who, message string, force boo
 	return err
 }
 
+// undoOf is what undoes a rollout's change, with identifiers, as the store has it.
+func (p stager) undoOf(k keptRollout) (slice.Change, map[slice.Key]string, error) {
+	return undoOf(k, func(key store.Key) ([]byte, bool) {
+		o, ok := p.Store.Get(key)
+		return o.Doc, ok
+	})
+}
+
 // undone is the definition with a rollout's change undone.
 func (p stager) undone(q *defining, have *slice.Set) (*slice.Set, error) {
 	k, ok := rolloutRecord{p.Server}.kept(q.takesBack)
 	if !ok || !k.Open() {
 		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("rollout %s is open no more", q.takesBack))
 	}
-	undo, ids, err := undoOf(k, func(key store.Key) ([]byte, bool) {
-		o, ok := p.Store.Get(key)
-		return o.Doc, ok
-	})
+	undo, ids, err := p.undoOf(k)
 	if err != nil {
 		return nil, err
 	}
@@ -473,10 +462,7 @@ func (p stager) without(u *undoing, set *slice.Set) (*slice.Set, error) {
 	}
 	set = set.Clone()
 	for _, k := range u.list {
-		undo, _, err := undoOf(k, func(key store.Key) ([]byte, bool) {
-			o, ok := p.Store.Get(key)
-			return o.Doc, ok
-		})
+		undo, _, err := p.undoOf(k)
 		if err != nil {
 			return nil, err
 		}

@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -69,6 +71,41 @@ func inParts(c slice.Change) (parts []slice.Change) {
 		parts = append(parts, next)
 	}
 	return parts
+}
+
+// writeParts writes a change in parts, which count for nothing until an object says so, and returns how many there are.
+// ids are identifiers for its objects. What was written before an error is removed as an orphan.
+func writeParts(ctx context.Context, st Store, at time.Time, c slice.Change, ids map[slice.Key]string,
+	key func(n int) store.Key) (int, error) {
+	parts := inParts(c)
+	for n, p := range parts {
+		doc, err := json.Marshal(changePart{At: at, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, ids)})
+		if err != nil {
+			return 0, err
+		}
+		if _, err := st.Write(ctx, []store.Change{{Key: key(n), Doc: doc}}); err != nil {
+			return 0, err
+		}
+	}
+	return len(parts), nil
+}
+
+// addIDs adds the identifiers that a part of a change keeps, see idsOf.
+func addIDs(all map[slice.Key]string, kept map[string]string) {
+	for key, id := range kept {
+		kind, name, _ := strings.Cut(key, "/")
+		all[slice.Key{Kind: slice.Kind(kind), Name: name}] = id
+	}
+}
+
+// removeSome removes objects, as many as fit into one transaction: what is left is removed another time.
+func removeSome(ctx context.Context, st Store, log *slog.Logger, gone []store.Change, what string) {
+	if gone, _ = cut(gone); len(gone) == 0 {
+		return
+	}
+	if _, err := st.Write(ctx, gone); err != nil {
+		log.Debug("remove "+what, "err", err)
+	}
 }
 
 // staging is what a controller knows of changes that are not folded yet.
@@ -140,10 +177,7 @@ func (s *staging) ids() map[slice.Key]string {
 		if !strings.HasPrefix(name, s.change+"/") || json.Unmarshal(doc, &p) != nil {
 			continue
 		}
-		for key, id := range p.IDs {
-			kind, name, _ := strings.Cut(key, "/")
-			all[slice.Key{Kind: slice.Kind(kind), Name: name}] = id
-		}
+		addIDs(all, p.IDs)
 	}
 	return all
 }

@@ -123,17 +123,11 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	with beside) (int64, error) {
 	s.removeOrphans(ctx)
 	id, now := store.NewID(), time.Now()
-	parts := inParts(c)
-	for n, p := range parts {
-		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, s.ids)})
-		if err != nil {
-			return 0, err
-		}
-		if _, err := s.Store.Write(ctx, []store.Change{{Key: partKey(id, n), Doc: doc}}); err != nil {
-			return 0, err // what was written is removed as an orphan
-		}
+	parts, err := writeParts(ctx, s.Store, now, c, s.ids, func(n int) store.Key { return partKey(id, n) })
+	if err != nil {
+		return 0, err
 	}
-	open, err := json.Marshal(changeDoc{Parts: len(parts), At: now})
+	open, err := json.Marshal(changeDoc{Parts: parts, At: now})
 	if err != nil {
 		return 0, err
 	}
@@ -269,10 +263,5 @@ func (s definitions) remove(ctx context.Context, is func(name string, p changePa
 			gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}
-	if gone, _ = cut(gone); len(gone) == 0 {
-		return
-	}
-	if _, err := s.Store.Write(ctx, gone); err != nil {
-		s.Log.Debug("remove parts of a change that does not count", "err", err)
-	}
+	removeSome(ctx, s.Store, s.Log, gone, "parts of a change that does not count")
 }
