@@ -90,8 +90,7 @@ func newRolloutShow(d Deps, t *fleetTarget) *cobra.Command {
 		Use: "show [ROLLOUT]", Short: "Show a rollout: its stages, hosts and findings",
 		Long: "Show how a rollout stands: its stages, their hosts, and what was found. Without ROLLOUT it is the one " +
 			"that is open, or else the newest.\n\nWith --follow it is shown until it has ended, halted or was " +
-			"paused; " +
-			"the exit status is 0 where all hosts have the change or get it when they are back.",
+			"paused; the exit status is 0 where all hosts have the change or get it when they are back.",
 		Example: "  heddle rollout show\n  heddle rollout show r1041 --follow", Args: atMost("ROLLOUT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -146,8 +145,7 @@ func newRolloutPause(d Deps, t *fleetTarget) *cobra.Command {
 	return rolloutVerb(d, t, &cobra.Command{
 		Use: "pause [ROLLOUT]", Short: "Keep the next stage of a rollout from beginning",
 		Long: "Keep the next stage of a rollout from beginning. Hosts that have the change keep it, and hosts of " +
-			"stages " +
-			"that have begun get it when they are back.",
+			"stages that have begun get it when they are back.",
 		Example: "  heddle rollout pause"},
 		func(ctx context.Context, f *api.Fleet, id string) (*api.Rollout, error) {
 			return f.PauseRollout(ctx, id)

@@ -154,8 +154,7 @@ func (c rollouts) one(ctx context.Context, id string, ended bool) (*keptRollout,
 			id))
 	case found == nil:
 		return nil, connect.NewError(connect.CodeNotFound, "there is no rollout: heddle definition apply --stages "+
-			"begins "+
-			"one")
+			"begins one")
 	}
 	return found, nil
 }

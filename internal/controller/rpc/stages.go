@@ -78,8 +78,7 @@ func stagesOf(q *controllerv1.ApplyDefinitionRequest) (*inStages, error) {
 		return wrong("a change is made in stages or together, not both")
 	case q.GetForce():
 		return wrong("what --force cuts off can't be brought back when a change in stages is taken back: move the " +
-			"ports " +
-			"first, or make the change without stages")
+			"ports first, or make the change without stages")
 	}
 	return r, nil
 }
@@ -117,8 +116,7 @@ func (p stager) inTheWay(ctx context.Context, q *defining, have, next *slice.Set
 			k.Rollout, err = k.TakeBack(q.takesBackFor, time.Now().UTC())
 		case q.GetSupersede() && q.GetTogether() != nil:
 			return nil, connect.NewError(connect.CodeInvalidArgument, "a change that hosts make together supersedes "+
-				"no "+
-				"rollout: end it first")
+				"no rollout: end it first")
 		case q.GetSupersede():
 			k.Rollout, err = k.Supersede("a change of "+access.NameOf(ctx), time.Now().UTC())
 		default:
@@ -143,8 +141,7 @@ func openText(k *keptRollout) string {
 		what = "the hosts"
 	}
 	return fmt.Sprintf("rollout %s of %s changes %s in stages and is %s (%d of %d stages have begun): wait until it "+
-		"has "+
-		"ended (heddle rollout show %s), take it back (heddle rollout abort %s), or replace it by this change "+
+		"has ended (heddle rollout show %s), take it back (heddle rollout abort %s), or replace it by this change "+
 		"(--supersede)", k.ID, k.Who, what, k.State, k.Begun, len(k.Order.Stages), k.ID, k.ID)
 }
 
@@ -300,8 +297,7 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 		for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
 			if r.hosts[name].Labels[by] == "" {
 				return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("host %s has no label %s, by "+
-					"which "+
-					"hosts are to change together", name, by))
+					"which hosts are to change together", name, by))
 			}
 		}
 	}
@@ -312,8 +308,7 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 	}) {
 		if connect.CodeOf(a.err) == connect.CodeUnimplemented && a.err != nil {
 			return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier "+
-				"version, "+
-				"which knows no stages: update it first", nameOf(a.of)))
+				"version, which knows no stages: update it first", nameOf(a.of)))
 		}
 	}
 	return nil
