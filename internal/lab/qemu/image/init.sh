@@ -109,22 +109,30 @@ work() {
 	echo "$1 $?" >&4
 }
 
+# serve: take the host's lines. A shell that reads forgets what it has of a line when a child ends meanwhile (busybox's read begins anew after
+# SIGCHLD). So whoever reads here has no child that runs on: each job is left to the first process, which takes in all orphans.
+serve() {
+	while read -r verb id text <&3; do
+		job=/run/jobs/$id
+		case $verb in
+		run)
+			mkdir -p "$job"
+			echo "$text" | base64 -d >"$job/command"
+			(work "$id" &)
+			;;
+		kill)
+			if [ -d "$job" ]; then
+				: >"$job/killed"
+				[ -s "$job/pid" ] && end "$(cat "$job/pid")"
+			fi
+			;;
+		esac
+	done
+	fail "the command channel was closed"
+}
+
 cd /root
 echo "ready $(uname -r)" >&3
-while read -r verb id text <&3; do
-	job=/run/jobs/$id
-	case $verb in
-	run)
-		mkdir -p "$job"
-		echo "$text" | base64 -d >"$job/command"
-		work "$id" &
-		;;
-	kill)
-		if [ -d "$job" ]; then
-			: >"$job/killed"
-			[ -s "$job/pid" ] && end "$(cat "$job/pid")"
-		fi
-		;;
-	esac
-done
-fail "the command channel was closed"
+serve &
+# Waiting for a child of its own takes in the others too.
+while :; do sleep 3600; done
