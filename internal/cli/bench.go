@@ -112,7 +112,7 @@ func newBenchOverlay(d Deps) *cobra.Command {
 	opts := bench.OverlayOptions{SwitchOptions: bench.SwitchOptions{Now: time.Now}}
 	c := &cobra.Command{
 		Use:   "overlay",
-		Short: "Compare an overlay segment between hosts with a VLAN, VXLAN and OVS",
+		Short: "Compare an overlay segment with a VLAN, VXLAN and OVS",
 		Long: "Joins guests of two hosts by an overlay segment, by a VLAN on the cable between the hosts, by the " +
 			"kernel's bridge and VXLAN device, and by Open vSwitch, and measures them in turns as \"bench switch\" " +
 			"does. Needs root. Everything it makes is in network namespaces of its own and is removed with them.",
