@@ -76,12 +76,14 @@ func TestCapture_IsEndedByThoseWhoMayCaptureThere(t *testing.T) {
 		{"who may only look", val, "7", http.StatusForbidden},
 		{"another capture", ann, "8", http.StatusForbidden},
 	} {
-		resp := must(row.who.http.Post(at+agentv1connect.CaptureServiceEndCaptureProcedure, "application/json",
-			strings.NewReader(`{"id":"`+row.id+`"}`)))(t)
-		text, err := io.ReadAll(resp.Body)
-		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != row.want {
-			t.Errorf("%s: %s %s, %v", row.name, resp.Status, text, err)
-		}
+		t.Run(row.name, func(t *testing.T) {
+			resp := must(row.who.http.Post(at+agentv1connect.CaptureServiceEndCaptureProcedure, "application/json",
+				strings.NewReader(`{"id":"`+row.id+`"}`)))(t)
+			text, err := io.ReadAll(resp.Body)
+			if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != row.want {
+				t.Errorf("%s %s, %v", resp.Status, text, err)
+			}
+		})
 	}
 	close(over)
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
