@@ -54,7 +54,7 @@ func (c *Client) Instances(ctx context.Context) ([]Instance, error) {
 		return nil, fmt.Errorf("read the answer of Incus at %s: %w", c.socket, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("Incus at %s answers %s: %s", c.socket, answer.Status, printable.Text(out.Error))
+		return nil, fmt.Errorf("ask Incus at %s: it answers %s: %s", c.socket, answer.Status, printable.Text(out.Error))
 	}
 	return out.Metadata, nil
 }

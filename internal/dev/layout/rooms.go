@@ -56,6 +56,7 @@ func rules() map[string]Rule {
 		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",
 		"internal/spec/yamltext", "internal/abi")
+	stand(Plans, true, "internal/vsphere")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")

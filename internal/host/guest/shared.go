@@ -32,8 +32,8 @@ func shared(socket string) bool {
 
 // visits is session for a monitor that is shared: it connects for one question at a time, once a second, and for most
 // of the time while a migration is under way.
-func (w *watch) visits(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
-	r := &runs{tell: func(now Run) { show(func(s *Sight) { s.Run = now }) }}
+func (w *watch) visits(ctx context.Context, show shows) (served bool, err error) {
+	r := &runs{tell: func(now Run, asked bool) { show(asked, func(s *Sight) { s.Run = now }) }}
 	var read time.Time
 	for silent := 0; ; {
 		look := time.Since(read) >= sharedRefresh
@@ -66,6 +66,9 @@ func (w *watch) visits(ctx context.Context, show func(func(*Sight))) (served boo
 			if !pause(ctx, sharedPause) {
 				return served, ctx.Err()
 			}
+		case <-w.again:
+			next.Stop()
+			r.doubt()
 		case <-next.C:
 		}
 	}
@@ -73,7 +76,7 @@ func (w *watch) visits(ctx context.Context, show func(func(*Sight))) (served boo
 
 // visit connects once. While the guest may start or stop running here it stays a moment, so that QEMU's event comes
 // without a question.
-func (w *watch) visit(ctx context.Context, r *runs, show func(func(*Sight)), look bool) error {
+func (w *watch) visit(ctx context.Context, r *runs, show shows, look bool) error {
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
 	ask := make(chan struct{}, 1)
@@ -94,7 +97,7 @@ func (w *watch) visit(ctx context.Context, r *runs, show func(func(*Sight)), loo
 		if err != nil {
 			return err
 		}
-		show(func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
+		show(false, func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
 	}
 	if !r.moving() {
 		return nil
@@ -106,6 +109,9 @@ func (w *watch) visit(ctx context.Context, r *runs, show func(func(*Sight)), loo
 		return ctx.Err()
 	case <-c.Done():
 		return c.Err()
+	case <-w.again:
+		r.doubt()
+		return r.ask(ctx, c)
 	case <-ask:
 		return r.ask(ctx, c)
 	case <-hold.C:
