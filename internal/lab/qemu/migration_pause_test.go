@@ -94,8 +94,8 @@ func storageMoves(t *testing.T, ctx context.Context, of guest) {
 }
 
 // TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also
-// through a restart of the agent; frames for it wait in its tap. So does one whose storage alone moves. If it is migrated while paused, its port moves with
-// it, although it sends nothing.
+// through a restart of the agent; frames for it wait in its tap. So does one whose storage alone moves. If it is
+// migrated while paused, its port moves with it, although it sends nothing.
 func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")

@@ -36,6 +36,7 @@ func TestS100_AMoveThatEndsInAnotherWay(t *testing.T) {
 		name string
 		ends func(f *fleet, vm int)
 	}{
+		{"the target lacks what the guest has or needs", (*fleet).refuses},
 		{"the guest's QEMU is killed at the source half way", (*fleet).killsGuest},
 		{"the guests of both hosts run", (*fleet).runsTwice},
 		{"a lost host's port is claimed by force, and the host comes back with the guest running", (*fleet).losesHost},
@@ -46,6 +47,42 @@ func TestS100_AMoveThatEndsInAnotherWay(t *testing.T) {
 			c.ends(&row, 50+i)
 		})
 	}
+}
+
+// refuses has a port prepared where it can't be: the host says why, and has no port of it.
+func (f *fleet) refuses(vm int) {
+	f.t.Helper()
+	port := fmt.Sprintf("m%d", vm)
+	f.guests[port+"@0"] = f.hosts[0].quietlyIn(port, port, fleetMAC(0, vm))
+	incoming := func(group string, more ...string) error {
+		return f.hosts[0].Heddle(append([]string{"port", "connect", port, "--incoming", "--switch", "dvs",
+			"--port-group", group, "--device", port, "--vm-uuid", uuid(vm), "--adapter", "net0"}, more...)...)
+	}
+	refused := func(says string, err error) {
+		f.t.Helper()
+		if err == nil || !strings.Contains(err.Error(), says) {
+			f.t.Errorf("%v, want %q", err, says)
+		}
+		s, err := f.hosts[0].State(f.t.Context())
+		if err != nil || slices.ContainsFunc(s.Ports, func(p api.Port) bool { return p.Name == port }) {
+			f.t.Errorf("the host has the port: %v", err)
+		}
+	}
+	refused("switch dvs has no such port group; did you mean web?", incoming("wbe"))
+	refused("switch dvs has no such port group", incoming("vault")) // labels keep it from this host
+	refused("needs nfs, and ", incoming("web", "--needs", "nfs"))
+	refused("does not let its ports set security", incoming("web", "--forged-transmits", "accept"))
+	f.link(0, "eno2", false)
+	f.hosts[0].Await("its uplink is down", func() bool {
+		err := incoming("web", "--needs", "dvs/web")
+		if err == nil {
+			f.hosts[0].must("port", "disconnect", port)
+		}
+		return err != nil && strings.Contains(err.Error(), "needs dvs/web, and no uplink of switch dvs is up")
+	})
+	f.link(0, "eno2", true)
+	f.hosts[0].Await("its uplink is up", func() bool { return incoming("web", "--needs", "dvs/web") == nil })
+	f.hosts[0].must("port", "disconnect", port)
 }
 
 // killsGuest has the QEMU of a guest die at the source while the guest's memory is copied: no port is active, and the
