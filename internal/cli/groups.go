@@ -15,7 +15,7 @@ func helpGroups(root *cobra.Command) {
 		{"Cluster", []string{"host", "definition", "rollout", "backup", "import", "context", "access", "audit", "ca"}},
 		{"Run", []string{"agent", "down"}},
 		{"Lab", []string{"lab", "bench"}},
-		{"Hooks", []string{"cni", "libvirt-hook"}},
+		{"Hooks", []string{"cni", "libvirt-hook", "incus-follow"}},
 		{"Other", []string{"completion", "help", "version"}},
 	}
 	in := map[string]string{}

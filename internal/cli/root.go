@@ -124,6 +124,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newConfirm(d))
 	root.AddCommand(newCNI())
 	root.AddCommand(newLibvirtHook(d))
+	root.AddCommand(newIncusFollow(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
 	root.AddCommand(newLab(d))

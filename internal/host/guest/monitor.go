@@ -210,10 +210,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // follow keeps a monitor connected and reports its guest and adapters until ctx ends.
 func (m *Monitors) follow(ctx context.Context, w *watch) {
-	delay := monitorRetry
+	delay, session := monitorRetry, w.session
+	if shared(w.socket) {
+		session = w.visits
+	}
 	for {
 		began := time.Now()
-		served, err := w.session(ctx, func(asked bool, edit func(*Sight)) { m.found(w, asked, edit) })
+		served, err := session(ctx, func(asked bool, edit func(*Sight)) { m.found(w, asked, edit) })
 		if ctx.Err() != nil {
 			return
 		}
