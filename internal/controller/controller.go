@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/rpc"
@@ -49,6 +50,8 @@ type Options struct {
 	EtcdQuota int64
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
+	// SignIn is the identity provider by which people sign in.
+	SignIn signin.Config
 	// PortLease is for how long a host that has lost its controllers holds its static ports.
 	PortLease time.Duration
 	// History says how much of the definition's history is kept.
@@ -78,6 +81,10 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (ended error) {
+	provider, err := signin.New(o.SignIn, time.Now)
+	if err != nil {
+		return err
+	}
 	if err := o.awaitDirectory(ctx); err != nil {
 		return err
 	}
@@ -105,7 +112,8 @@ func run(ctx context.Context, o Options) (ended error) {
 	server, err := rpc.New(rpc.Options{Store: st, Past: store.PastOf(st), KeepHistory: o.History, Members: st,
 		Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
-		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
+		SignIn: provider,
+		Self:   rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
 			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"heddle/internal/controller"
+	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
 )
 
@@ -126,6 +127,7 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
 	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds\n"+
 		"its static ports: another one gets them only by force (at least 1s)")
+	signInFlags(f, &o.SignIn)
 	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
 		"how many changes of the definition "+
 			"are kept at least; 0 for none")
@@ -140,6 +142,25 @@ func dirFlag(f *pflag.FlagSet, dir *string) {
 
 func socketFlag(f *pflag.FlagSet, socket *string) {
 	f.StringVar(socket, "socket", defaultSocket, "socket for people and tools on this machine; root alone may use it")
+}
+
+// signInFlags are those of the identity provider.
+func signInFlags(f *pflag.FlagSet, c *signin.Config) {
+	f.StringVar(&c.Issuer, "oidc-issuer", "", "OpenID Connect provider by which people sign in (heddle login),\n"+
+		"https://HOST/PATH; the same at every controller, as all --oidc flags")
+	f.StringVar(&c.ClientID, "oidc-client-id", "", "as what the provider knows Heddle: a public client,\n"+
+		"without a secret")
+	f.StringVar(&c.CA, "oidc-ca", "", "file with the authorities of the provider's certificate, in PEM form\n"+
+		"(default: the machine's)")
+	f.StringVar(&c.NameClaim, "oidc-name-claim", signin.DefaultNameClaim, "claim that names the person; an email "+
+		"counts only where\nthe provider has verified it")
+	f.StringVar(&c.GroupsClaim, "oidc-groups-claim", signin.DefaultGroupsClaim, "claim that lists the person's groups")
+	f.StringVar(&c.GroupsPrefix, "oidc-groups-prefix", signin.DefaultGroupsPrefix, "what is put before each group, "+
+		"so that none of the\nprovider's passes for a local one")
+	f.StringSliceVar(&c.Scopes, "oidc-scopes", []string{"email", "profile", "offline_access"}, "scopes that are "+
+		"asked for at sign-in, besides openid")
+	f.DurationVar(&c.Life, "oidc-session", signin.DefaultLife, "how long a sign-in counts before it is renewed, within "+
+		"5m and 24h")
 }
 
 // etcdFlags are those of an existing etcd cluster.

@@ -60,7 +60,9 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 		out.Expiring = append(out.Expiring, api.ExpiryWarning{Subject: w.Subject, ID: w.ID, Name: w.Name, Ends: w.Ends,
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
-	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews())
+	provider := s.SignIn.State()
+	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews(),
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }
