@@ -198,8 +198,8 @@ func newLogout(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use: "logout [CONTEXT]", Short: "Sign out at the controllers",
 		Long: "Sign out: the controllers withdraw your token, what is under way with it ends, and it is removed from " +
-			"your file of contexts with what would renew it. The context stays. Your browser may still be signed in at " +
-			"the identity provider: sign out there as well on a machine that others use.",
+			"your file of contexts with what would renew it. The context stays. Your browser may still be signed in " +
+			"at the identity provider: sign out there as well on a machine that others use.",
 		Example: "  heddle logout\n  heddle logout lab", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

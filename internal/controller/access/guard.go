@@ -71,9 +71,11 @@ func New(o Options) *Guard {
 	if o.ReadTime == 0 {
 		o.ReadTime = readTime
 	}
-	return &Guard{Options: o, throttle: newThrottle(o.Now()), slots: make(chan struct{}, mostAtOnce), rules: Rules(),
+	return &Guard{Options: o, throttle: newThrottle(o.Now()), rules: Rules(),
+		slots:     make(chan struct{}, mostAtOnce),
 		openSlots: make(chan struct{}, mostOpen),
-		in:        map[*visit]struct{}{}, calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
+		in:        map[*visit]struct{}{},
+		calls:     map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
 }
 
 // Local lets callers through that are who they are by the socket's mode: they may do all.

@@ -159,8 +159,8 @@ func signInFlags(f *pflag.FlagSet, c *signin.Config) {
 		"so that none of the\nprovider's passes for a local one")
 	f.StringSliceVar(&c.Scopes, "oidc-scopes", []string{"email", "profile", "offline_access"}, "scopes that are "+
 		"asked for at sign-in, besides openid")
-	f.DurationVar(&c.Life, "oidc-session", signin.DefaultLife, "how long a sign-in counts before it is renewed, within "+
-		"5m and 24h")
+	f.DurationVar(&c.Life, "oidc-session", signin.DefaultLife, "how long a sign-in counts before it is renewed, "+
+		"within 5m and 24h")
 }
 
 // etcdFlags are those of an existing etcd cluster.

@@ -19,6 +19,6 @@ func SignIn(issuer, fault string, since time.Time) []api.HealthFinding {
 	}
 	text := fmt.Sprintf("the identity provider %s has not answered as it should since %s: %s", issuer,
 		since.UTC().Format(time.DateTime), fault)
-	return []api.HealthFinding{finding(check, api.HealthWrong, text, "see whether it runs, and whether this controller "+
-		"reaches it and knows its certificate (--oidc-ca); who is signed in stays so")}
+	return []api.HealthFinding{finding(check, api.HealthWrong, text, "see whether it runs, and whether this "+
+		"controller reaches it and knows its certificate (--oidc-ca); who is signed in stays so")}
 }

@@ -183,7 +183,7 @@ func TestWhoCountsAndWhoDoesNot(t *testing.T) {
 		"of alg none":                {unsigned(f.claims(now, nil)), "not signed by one of RS256"},
 		"HS256 with the public key":  {f.signed(jose.HS256, pemKey, "k1", f.claims(now, nil)), "not signed by one of"},
 		"HS256 with its DER form":    {f.signed(jose.HS256, public, "k1", f.claims(now, nil)), "not signed by one of"},
-		"by another key":             {f.signed(jose.RS256, stranger, "k1", f.claims(now, nil)), "not signed by a key of"},
+		"by another key":             {f.signed(jose.RS256, stranger, "k1", f.claims(now, nil)), "signed by a key"},
 		"without a name":             {with("email", nil), "no name"},
 		"of a name of two lines":     {with("email", "a\nb"), "no name"},
 		"of a long name":             {with("email", strings.Repeat("a", 200)), "no name"},
