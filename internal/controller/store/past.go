@@ -50,7 +50,8 @@ type Past struct{ s *Store }
 func PastOf(s *Store) Past { return Past{s} }
 
 // Newest reads up to limit records, the newest first: those with a base below that one; 0 for all. etcd itself reads
-// all keys of a range that it sorts downwards, however few are asked for. So the range is read in windows, from its end on.
+// all keys of a range that it sorts downwards, however few are asked for.
+// So the range is read in windows, from its end on.
 func (p Past) Newest(ctx context.Context, below int64, limit int) (list []Record, err error) {
 	oldest, newest, err := p.ends(ctx)
 	if err != nil || oldest == nil {

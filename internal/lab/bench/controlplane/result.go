@@ -111,7 +111,8 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 	if o.History > 0 {
 		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk. %d "+
 			"changes of a definition with %d port groups were written into its database, and %d more made by a call "+
-			"of each, by which the oldest ones go. Each look was taken %d times; diffs are of revisions that were drawn "+
+			"of each, by which the oldest ones go. Each look was taken %d times; diffs are of revisions that "+
+			"were drawn "+
 			"by lot. Then the controller was started with --history-time 1ms: \"left by age\" is what is kept after "+
 			"%d more changes.",
 			o.History, groups, calledChanges, looksAtHistory, history.Stretch)}
