@@ -67,6 +67,7 @@ func newBench(d Deps) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchSwitch(d))
+	c.AddCommand(newBenchOverlay(d))
 	c.AddCommand(newBenchFrame(d))
 	c.AddCommand(newBenchMetrics(d))
 	c.AddCommand(newBenchCapture(d))
@@ -101,15 +102,50 @@ func newBenchSwitch(d Deps) *cobra.Command {
 		},
 	}
 	flags.add(c)
+	compared(c, &opts, &quick, bench.PeerNames())
+	return c
+}
+
+func newBenchOverlay(d Deps) *cobra.Command {
+	var flags reportFlags
+	var quick bool
+	opts := bench.OverlayOptions{SwitchOptions: bench.SwitchOptions{Now: time.Now}}
+	c := &cobra.Command{
+		Use:   "overlay",
+		Short: "Compare an overlay segment with a VLAN, VXLAN and OVS",
+		Long: "Joins guests of two hosts by an overlay segment, by a VLAN on the cable between the hosts, by the " +
+			"kernel's bridge and VXLAN device, and by Open vSwitch, and measures them in turns as \"bench switch\" " +
+			"does. Needs root. Everything it makes is in network namespaces of its own and is removed with them.",
+		Example: "  heddle bench overlay\n  heddle bench overlay --quick --cut-segments -o json --check",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if quick {
+				hasten(c, &opts.SwitchOptions)
+			}
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
+				opts.Progress = progress
+				return cmd.BenchOverlay(ctx, opts)
+			})
+		},
+	}
+	flags.add(c)
+	compared(c, &opts.SwitchOptions, &quick, bench.OverlayPeerNames())
+	c.Flags().BoolVar(&opts.CutSegments, "cut-segments", false, "turn off segmentation on the cable between the hosts, "+
+		"as with a card without tunnel offload")
+	return c
+}
+
+// compared adds the flags of a comparison of peers.
+func compared(c *cobra.Command, opts *bench.SwitchOptions, quick *bool, peers []string) {
 	c.Flags().IntVar(&opts.Rounds, "rounds", 20, "how often everything is measured")
 	c.Flags().DurationVar(&opts.Duration, "duration", 400*time.Millisecond,
 		"measured interval per test, peer and round")
 	c.Flags().DurationVar(&opts.Warmup, "warmup", 100*time.Millisecond, "time before each measured interval")
-	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
+	c.Flags().BoolVar(quick, "quick", false, "take at most a minute, at the price of wider spread")
 	c.Flags().StringSliceVar(&opts.Only, "only", nil, fmt.Sprintf("`peers` to measure, of %s (default: all that are "+
-		"there)", strings.Join(bench.PeerNames(), ",")))
+		"there)", strings.Join(peers, ",")))
 	c.Flags().IntSliceVar(&opts.CPUs, "cpus", nil, "two `CPUs` to pin the ends to (default: the first two)")
-	return c
 }
 
 // hasten shortens the run, unless the command line sets how long it takes.

@@ -163,6 +163,13 @@ func (g *Guard) Look(ctx context.Context, what string, parts []roles.Scope, obje
 	return g.begin(ctx, c.entry(what, objects, by))
 }
 
+// Record is for calls by which a caller ends what they began themselves: it records the call and refuses nobody. The
+// caller calls done when it ends.
+func (g *Guard) Record(ctx context.Context, what string, objects ...string) (done func(error), err error) {
+	c, _ := Of(ctx)
+	return g.begin(ctx, c.entry(what, objects, roles.Grant{}))
+}
+
 // Whole refuses, and records, who lacks the permission for the whole cluster.
 func (g *Guard) Whole(ctx context.Context, p roles.Permission, what string, objects ...string) error {
 	c, _ := Of(ctx)

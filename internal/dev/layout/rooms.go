@@ -56,6 +56,7 @@ func rules() map[string]Rule {
 		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",
 		"internal/spec/yamltext", "internal/abi")
+	stand(Plans, true, "internal/vsphere")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
@@ -90,7 +91,8 @@ func rules() map[string]Rule {
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
 		"internal/agent/state",
 		"internal/agent/supervise",
-		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
+		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni",
+		"internal/attach/incus", "internal/attach/libvirt",
 		"internal/controller", "internal/controller/access", "internal/controller/audit",
 		"internal/controller/audit/export",
 		"internal/controller/cmd",

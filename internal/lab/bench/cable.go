@@ -68,8 +68,8 @@ func (p *path) await(ctx context.Context) error {
 	defer cancel()
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
 	for {
-		if p.alive != nil {
-			if err := p.alive(); err != nil {
+		for _, alive := range p.alive {
+			if err := alive(); err != nil {
 				return err
 			}
 		}

@@ -32,17 +32,22 @@ func setupHeddle(program []string) func(context.Context, *path) error {
 		if err != nil {
 			return err
 		}
-		dir, err := os.MkdirTemp("", "hb-heddle-")
-		if err != nil {
-			return err
-		}
-		p.clean.add(func() error { return os.RemoveAll(dir) })
-		config := filepath.Join(dir, "heddle.yaml")
-		if err := os.WriteFile(config, []byte(p.heddleConfig()), 0o600); err != nil {
-			return err
-		}
-		return p.startAgent(machine{ns: host}, program, dir, config)
+		return p.agent(machine{ns: host}, program, p.heddleConfig())
 	}
+}
+
+// agent runs an agent of a machine by a configuration, with a directory of its own.
+func (p *path) agent(m machine, program []string, config string) error {
+	dir, err := os.MkdirTemp("", "hb-heddle-")
+	if err != nil {
+		return err
+	}
+	p.clean.add(func() error { return os.RemoveAll(dir) })
+	file := filepath.Join(dir, "heddle.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return err
+	}
+	return p.startAgent(m, program, dir, file)
 }
 
 func (p *path) startAgent(m machine, program []string, dir, config string) error {
@@ -55,7 +60,7 @@ func (p *path) startAgent(m machine, program []string, dir, config string) error
 	if err != nil {
 		return err
 	}
-	p.alive = agent.failed
+	p.alive = append(p.alive, agent.failed)
 	p.clean.add(func() error {
 		ended := agent.end()
 		// The path is also cleaned up after Ctrl-C, when the caller's context has ended.

@@ -16,10 +16,8 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
 // setupOVS joins the guests by Open vSwitch's user-space datapath.
 func setupOVS(ctx context.Context, p *path) error {
-	for _, tool := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%w: %s is not installed (package openvswitch-switch)", errUnavailable, tool)
-		}
+	if err := ovsTools(); err != nil {
+		return err
 	}
 	host, err := p.hosted(peerOVS, nil)
 	if err != nil {
@@ -30,12 +28,26 @@ func setupOVS(ctx context.Context, p *path) error {
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp("", "hb-ovs-")
-	if err != nil {
-		return err
+	return startOVS(ctx, p, host, bridgeOf("br0", portA, portB)...)
+}
+
+// ovsTools says which of Open vSwitch's programs is missing.
+func ovsTools() error {
+	for _, tool := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%w: %s is not installed (package openvswitch-switch)", errUnavailable, tool)
+		}
 	}
-	p.clean.add(func() error { return os.RemoveAll(dir) })
-	return startOVS(ctx, p, host, dir)
+	return nil
+}
+
+// bridgeOf are the arguments that make a bridge of the user-space datapath with these ports.
+func bridgeOf(bridge string, ports ...string) []string {
+	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev"}
+	for _, port := range ports {
+		args = append(args, "--", "add-port", bridge, port)
+	}
+	return args
 }
 
 // plainFrames makes the guest compute checksums and cut segments itself: the user-space datapath reads its frames from
@@ -52,9 +64,14 @@ func plainFrames() error {
 	return nil
 }
 
-// startOVS runs an Open vSwitch of our own: its database, sockets and logs are in the directory, so that it does not
-// touch another one on the machine.
-func startOVS(ctx context.Context, p *path, host *netns.NS, dir string) error {
+// startOVS runs an Open vSwitch of our own on a host, as the arguments of ovs-vsctl say: its database, sockets and logs
+// are in a directory of its own, so that it does not touch another one on the machine.
+func startOVS(ctx context.Context, p *path, host *netns.NS, made ...string) error {
+	dir, err := os.MkdirTemp("", "hb-ovs-")
+	if err != nil {
+		return err
+	}
+	p.clean.add(func() error { return os.RemoveAll(dir) })
 	m := machine{ns: host, env: []string{"OVS_RUNDIR=" + dir, "OVS_LOGDIR=" + dir, "OVS_DBDIR=" + dir,
 		"OVS_SYSCONFDIR=" + dir}}
 	daemon := func(name string, args ...string) error {
@@ -75,10 +92,7 @@ func startOVS(ctx context.Context, p *path, host *netns.NS, dir string) error {
 		},
 		func() error { return vsctl("--no-wait", "--retry", "init") }, // retries until the server listens
 		func() error { return daemon("ovs-vswitchd", "--unixctl="+filepath.Join(dir, "vswitchd.ctl"), socket) },
-		func() error {
-			return vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev",
-				"--", "add-port", "br0", portA, "--", "add-port", "br0", portB)
-		},
+		func() error { return vsctl(made...) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

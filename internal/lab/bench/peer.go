@@ -32,8 +32,8 @@ type guest struct {
 type path struct {
 	a, b  *guest
 	clean cleanup
-	// alive, if set, returns why the peer can no longer carry anything.
-	alive func() error
+	// alive return why the peer can no longer carry anything.
+	alive []func() error
 }
 
 // pair is the path for a measurement, with the CPUs of its client and its server.
@@ -76,29 +76,31 @@ func peers(heddle []string) []Peer {
 	}
 }
 
-// PeerNames are the names that can be asked for.
-func PeerNames() []string {
-	var names []string
-	for _, p := range peers(nil) {
-		names = append(names, p.Name)
+// PeerNames are the names that "heddle bench switch" can be asked for.
+func PeerNames() []string { return names(peers(nil)) }
+
+func names(peers []Peer) []string {
+	var list []string
+	for _, p := range peers {
+		list = append(list, p.Name)
 	}
-	return names
+	return list
 }
 
 // choose picks the peers by name; no name means all.
-func choose(all []Peer, names []string) ([]Peer, error) {
-	if len(names) == 0 {
+func choose(all []Peer, asked []string) ([]Peer, error) {
+	if len(asked) == 0 {
 		return all, nil
 	}
 	var chosen []Peer
 	for _, p := range all {
-		if slices.Contains(names, p.Name) {
+		if slices.Contains(asked, p.Name) {
 			chosen = append(chosen, p)
 		}
 	}
-	for _, n := range names {
+	for _, n := range asked {
 		if !slices.ContainsFunc(all, func(p Peer) bool { return p.Name == n }) {
-			return nil, fmt.Errorf("no peer %q to measure: want some of %v", n, PeerNames())
+			return nil, fmt.Errorf("no peer %q to measure: want some of %v", n, names(all))
 		}
 	}
 	return chosen, nil

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// SwitchOptions are the options of "heddle bench switch".
+// SwitchOptions are the options of "heddle bench switch", and of "heddle bench overlay".
 type SwitchOptions struct {
 	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for published numbers. On a
 	// machine that others use too, many short rounds give better pairs than few long ones.
@@ -85,27 +85,47 @@ func cpuPerPacket(r traffic.Result) (sender, sink float64) {
 	return r.Sent.CPUSeconds / float64(r.Sent.Packets), r.Sink.CPUSeconds / float64(r.Sink.Packets.Received)
 }
 
+// comparison is what a benchmark of switches compares.
+type comparison struct {
+	name string // the report's
+	// peers are all of them, in the order of the table, with the program that runs Heddle's agents.
+	peers func(heddle []string) []Peer
+	// to are the peers that every row is compared with; their CPU time with the first one's.
+	to      []string
+	budgets []switchBudget
+	notes   []string
+}
+
+func switches() comparison {
+	return comparison{name: "bench switch", peers: peers, to: []string{peerDirect, peerBridge}, budgets: switchBudgets()}
+}
+
 // run is a running benchmark of switches.
 type run struct {
+	comparison
 	opts    SwitchOptions
 	tests   []test
-	peers   []Peer
-	paths   []*path // one per peer
+	chosen  []Peer
+	paths   []*path // one per chosen peer
 	samples map[cell][]traffic.Result
-	notes   []string
 }
 
 // cell names a test on a peer.
 type cell struct{ test, peer string }
 
-// Switch measures all peers, interleaved: within a round and test they follow one another closely, in an order that
+// Switch compares Heddle with other ways to connect two guests of one host.
+func Switch(ctx context.Context, opts SwitchOptions) (*report.Report, error) {
+	return switches().measure(ctx, opts)
+}
+
+// measure measures all peers, interleaved: within a round and test they follow one another closely, in an order that
 // rotates from round to round, so that a disturbance of the machine affects all alike. It leaves nothing behind, also
 // when ctx ends.
-func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err error) {
-	if err := opts.Check(); err != nil {
+func (c comparison) measure(ctx context.Context, opts SwitchOptions) (rep *report.Report, err error) {
+	if err := c.check(opts); err != nil {
 		return nil, err
 	}
-	chosen, err := choose(peers(opts.Heddle), opts.Only)
+	chosen, err := choose(c.peers(opts.Heddle), opts.Only)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +135,7 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	if opts.measure == nil {
 		opts.measure = traffic.Processes{Program: append(slices.Clone(opts.Heddle), "traffic")}.Measure
 	}
-	r := &run{opts: opts, tests: switchTests(), samples: map[cell][]traffic.Result{}}
+	r := &run{comparison: c, opts: opts, tests: switchTests(), samples: map[cell][]traffic.Result{}}
 	env := report.Collect(opts.Now())
 	defer func() { err = orLeft(err, r.close()) }()
 	if err = r.open(ctx, chosen); err == nil {
@@ -130,9 +150,11 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	return r.report(env), nil
 }
 
-// Check returns what is wrong with the options, without doing anything.
-func (o SwitchOptions) Check() error {
-	if _, err := choose(peers(nil), o.Only); err != nil {
+// Check returns what is wrong with the options of "heddle bench switch", without doing anything.
+func (o SwitchOptions) Check() error { return switches().check(o) }
+
+func (c comparison) check(o SwitchOptions) error {
+	if _, err := choose(c.peers(nil), o.Only); err != nil {
 		return err
 	}
 	if o.Rounds < 1 || o.Duration <= 0 || o.Warmup < 0 {
@@ -187,7 +209,7 @@ func (r *run) open(ctx context.Context, chosen []Peer) error {
 		if err != nil {
 			return err
 		}
-		r.peers, r.paths = append(r.peers, p), append(r.paths, pa)
+		r.chosen, r.paths = append(r.chosen, p), append(r.paths, pa)
 	}
 	return nil
 }
@@ -202,13 +224,13 @@ func (r *run) close() error {
 
 // measure fills the samples.
 func (r *run) measure(ctx context.Context) error {
-	done, total := 0, r.opts.Rounds*len(r.tests)*len(r.peers)
+	done, total := 0, r.opts.Rounds*len(r.tests)*len(r.chosen)
 	for round := range r.opts.Rounds {
 		for t, test := range r.tests {
-			for i := range r.peers {
+			for i := range r.chosen {
 				// Each test starts the round with another peer, too.
-				at := (i + round + t) % len(r.peers)
-				name := r.peers[at].Name
+				at := (i + round + t) % len(r.chosen)
+				name := r.chosen[at].Name
 				if r.opts.Progress != nil {
 					r.opts.Progress(done, total, fmt.Sprintf("round %d of %d: %s over %s", round+1, r.opts.Rounds,
 						test.name, name))

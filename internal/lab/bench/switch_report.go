@@ -13,13 +13,22 @@ import (
 type switchBudget struct {
 	test, against string
 	atLeast       float64
+	// cpuToo: the CPU time may be at most the reciprocal.
+	cpuToo bool
 }
 
 func switchBudgets() []switchBudget {
 	return []switchBudget{
-		{"stream", peerDirect, 0.95}, {"rr", peerDirect, 0.92}, {"crr", peerDirect, 0.92}, {"udp", peerDirect, 0.90},
-		{"crr", peerBridge, 1.15}, {"udp", peerBridge, 1.25},
+		{test: "stream", against: peerDirect, atLeast: 0.95}, {test: "rr", against: peerDirect, atLeast: 0.92},
+		{test: "crr", against: peerDirect, atLeast: 0.92}, {test: "udp", against: peerDirect, atLeast: 0.90},
+		{test: "crr", against: peerBridge, atLeast: 1.15}, {test: "udp", against: peerBridge, atLeast: 1.25},
 	}
+}
+
+// both is the CPU time of both ends together.
+func (t test) both(s traffic.Result) float64 {
+	sender, sink := t.cpu(s)
+	return sender + sink
 }
 
 // of reads one number from each sample of a cell, in the order of the rounds.
@@ -36,23 +45,39 @@ func (r *run) ratio(t test, peer, to string) report.Spread {
 	return report.Summarise(report.Ratios(r.of(t, peer, t.value), r.of(t, to, t.value)))
 }
 
+// cpuRatio compares the CPU times of two peers round by round.
+func (r *run) cpuRatio(t test, peer, to string) report.Spread {
+	return report.Summarise(report.Ratios(r.of(t, peer, t.both), r.of(t, to, t.both)))
+}
+
 func (r *run) report(env report.Environment) *report.Report {
-	rep := &report.Report{Name: "bench switch", Environment: env, Notes: r.notes}
+	rep := &report.Report{Name: r.name, Environment: env, Notes: r.notes}
 	for _, t := range r.tests {
-		for _, p := range r.peers {
+		for _, p := range r.chosen {
 			rep.Rows = append(rep.Rows, r.row(t, p.Name))
 		}
 	}
-	for _, b := range switchBudgets() {
+	for _, b := range r.budgets {
 		for _, t := range r.tests {
-			if s := r.ratio(t, peerHeddle, b.against); t.name == b.test && s.Rounds > 0 {
-				name := fmt.Sprintf("%s: %s / %s", b.test, peerHeddle, b.against)
-				rep.Budgets = append(rep.Budgets, report.Hold(name, s.Median, report.Ratio, report.AtLeast, b.atLeast))
+			if t.name == b.test {
+				rep.Budgets = append(rep.Budgets, r.holds(t, b)...)
 			}
 		}
 	}
 	rep.Notes = append(rep.Notes, r.method())
 	return rep
+}
+
+// holds judges a budget, by rate and, where it counts too, by CPU time; by nothing when one of the two was not measured.
+func (r *run) holds(t test, b switchBudget) (held []report.Budget) {
+	of := fmt.Sprintf("%s: %s / %s", b.test, peerHeddle, b.against)
+	if s := r.ratio(t, peerHeddle, b.against); s.Rounds > 0 {
+		held = append(held, report.Hold(of, s.Median, report.Ratio, report.AtLeast, b.atLeast))
+	}
+	if s := r.cpuRatio(t, peerHeddle, b.against); s.Rounds > 0 && b.cpuToo {
+		held = append(held, report.Hold(of+", CPU per "+t.cpuUnit, s.Median, report.Ratio, report.AtMost, 1/b.atLeast))
+	}
+	return held
 }
 
 // row is one test on one peer: its number, and how it compares.
@@ -64,7 +89,7 @@ func (r *run) row(t test, peer string) report.Row {
 		{Name: "unit", Value: string(t.unit), Hidden: true},
 		{Name: "value", Title: "median (quartiles)", Value: report.Summarise(values), Unit: t.unit},
 	}
-	for _, to := range []string{peerDirect, peerBridge} {
+	for _, to := range r.to {
 		row = append(row, report.Field{Name: "ratio_" + to, Title: "of " + to, Value: r.ratio(t, peer, to),
 			Unit: report.Ratio})
 	}
@@ -77,14 +102,12 @@ func (r *run) row(t test, peer string) report.Row {
 func (r *run) cpuFields(t test, peer string) []report.Field {
 	sender := func(s traffic.Result) float64 { x, _ := t.cpu(s); return x }
 	sink := func(s traffic.Result) float64 { _, x := t.cpu(s); return x }
-	both := func(s traffic.Result) float64 { x, y := t.cpu(s); return x + y }
-	ratio := report.Ratios(r.of(t, peer, both), r.of(t, peerDirect, both))
 	return []report.Field{
-		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(r.of(t, peer, both)), Unit: report.Seconds, Brief: true},
+		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(r.of(t, peer, t.both)), Unit: report.Seconds, Brief: true},
 		{Name: "cpu_per", Value: t.cpuUnit, Hidden: true},
 		{Name: "cpu_s_sender", Value: report.Summarise(r.of(t, peer, sender)), Unit: report.Seconds, Hidden: true},
 		{Name: "cpu_s_sink", Value: report.Summarise(r.of(t, peer, sink)), Unit: report.Seconds, Hidden: true},
-		{Name: "cpu_ratio_direct", Value: report.Summarise(ratio), Unit: report.Ratio, Hidden: true},
+		{Name: "cpu_ratio_" + r.to[0], Value: r.cpuRatio(t, peer, r.to[0]), Unit: report.Ratio, Hidden: true},
 	}
 }
 

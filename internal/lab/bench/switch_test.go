@@ -22,15 +22,16 @@ import (
 // fakeRun is a benchmark without a kernel: speed says how fast each peer is in a round, relative to 1000.
 func fakeRun(rounds int, speed func(peer string, round int) float64, order *[]string, names ...string) *run {
 	r := &run{
-		opts:  SwitchOptions{Rounds: rounds, Duration: time.Second, CPUs: []int{0, 1}},
-		tests: switchTests(), samples: map[cell][]traffic.Result{},
+		comparison: switches(),
+		opts:       SwitchOptions{Rounds: rounds, Duration: time.Second, CPUs: []int{0, 1}},
+		tests:      switchTests(), samples: map[cell][]traffic.Result{},
 	}
 	peerOf := map[netip.Addr]string{}
 	done := map[string]int{}
 	for i, n := range names {
 		addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 		peerOf[addr] = n
-		r.peers = append(r.peers, Peer{Name: n})
+		r.chosen = append(r.chosen, Peer{Name: n})
 		r.paths = append(r.paths, &path{a: &guest{}, b: &guest{addr: addr}})
 	}
 	r.opts.measure = func(_ context.Context, p traffic.Pair, l traffic.Load) (traffic.Result, error) {
@@ -162,7 +163,7 @@ func TestUnavailablePeersAreLeftOutUnlessAskedFor(t *testing.T) {
 		return fmt.Errorf("%w: no card", errUnavailable)
 	}}
 	r := &run{}
-	if err := r.open(t.Context(), []Peer{lacking}); err != nil || len(r.notes) != 1 || len(r.peers) != 0 {
+	if err := r.open(t.Context(), []Peer{lacking}); err != nil || len(r.notes) != 1 || len(r.chosen) != 0 {
 		t.Errorf("open = %v, notes %q", err, r.notes)
 	}
 	r = &run{opts: SwitchOptions{Only: []string{"token-ring"}}}

@@ -23,6 +23,16 @@ func BenchSwitch(ctx context.Context, o bench.SwitchOptions) (*report.Report, er
 	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Switch(ctx, o) })
 }
 
+// BenchOverlay compares an overlay segment with other ways of joining guests of two hosts.
+func BenchOverlay(ctx context.Context, o bench.OverlayOptions) (*report.Report, error) {
+	self, err := readyToMeasure(o.Check(), "bench overlay makes network namespaces and devices")
+	if err != nil {
+		return nil, err
+	}
+	o.Heddle = []string{self}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Overlay(ctx, o) })
+}
+
 // BenchFrame measures the kernel time of the switch program per frame.
 func BenchFrame(ctx context.Context, o bench.FrameOptions) (*report.Report, error) {
 	if _, err := readyToMeasure(nil, "bench frame loads programs into the kernel"); err != nil {

@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"heddle/internal/lab/report"
+)
+
+// OverlayOptions are the options of "heddle bench overlay".
+type OverlayOptions struct {
+	SwitchOptions
+	// CutSegments: the cards between the hosts do not cut segments and do not compute checksums within tunnels, as
+	// cards without tunnel offload; the kernel then does so for each packet before it leaves. The receiver puts
+	// segments together again (GRO).
+	CutSegments bool
+}
+
+// The names of the peers that connect guests of two hosts, besides heddle and ovs.
+const (
+	peerVLAN  = "vlan"
+	peerVXLAN = "vxlan"
+)
+
+// overlays are the ways to connect guests of two hosts.
+func (o OverlayOptions) comparison() comparison {
+	by := func(name string, setup func(context.Context, *twoHosts) error) Peer {
+		return Peer{name, func(ctx context.Context, p *path) error { return o.connect(ctx, name, p, setup) }}
+	}
+	c := comparison{
+		name: "bench overlay", to: []string{peerVXLAN, peerVLAN}, budgets: overlayBudgets(),
+		peers: func(heddle []string) []Peer {
+			return []Peer{
+				by(peerVLAN, heddleByVLAN(heddle)),
+				by(peerHeddle, heddleByTunnel(heddle)),
+				by(peerVXLAN, kernelVXLAN),
+				by(peerOVS, ovsVXLAN),
+			}
+		},
+		notes: []string{"Two hosts, each a namespace with a guest, are joined by a veth pair; both share this " +
+			"machine's CPUs. heddle is an overlay segment, vlan the same switch with a VLAN on the cable, vxlan the " +
+			"kernel's bridge and VXLAN device, ovs Open vSwitch's user-space datapath, whose own process is not in " +
+			"the CPU time."},
+	}
+	if o.CutSegments {
+		c.notes = append(c.notes, "The cable's ends do not segment (TSO, tunnel and UDP segmentation off): the kernel "+
+			"cuts segments and computes checksums in software; GRO puts them together.")
+	} else {
+		c.notes = append(c.notes, "The cable carries whole segments, as a card with tunnel offload takes them.")
+	}
+	return c
+}
+
+// overlayBudgets are those of the overlay (docs/reference/benchmarks.md).
+func overlayBudgets() []switchBudget {
+	return []switchBudget{
+		{test: "stream", against: peerVXLAN, atLeast: 0.97, cpuToo: true},
+		{test: "rr", against: peerVXLAN, atLeast: 1, cpuToo: true},
+		{test: "crr", against: peerVXLAN, atLeast: 0.97, cpuToo: true},
+		{test: "udp", against: peerVXLAN, atLeast: 1.15, cpuToo: true},
+		{test: "udp", against: peerVLAN, atLeast: 0.5, cpuToo: true},
+	}
+}
+
+// Overlay compares an overlay segment between two hosts with a VLAN, the kernel's VXLAN device and Open vSwitch.
+func Overlay(ctx context.Context, o OverlayOptions) (*report.Report, error) {
+	return o.comparison().measure(ctx, o.SwitchOptions)
+}
+
+// Check returns what is wrong with the options, without doing anything.
+func (o OverlayOptions) Check() error { return o.comparison().check(o.SwitchOptions) }
+
+// OverlayPeerNames are the names that "heddle bench overlay" can be asked for.
+func OverlayPeerNames() []string { return names(OverlayOptions{}.comparison().peers(nil)) }
+
+// The configuration of a host of each kind: the VM's segment, and how it reaches the other host.
+func heddleByVLAN(program []string) func(context.Context, *twoHosts) error {
+	return heddleHosts(program, func(*hostOfTwo) string {
+		return fmt.Sprintf("uplinks: [{name: uplink1, device: %s}]", wireDev)
+	}, "vlan: {access: 100}")
+}
+
+func heddleByTunnel(program []string) func(context.Context, *twoHosts) error {
+	return heddleHosts(program, func(h *hostOfTwo) string {
+		return fmt.Sprintf("tunnel: {endpoints: [{address: %s}], peers: [{address: %s}]}", h.addr, h.other)
+	}, "overlay: {vni: 5000}")
+}

@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+
+	"heddle/internal/lab/netns"
+)
+
+// The devices of a host: the cable to the other one, and the guest's.
+const (
+	wireDev = "wire"
+	vmDev   = "vm"
+	// wireMTU leaves room for the outer headers and a VLAN.
+	wireMTU = guestMTU + 100
+)
+
+// hostOfTwo is one of two hosts with a guest each.
+type hostOfTwo struct {
+	ns          *netns.NS
+	guest       *guest
+	addr, other netip.Addr // of the hosts on the cable between them
+}
+
+// twoHosts are the hosts that a path leads over.
+type twoHosts struct {
+	path  *path
+	hosts [2]*hostOfTwo
+}
+
+// connect makes two hosts with a cable between them, plugs a guest into each, and lets setup do the rest.
+func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
+	setup func(context.Context, *twoHosts) error) error {
+	t := &twoHosts{path: p}
+	for i, g := range []*guest{p.a, p.b} {
+		ns, err := p.namespace(fmt.Sprintf("%s-host-%c", name, 'a'+i))
+		if err != nil {
+			return err
+		}
+		at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, 0, byte(i + 1)}) }
+		t.hosts[i] = &hostOfTwo{ns: ns, guest: g, addr: at(i), other: at(1 - i)}
+	}
+	if err := t.cable(); err != nil {
+		return err
+	}
+	for _, h := range t.hosts {
+		if err := h.ns.Do(func() error { return h.underlay(o.CutSegments) }); err != nil {
+			return err
+		}
+		if err := h.guest.plug(h.ns, vmDev); err != nil {
+			return err
+		}
+	}
+	return setup(ctx, t)
+}
+
+// cable joins the hosts by a veth pair.
+func (t *twoHosts) cable() error {
+	far, err := t.hosts[1].ns.Handle()
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	return t.hosts[0].ns.Do(func() error {
+		err := netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: wireDev, MTU: wireMTU}, PeerName: wireDev,
+			PeerNamespace: netlink.NsFd(far), PeerMTU: wireMTU,
+		})
+		if err != nil {
+			return fmt.Errorf("add the cable between the hosts: %w", err)
+		}
+		return nil
+	})
+}
+
+// underlay gives the host's end of the cable its address and turns it on. It runs in the host.
+func (h *hostOfTwo) underlay(cut bool) error {
+	link, err := netlink.LinkByName(wireDev)
+	if err != nil {
+		return err
+	}
+	if cut {
+		if err := cutSegments(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(netlink.AddrAdd(link, h.address()), netlink.LinkSetUp(link))
+}
+
+// cutSegments makes the cable like a card without segmentation, whose receiver puts segments together.
+func cutSegments() error {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer tool.Close()
+	have, err := tool.Features(wireDev)
+	if err != nil {
+		return fmt.Errorf("read the offloads of the cable: %w", err)
+	}
+	want := map[string]bool{}
+	for _, name := range []string{"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation",
+		"tx-tcp-mangleid-segmentation", "tx-udp-segmentation", "tx-udp_tnl-segmentation",
+		"tx-udp_tnl-csum-segmentation", "tx-gso-partial"} {
+		if _, there := have[name]; there {
+			want[name] = false
+		}
+	}
+	want["rx-gro"] = true
+	if err := tool.Change(wireDev, want); err != nil {
+		return fmt.Errorf("turn off the segmentation of the cable: %w", err)
+	}
+	return nil
+}
+
+// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guest in segment.
+func heddleHosts(program []string, way func(*hostOfTwo) string, segment string) func(context.Context, *twoHosts) error {
+	return func(_ context.Context, t *twoHosts) error {
+		for _, h := range t.hosts {
+			config := fmt.Sprintf(`switches:
+  - name: bench
+    kind: distributed
+    %s
+    portGroups: [{name: guests, %s}]
+ports: [{name: guest, switch: bench, portGroup: guests, device: %s, mac: %q}]
+`, way(h), segment, vmDev, h.guest.mac)
+			if err := t.path.agent(machine{ns: h.ns}, program, config); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// kernelVXLAN joins the guest and a VXLAN device by a bridge on each host, which learn.
+func kernelVXLAN(_ context.Context, t *twoHosts) error {
+	for _, h := range t.hosts {
+		if err := h.ns.Do(h.bridgeVXLAN); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hostOfTwo) bridgeVXLAN() error {
+	wire, err := netlink.LinkByName(wireDev)
+	if err != nil {
+		return err
+	}
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: guestMTU}}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		return lacking("bridge devices", err)
+	}
+	tunnel := &netlink.Vxlan{
+		LinkAttrs: netlink.LinkAttrs{Name: "vxlan0", MTU: guestMTU}, VxlanId: 5000, VtepDevIndex: wire.Attrs().Index,
+		SrcAddr: h.addr.AsSlice(), Group: h.other.AsSlice(), Port: 4789, Learning: true,
+	}
+	if err := netlink.LinkAdd(tunnel); err != nil {
+		return lacking("VXLAN devices", err)
+	}
+	for _, name := range []string{tunnel.Name, vmDev} {
+		link, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetMaster(link, bridge)
+		}
+		if err != nil {
+			return fmt.Errorf("connect %s to the bridge: %w", name, err)
+		}
+	}
+	return errors.Join(netlink.LinkSetUp(tunnel), netlink.LinkSetUp(bridge))
+}
+
+// ovsVXLAN joins the guest and a tunnel by a bridge of Open vSwitch's user-space datapath on each host. The tunnel goes
+// out by a second bridge that has the cable and the host's address, as that datapath asks for.
+func ovsVXLAN(ctx context.Context, t *twoHosts) error {
+	if err := ovsTools(); err != nil {
+		return err
+	}
+	for _, h := range t.hosts {
+		if err := h.guest.ns.Do(plainFrames); err != nil {
+			return err
+		}
+		args := append(bridgeOf("br-wire", wireDev), "--")
+		args = append(args, bridgeOf("br0", vmDev, "vxlan0")...)
+		args = append(args, "--", "set", "interface", "vxlan0", "type=vxlan", "options:key=5000",
+			"options:remote_ip="+h.other.String())
+		if err := startOVS(ctx, t.path, h.ns, args...); err != nil {
+			return err
+		}
+		if err := h.ns.Do(h.addressOn("br-wire")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addressOn moves the host's address from the cable to another device.
+func (h *hostOfTwo) addressOn(device string) func() error {
+	return func() error {
+		from, err := netlink.LinkByName(wireDev)
+		if err != nil {
+			return err
+		}
+		to, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.AddrDel(from, h.address()), netlink.LinkSetMTU(to, wireMTU),
+			netlink.AddrAdd(to, h.address()), netlink.LinkSetUp(to))
+	}
+}
+
+// address is the host's on the cable.
+func (h *hostOfTwo) address() *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: h.addr.AsSlice(), Mask: net.CIDRMask(prefixBits, h.addr.BitLen())}}
+}
