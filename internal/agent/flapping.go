@@ -32,7 +32,7 @@ func (f *flaps) learned(e dataplane.Told) {
 	if e.Kind != abi.TellLearned {
 		return
 	}
-	f.ledger.Learned(flapping.Key{Switch: e.Port.Switch, Segment: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String()},
+	f.ledger.Learned(flapping.Key{Switch: e.Port.Switch, Segment: plan.SegmentOf(e.VLAN, e.AD).In(e.VNI), MAC: e.MAC.String()},
 		e.Port.Name, e.At)
 }
 

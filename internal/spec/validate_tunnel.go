@@ -33,6 +33,7 @@ func (v tunnelRules) tunnel(a at, i int) {
 		v.fault(at{}.field("switches").item(i, s.Name).field("uplinks").item(j, TunnelName).field("name"), TunnelName,
 			"the switch has a tunnel, and this is the tunnel's name among its ports: give the uplink another name")
 	}
+	v.monitoring(a.field("monitoring"), t.Monitoring)
 	own := v.endpoints(a.field("endpoints"), t)
 	v.peers(a.field("peers"), t, own)
 }

@@ -38,6 +38,9 @@ func (inv *Inventory) Read(filename string, r io.Reader) error {
 				dec.InputOffset(), err)
 		}
 		for i := range several {
+			if err := several[i].collect(); err != nil {
+				return fmt.Errorf("%s, object %d: %w", filename, n, err)
+			}
 			inv.add(&several[i])
 		}
 	}

@@ -242,6 +242,21 @@ func TestTranslate_HostileNames(t *testing.T) {
 	}
 }
 
+// Objects as govc object.collect writes them are read like any.
+func TestRead_ObjectUpdates(t *testing.T) {
+	inv := &Inventory{}
+	if err := inv.Read("dump", strings.NewReader(`{"kind":"enter","obj":{"type":"DistributedVirtualSwitch",
+		"value":"dvs-1"},"changeSet":[{"name":"name","op":"assign","val":"dvs"},{"name":"config","op":"assign",
+		"val":{"maxMtu":9000}}]}{"kind":"enter","obj":{"type":"ResourcePool","value":"r"},"changeSet":[{"name":"config",
+		"val":{"host":1}}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := inv.Translate(Options{})
+	if err != nil || len(r.Definition.Switches) != 1 || r.Definition.Switches[0].MTU != 9000 {
+		t.Errorf("%+v (%v)", r, err)
+	}
+}
+
 // A dump that breaks off, is of another kind or has no switch gives an error that says where or what to do.
 func TestRead_WhatIsNoDump(t *testing.T) {
 	for _, c := range []struct{ what, dump, want string }{
