@@ -23,6 +23,7 @@ import (
 	"heddle/internal/controller"
 	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/snapshots"
 )
 
 // Where a controller has its things unless flags say otherwise.
@@ -90,7 +91,8 @@ func New(stderr io.Writer) *cobra.Command {
 	runFlags(c.Flags(), &o)
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
-	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr))
+	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr),
+		newFillHistory())
 	return c
 }
 
@@ -133,7 +135,17 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 			"are kept at least; 0 for none")
 	f.DurationVar(&o.History.Time, "history-time", 0, "after what time changes are no longer kept, such as 8760h;\n0 "+
 		"for never")
+	snapshotFlags(f, &o.Snapshots)
 	etcdFlags(f, &o.Outside)
+}
+
+// snapshotFlags are those of snapshots by schedule.
+func snapshotFlags(f *pflag.FlagSet, s *snapshots.Schedule) {
+	f.StringVar(&s.Dir, "snapshot-dir", "", "directory for snapshots by schedule, best on another disk; \"\" for none")
+	f.DurationVar(&s.Every, "snapshot-every", snapshots.DefaultEvery, "how often one is taken")
+	f.IntVar(&s.Keep, "snapshot-keep", snapshots.DefaultKeep, "how many are kept at most")
+	f.DurationVar(&s.Age, "snapshot-age", 0, "after what time one is removed, such as 720h; 0 for never. The newest\n"+
+		"always stays")
 }
 
 func dirFlag(f *pflag.FlagSet, dir *string) {
@@ -177,6 +189,9 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 // complete is what flags leave open.
 func complete(o *controller.Options) (err error) {
 	o.Version = version()
+	if err := o.Snapshots.Check(); err != nil {
+		return err
+	}
 	if o.EtcdQuota > 0 && len(o.Outside.Endpoints) > 0 {
 		return errors.New("--etcd-quota is for the etcd inside of the controller: the one of --etcd-endpoints has " +
 			"its own, --quota-backend-bytes")

@@ -97,7 +97,8 @@ func rules() map[string]Rule {
 		"internal/controller/audit/export",
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
-	stand(Process, false, "internal/controller/health")
+	stand(Process, false, "internal/controller/filling", "internal/controller/health",
+		"internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting",
