@@ -49,7 +49,7 @@ func newImportVsphere(d Deps, t *fleetTarget) *cobra.Command {
 			"there already under its name is a collision, unless it is equal; --replace puts the imported one in its " +
 			"place. With --apply --dry-run the controllers say what would change.",
 		Example: "  heddle import vsphere vcenter.json\n" +
-			"  heddle import vsphere vcenter.json --switch dvs --device vmnic0=eno1 -o yaml > fleet.yaml\n" +
+			"  heddle import vsphere vc.json --device vmnic0=eno1 -o yaml >dvs.yaml\n" +
 			"  heddle import vsphere vcenter.json --apply -m 'from vCenter'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

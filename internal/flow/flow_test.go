@@ -46,8 +46,8 @@ func TestKeyAddresses(t *testing.T) {
 	}
 }
 
-// A number that belongs to another overlay segment is noticed, so that flows counted under it end before; a segment more
-// or less is not, and a point is the same whatever segments it has.
+// A number that belongs to another overlay segment is noticed, so that flows counted under it end before; a segment
+// more or less is not, and a point is the same whatever segments it has.
 func TestPointsKnowWhenTheirSegmentsAreRenumbered(t *testing.T) {
 	had := Point{Number: 7, Overlay: &Overlay{1: {VNI: 5000}, 2: {VNI: 6000}}}
 	for name, c := range map[string]struct {

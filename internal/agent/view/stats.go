@@ -159,8 +159,8 @@ func Learned(list []observe.MACEntry) []api.MAC {
 	return out
 }
 
-// ownVLAN returns where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk; inside its
-// overlay segment, if it has one.
+// ownVLAN returns where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk; inside
+// its overlay segment, if it has one.
 func ownVLAN(p *plan.Port) plan.Segment {
 	switch v := p.Policy.VLAN.V; v.Mode {
 	case plan.VLANAccess:

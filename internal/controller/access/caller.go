@@ -112,7 +112,7 @@ func (c Caller) entry(call string, objects []string, by roles.Grant) audit.Entry
 		e.Grant = by.String()
 	}
 	if c.Token != nil {
-		e.Token = string(c.Token.ID)
+		e.Token, e.Issuer = string(c.Token.ID), c.Token.Issuer
 	}
 	return e
 }

@@ -97,10 +97,12 @@ func rules() map[string]Rule {
 		"internal/controller/audit/export",
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
-	stand(Process, false, "internal/controller/health")
+	stand(Process, false, "internal/controller/filling", "internal/controller/health",
+		"internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
-	stand(Process, false, "internal/controller/access/granting")
+	stand(Process, false, "internal/controller/access/granting",
+		"internal/controller/access/sessions", "internal/controller/access/signin")
 	stand(Process, true, "internal/controller/rollout/driving")
 	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/flaps",
 		"internal/controller/foreseen",
@@ -116,7 +118,7 @@ func rules() map[string]Rule {
 		"internal/lab/migration", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
-	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/top")
+	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/signin", "internal/cli/top")
 	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "packaging", "internal/dev/docgen",
 		"internal/dev/docgen/cmd/docgen",
 		"internal/dev/docgen/cmd/manpages",
@@ -124,9 +126,10 @@ func rules() map[string]Rule {
 		"internal/dev/verifier/cmd/verifier-budget",
 		"internal/test/chaos",
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
-		"internal/test/kerneltest", "internal/test/smoke",
+		"internal/test/kerneltest", "internal/test/signin", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
 		"internal/test/testkit/certs", "internal/test/testkit/clockshift", "internal/test/testkit/cmd/runtests",
+		"internal/test/testkit/idp",
 		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
 		"internal/test/testkit/realhost")
 	return all

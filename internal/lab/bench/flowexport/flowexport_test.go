@@ -86,7 +86,8 @@ func TestConfigurationsOfTheHostsAreSound(t *testing.T) {
 				}
 				sw := cfg.Switches[len(cfg.Switches)-1]
 				if got := len(sw.IPFIX.Collectors) > 0; got != (m != off) || len(cfg.Ports) != ports {
-					t.Errorf("%s, overlay %v: collectors %+v, %d ports", m, overlay, sw.IPFIX.Collectors, len(cfg.Ports))
+					t.Errorf("%s, overlay %v: collectors %+v, %d ports", m, overlay, sw.IPFIX.Collectors,
+						len(cfg.Ports))
 				}
 				if overlay != (sw.Tunnel != nil) || overlay && (sw.Tunnel.Monitoring.IPFIX != nil) != (m == uni) {
 					t.Errorf("%s, overlay %v: the tunnel is %+v", m, overlay, sw.Tunnel)
