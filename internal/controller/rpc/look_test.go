@@ -179,7 +179,8 @@ func TestLooking_AFailureIsRecordedAsOne(t *testing.T) {
 		t.Helper()
 		c.await(call+" is recorded as "+result+" "+why, func() bool {
 			gotCall, gotResult, gotWhy := last()
-			return gotCall == call && gotResult == result && strings.Contains(gotWhy, why) && (why != "") == (gotWhy != "")
+			return gotCall == call && gotResult == result && strings.Contains(gotWhy, why) &&
+				(why != "") == (gotWhy != "")
 		})
 	}
 	answered(t, url, "esx1", agentv1connect.TraceServiceTraceProcedure, "{}")
