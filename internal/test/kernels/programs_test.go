@@ -28,7 +28,7 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 // then, and guests have no bridge module, as the tests with a physical switch between two hosts need one too, those
 // with a controller among them. They run on this machine's own kernel.
 const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
-	"TestS101_|TestS102_|TestS84_|" +
+	"TestS101_|TestS102_|TestS84_|TestImportVsphere_|" +
 	"TestS103_|TestS10_AStatic|TestS77_|TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
 	"TestTheRootIsRotated|TestControllersShareAnEtcd|TestS104_IdleConnections|TestS100_APortMoves|" +
