@@ -72,7 +72,8 @@ func rules() map[string]Rule {
 		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
 		"internal/host/keystore", "internal/host/ownfile",
 		"internal/host/reach")
-	stand(Answers, true, "internal/binding", "internal/api/wire", "internal/model", "internal/diagnose/reasons")
+	stand(Answers, true, "internal/binding", "internal/overlay/wire", "internal/api/wire", "internal/model",
+		"internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
 		"internal/diagnose/foresee", "internal/diagnose/trace")
@@ -88,6 +89,7 @@ func rules() map[string]Rule {
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/bundle", "internal/agent/ferry",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
+		"internal/agent/segments",
 		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
@@ -95,7 +97,7 @@ func rules() map[string]Rule {
 		"internal/controller/audit/export",
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
-	stand(Process, false, "internal/controller/health")
+	stand(Process, false, "internal/controller/health", "internal/controller/segments")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting")
