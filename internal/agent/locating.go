@@ -84,6 +84,7 @@ func (l *locating) reach(sw *plan.Switch) overlay.Reach {
 // take tells the kernel what has changed: first which endpoints there are, then where MACs are.
 func (l *locating) take() {
 	c := l.keeper.Take()
+	l.save()
 	if c.Members {
 		l.settler.settle()
 	}
@@ -138,15 +139,21 @@ func (l *locating) tick() {
 		l.listen()
 		l.Settled(uplinks.InForce{})
 	}
-	if l.saving.CompareAndSwap(false, true) {
-		go func() {
-			defer l.saving.Store(false)
-			if err := l.keeper.Save(); err != nil {
-				l.log.Error("what is known of overlay segments cannot be saved: it is unknown after a start without "+
-					"controllers", "err", err)
-			}
-		}()
+	l.save()
+}
+
+// save has what is known saved beside the loop: an agent that is killed a moment later starts with it.
+func (l *locating) save() {
+	if !l.saving.CompareAndSwap(false, true) {
+		return // what comes meanwhile is saved with the next tick
 	}
+	go func() {
+		defer l.saving.Store(false)
+		if err := l.keeper.Save(); err != nil {
+			l.log.Error("what is known of overlay segments cannot be saved: it is unknown after a start without "+
+				"controllers", "err", err)
+		}
+	}()
 }
 
 // listens reports whether MACs are learned behind some port of an overlay segment.
