@@ -48,7 +48,7 @@ func travelHost(t *testing.T, content string, delivered uint64) *rig {
 func (r *rig) arrives() {
 	r.t.Helper()
 	w := r.state.WaitOf(id("vm"))
-	if w == nil || !r.waiting.wake(w, "the test says so") {
+	if w == nil || !r.waiting.wake(w, presence.Step{Why: "the test says so"}) {
 		r.t.Fatal("the port did not wait")
 	}
 	r.waiting.followWaits()
@@ -259,7 +259,7 @@ func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.keeps(1, b)
-	if !r.waiting.wake(r.state.WaitOf(id("vm")), "the test says so") {
+	if !r.waiting.wake(r.state.WaitOf(id("vm")), presence.Step{Why: "the test says so"}) {
 		t.Fatal("the port did not wait")
 	}
 	r.waiting.followWaits()

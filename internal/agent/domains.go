@@ -6,6 +6,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/domains"
 	"heddle/internal/host/guest"
+	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
 
@@ -24,14 +25,16 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 	tell := func(ctx context.Context, news map[string]guest.Run) {
 		a.postUnless(ctx.Done(), func() { a.waiting.sawDomains(news) })
 	}
-	a.follow(libvirtDomains{domains.Watch(dir, tell, func(ctx context.Context, xml string) {
+	d := domains.Watch(dir, tell, func(ctx context.Context, xml string) {
 		if plugged == nil {
 			return
 		}
 		if err := plugged(ctx, a.service(), xml); err != nil && ctx.Err() == nil {
 			a.log.Warn("connect what was plugged into a libvirt domain", "err", err)
 		}
-	})})
+	})
+	a.follow(libvirtDomains{d})
+	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { d.Again(p.Domain) })
 }
 
 // Settled updates which domains are followed.

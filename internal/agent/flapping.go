@@ -32,8 +32,8 @@ func (f *flaps) learned(e dataplane.Told) {
 	if e.Kind != abi.TellLearned {
 		return
 	}
-	f.ledger.Learned(flapping.Key{Switch: e.Port.Switch, Segment: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String()},
-		e.Port.Name, e.At)
+	f.ledger.Learned(flapping.Key{Switch: e.Port.Switch, Segment: plan.SegmentOf(e.VLAN, e.AD).In(e.VNI),
+		MAC: e.MAC.String()}, e.Port.Name, e.At)
 }
 
 // list are the MACs that controllers are told of. It is another one every flapEvery at most.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heddle/internal/host/guest"
+	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
 
@@ -12,13 +13,15 @@ type monitors struct{ *guest.Monitors }
 
 // watchMonitors adds the part of the agent that watches QEMU monitors.
 func (a *Agent) watchMonitors() {
-	a.follow(monitors{guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
+	m := guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
 		a.postUnless(ctx.Done(), func() {
 			a.waiting.adapters.Take(news)
 			a.waiting.sawRuns(news)
 			a.settler.settleSoon()
 		})
-	})})
+	})
+	a.follow(monitors{m})
+	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { m.Again(p.Monitor.Socket) })
 }
 
 // Settled updates which monitors are watched.

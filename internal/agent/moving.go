@@ -196,7 +196,10 @@ func (mv *moving) see(id plan.PortID) sight {
 	switch {
 	case mv.state.Of(id) == nil: // its device is gone, and the guest with it
 		return sight{guest: moves.GuestGone, wait: s.wait}
-	case w == nil || !w.Silent():
+	case w == nil:
+	case w.Unsure(): // its hypervisor says that it has left, and is asked again
+		s.guest = moves.GuestUnsure
+	case !w.Silent():
 	case w.Doubt:
 		s.guest = moves.GuestUnsure
 	case w.Left:

@@ -37,6 +37,8 @@ type waiting struct {
 	change func(edit func()) error
 	// followed is called when waits have begun or ended.
 	followed func()
+	// again has the hypervisor of a port asked where its guest runs: it is reported even if it is as before.
+	again []func(p *plan.Port)
 
 	adapters guest.Adapters         // what QEMU monitors showed
 	domains  map[string]guest.Run   // what libvirt said last, by domain
@@ -75,12 +77,15 @@ func (wt *waiting) take(id plan.PortID, w *state.Wait, step presence.Step) (chan
 	case presence.Begin:
 		wt.beginWait(next)
 	case presence.End:
-		return wt.wake(w, step.Why)
+		return wt.wake(w, step)
 	case presence.Over:
-		wt.woke(w, step.Why)
+		wt.woke(w, step)
 	case presence.Note:
 		wt.state.PutWait(next)
-		if w.Doubt && !next.Doubt {
+		switch {
+		case w.Unsure():
+			wt.publishWait(event.Awake, id, "its guest runs here again")
+		case w.Doubt && !next.Doubt:
 			wt.publishWait(event.Waiting, id, next.Text())
 		}
 	case presence.Forget:
@@ -147,25 +152,52 @@ func (wt *waiting) beginWait(w state.Wait) {
 }
 
 // wake ends a wait, in the kernel first.
-func (wt *waiting) wake(w *state.Wait, why string) (ended bool) {
+func (wt *waiting) wake(w *state.Wait, step presence.Step) (ended bool) {
 	if err := wt.kernel.Waits().End(w.ID, w.Number); err != nil {
 		wt.complain("end the wait of a port", err)
 		return false
 	}
-	wt.woke(w, why)
+	wt.woke(w, step)
 	return true
 }
 
 // woke records that a wait is over.
-func (wt *waiting) woke(w *state.Wait, why string) {
+func (wt *waiting) woke(w *state.Wait, step presence.Step) {
 	wt.teaming.announceAwake(w.Number)
-	id, after, doubt := w.ID, time.Since(w.Since), w.Doubt
-	wt.state.EndWait(id)
-	if doubt {
-		return // nobody was informed that it waited
+	id, after, doubt := w.ID, time.Since(w.Since).Round(time.Millisecond), w.Doubt
+	wt.state.EndWait(id, step.Next.Doubt)
+	switch {
+	case step.Next.Doubt:
+		wt.publishWait(event.Awake, id, fmt.Sprintf("a frame of its guest came %s after its hypervisor had stopped "+
+			"it: the port speaks, and the hypervisor is asked again", after))
+		wt.askAgain(id)
+	case !doubt: // otherwise nobody was informed that it waited
+		wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", step.Why, after))
 	}
-	wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why,
-		after.Round(time.Millisecond)))
+}
+
+// said is what a port's hypervisor said last about where its guest runs: nothing yet while the agent starts.
+func (wt *waiting) said(id plan.PortID) guest.Run {
+	if wt.ports.plan == nil {
+		return guest.RunUnknown
+	}
+	p := wt.ports.plan.Port(id)
+	if p == nil {
+		return guest.RunUnknown
+	}
+	if run := wt.adapters[p.Monitor.Socket].Run; run != guest.RunUnknown {
+		return run
+	}
+	return wt.domains[p.Domain]
+}
+
+// askAgain has a port's hypervisor asked where its guest runs.
+func (wt *waiting) askAgain(id plan.PortID) {
+	if p := wt.ports.plan.Port(id); p != nil {
+		for _, ask := range wt.again {
+			ask(p)
+		}
+	}
 }
 
 func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
@@ -178,7 +210,7 @@ func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
 // toldAwake processes the program's report that a waiting port has sent a frame.
 func (wt *waiting) toldAwake(e dataplane.Told) {
 	w := wt.state.WaitOf(e.Port)
-	if w != nil && w.Number == e.Wait && wt.take(e.Port, w, presence.Sent(&w.Wait, e.Wait)) {
+	if w != nil && w.Number == e.Wait && wt.take(e.Port, w, presence.Sent(&w.Wait, e.Wait, wt.said(e.Port))) {
 		wt.followWaits()
 	}
 }
@@ -194,7 +226,7 @@ func (wt *waiting) lookForAwake() (changed bool) {
 		return false
 	}
 	for _, w := range wt.state.Waits {
-		changed = wt.take(w.ID, &w, presence.Sent(&w.Wait, over[w.ID])) || changed
+		changed = wt.take(w.ID, &w, presence.Sent(&w.Wait, over[w.ID], wt.said(w.ID))) || changed
 	}
 	return changed
 }

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/moves"
 	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/dataplane"
 	"heddle/internal/host/guest"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
@@ -108,6 +110,39 @@ func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	// Without a migration event, QEMU's status shows the migration.
 	q.says("postmigrate", stopEvent)
 	r.until("silent again", func() bool { w := r.wait("vm"); return w.Left && !w.Awake && w.Number > first })
+}
+
+// The last frame of a guest reaches the program after its port was silenced. Its QEMU, which says what it said before,
+// is asked anew: the port is silent again, and its generation is that of before. A guest that really is back keeps its
+// port.
+func TestS99_S100_AFrameThatWasUnderWayBringsNoGuestBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	q.says("running")
+	r := monitoredPort(t, path)
+	r.until("running", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() })
+	q.says("finish-migrate", startedEvent, stopEvent)
+	silent := func() bool {
+		w := r.wait("vm")
+		return w.Left && !w.Awake && r.fact("vm").Waits() && !r.speaks("vm")
+	}
+	r.until("silent", silent)
+	frame := func() {
+		r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
+		r.waiting.toldAwake(dataplane.Told{Port: id("vm"), Wait: r.wait("vm").Number})
+	}
+	first := r.wait("vm").Number
+	frame()
+	if w, s := r.wait("vm"), r.moving.see(id("vm")); !w.Unsure() || s.guest != moves.GuestUnsure {
+		t.Fatalf("after the frame: %+v, the guest is taken for %v", w, s.guest)
+	}
+	r.until("silent again", func() bool { return silent() && r.wait("vm").Number > first })
+	q.says("running") // its event RESUME comes later than the frame
+	frame()
+	r.until("it runs here", func() bool { w := r.wait("vm"); return w.Awake && !w.Doubt && r.speaks("vm") })
+	if got := r.moving.see(id("vm")).guest; got != moves.GuestRuns {
+		t.Errorf("it is taken for %v", got)
+	}
 }
 
 func TestS99_AWaitOutlivesTheAgent(t *testing.T) {

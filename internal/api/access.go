@@ -28,6 +28,32 @@ type WhoAmI struct {
 	// TokenID is the token's; "" at the socket. SignedIn: it came by signing in.
 	TokenID  string `json:"tokenId"`
 	SignedIn bool   `json:"signedIn"`
+	// Issuer is the identity provider that knows the person; "" for who did not sign in.
+	Issuer string `json:"issuer"`
+}
+
+// SignInTerms say by which identity provider people sign in.
+type SignInTerms struct {
+	Issuer   string `json:"issuer"`
+	ClientID string `json:"clientId"`
+	// Scopes are to be asked for.
+	Scopes []string `json:"scopes"`
+	// AuthorizationURL is for a browser, TokenURL gives tokens, DeviceURL is for who has no browser; "" for none.
+	AuthorizationURL string `json:"authorizationUrl"`
+	TokenURL         string `json:"tokenUrl"`
+	DeviceURL        string `json:"deviceUrl"`
+	// CA are the authorities of the provider's certificate in PEM form; "" for those of the machine.
+	CA string `json:"ca"`
+}
+
+// SignedIn is what a person gets who signed in.
+type SignedIn struct {
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Groups  []string  `json:"groups"`
+	Expires time.Time `json:"expires,omitzero"`
+	Trust   Trust     `json:"trust"`
 }
 
 // Trust is by what callers know a cluster's controllers.
@@ -132,6 +158,8 @@ type AuditEntry struct {
 	// Groups of the caller, and the grant that allowed the call.
 	Groups []string `json:"groups"`
 	Grant  string   `json:"grant"`
+	// Issuer is the identity provider that knows the person; "" for others.
+	Issuer string `json:"issuer"`
 }
 
 // Audit are entries of the audit log.
@@ -180,6 +208,30 @@ type accessCalls struct {
 func (a accessCalls) WhoAmI(ctx context.Context) (*WhoAmI, error) {
 	out, err := call[WhoAmI, controllerv1.WhoAmIRequest, controllerv1.WhoAmIResponse](ctx, a.fleet, a.rpc.WhoAmI, nil)
 	return &out, err
+}
+
+// SignInTerms says by which identity provider people sign in.
+func (a accessCalls) SignInTerms(ctx context.Context) (*SignInTerms, error) {
+	out, err := call[SignInTerms, controllerv1.GetSignInRequest, controllerv1.GetSignInResponse](ctx, a.fleet,
+		a.rpc.GetSignIn, nil)
+	return &out, err
+}
+
+// SignIn gets a token for what an identity provider gave.
+func (a accessCalls) SignIn(ctx context.Context, idToken, nonce string) (*SignedIn, error) {
+	out, err := call[SignedIn, controllerv1.SignInRequest, controllerv1.SignInResponse](ctx, a.fleet, a.rpc.SignIn,
+		struct {
+			IDToken string `json:"idToken"`
+			Nonce   string `json:"nonce"`
+		}{idToken, nonce})
+	return &out, err
+}
+
+// SignOut withdraws the caller's own token.
+func (a accessCalls) SignOut(ctx context.Context) error {
+	_, err := call[struct{}, controllerv1.SignOutRequest, controllerv1.SignOutResponse](ctx, a.fleet, a.rpc.SignOut,
+		nil)
+	return err
 }
 
 // Trust says by what callers know the controllers.

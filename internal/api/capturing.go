@@ -154,6 +154,9 @@ func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	case plan.SegmentAD:
 		m.Segment = &agentv1.Segment{Kind: agentv1.SegmentKind_SEGMENT_KIND_DOT1AD, Id: uint32(f.Segment.ID)}
 	}
+	if m.Segment != nil {
+		m.Segment.Vni = f.Segment.VNI
+	}
 	return m
 }
 
@@ -174,7 +177,7 @@ func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	case agentv1.CaptureStage_CAPTURE_STAGE_DROP:
 		f.Stage = StageDrop
 	}
-	f.Segment.ID = uint16(m.GetSegment().GetId())
+	f.Segment.ID, f.Segment.VNI = uint16(m.GetSegment().GetId()), m.GetSegment().GetVni()
 	switch m.GetSegment().GetKind() {
 	case agentv1.SegmentKind_SEGMENT_KIND_UNTAGGED:
 		f.Segment.Kind = plan.SegmentUntagged

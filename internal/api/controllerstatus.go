@@ -38,6 +38,23 @@ type ControllerStatus struct {
 	Findings []HealthFinding `json:"findings"`
 	// Healthy: no finding is wrong.
 	Healthy bool `json:"healthy"`
+	// Snapshots are those that it takes by a schedule; nil for no schedule.
+	Snapshots *SnapshotState `json:"snapshots,omitempty"`
+}
+
+// SnapshotState is how the snapshots are that a controller takes by a schedule.
+type SnapshotState struct {
+	// Dir is where they are on the controller's machine, Every the time from one to the next.
+	Dir   string        `json:"dir"`
+	Every time.Duration `json:"every"`
+	// Last is when the newest was taken; zero for none.
+	Last time.Time `json:"last,omitzero"`
+	// Count is how many there are; Size is that of the newest in bytes, 0 for not known.
+	Count int   `json:"count"`
+	Size  int64 `json:"size"`
+	// Failures is how many failed since the controller's start; Problem is why the last one did, "" where it did not.
+	Failures int64  `json:"failures"`
+	Problem  string `json:"problem,omitempty"`
 }
 
 // ControllerPlace is where a controller answers.

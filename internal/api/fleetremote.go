@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -15,8 +16,10 @@ type Remote struct {
 	URL string
 	// TLS makes sure of the controller.
 	TLS *tls.Config
-	// Token says who calls.
+	// Token says who calls; "" for who signs in.
 	Token string
+	// TokenNow is asked for it before each call where it changes; nil where it does not.
+	TokenNow func(context.Context) (string, error)
 }
 
 // dialTime bounds the way to a controller.
@@ -29,7 +32,8 @@ func NewRemoteFleet(r Remote) *Fleet {
 	protocols.SetHTTP1(true)
 	transport := &http.Transport{TLSClientConfig: r.TLS, TLSHandshakeTimeout: dialTime, Protocols: protocols,
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, IdleConnTimeout: time.Minute}
-	return newFleet(r.URL, r.URL, bearer{transport, strings.TrimSuffix(r.URL, "/"), strings.TrimSpace(r.Token)})
+	return newFleet(r.URL, r.URL, bearer{transport, strings.TrimSuffix(r.URL, "/"), strings.TrimSpace(r.Token),
+		r.TokenNow})
 }
 
 // bearer shows a token with each request to a controller. A request to another server, where the controller would have
@@ -38,6 +42,7 @@ type bearer struct {
 	next  http.RoundTripper
 	url   string
 	token string
+	now   func(context.Context) (string, error)
 }
 
 // RoundTrip asks.
@@ -45,7 +50,16 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if at := r.URL.Scheme + "://" + r.URL.Host; at != b.url {
 		return nil, fmt.Errorf("the controller at %s sends its callers to %s, which is not followed", b.url, at)
 	}
+	token := b.token
+	if b.now != nil {
+		var err error
+		if token, err = b.now(r.Context()); err != nil {
+			return nil, err
+		}
+	}
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	return b.next.RoundTrip(r)
 }

@@ -41,7 +41,16 @@ type DefinitionChanges struct {
 type ChangeQuery struct {
 	Before int64 `json:"before"`
 	Limit  int   `json:"limit"`
+	// Who made them; "" for anybody.
+	Who string `json:"who,omitempty"`
+	// Text is in the message, the file, or the lines of what was changed, in capitals or small letters; "" for any.
+	Text string `json:"text,omitempty"`
+	// Since is when they were made at the earliest; zero for any time.
+	Since time.Time `json:"since,omitzero"`
 }
+
+// filters reports whether not every change is wanted.
+func (q ChangeQuery) filters() bool { return q.Who != "" || q.Text != "" || !q.Since.IsZero() }
 
 // DefinitionDiff is what is different between two definitions.
 type DefinitionDiff struct {
@@ -58,9 +67,19 @@ type historyCalls struct {
 
 // Changes lists changes of the definition.
 func (h historyCalls) Changes(ctx context.Context, q ChangeQuery) (*DefinitionChanges, error) {
-	out, err := call[DefinitionChanges, controllerv1.ListChangesRequest, controllerv1.ListChangesResponse](ctx, h.fleet,
-		h.rpc.ListChanges, q)
-	return &out, err
+	all := &DefinitionChanges{}
+	for {
+		out, err := call[DefinitionChanges, controllerv1.ListChangesRequest, controllerv1.ListChangesResponse](ctx,
+			h.fleet, h.rpc.ListChanges, q)
+		if err != nil {
+			return nil, err
+		}
+		all.Changes, all.More = append(all.Changes, out.Changes...), out.More
+		if q.Limit -= len(out.Changes); q.Limit <= 0 || out.More == 0 || !q.filters() {
+			return all, nil
+		}
+		q.Before = out.More // a call looks at so many changes, and a filter may leave few of them
+	}
 }
 
 // Compare says what is different between the definitions of two revisions; to is 0 for the definition as it is.

@@ -218,6 +218,9 @@ func newAccessWho(d Deps, t *fleetTarget) *cobra.Command {
 				if len(me.Groups) > 0 {
 					lines = append(lines, [2]string{"groups", strings.Join(me.Groups, ", ")})
 				}
+				if me.Issuer != "" {
+					lines = append(lines, [2]string{"signed in", me.Issuer})
+				}
 				for _, l := range lines {
 					if _, err := fmt.Fprintf(w, "%-9s %s\n", l[0], printable.Text(l[1])); err != nil {
 						return err

@@ -131,8 +131,8 @@ func newBenchOverlay(d Deps) *cobra.Command {
 	}
 	flags.add(c)
 	compared(c, &opts.SwitchOptions, &quick, bench.OverlayPeerNames())
-	c.Flags().BoolVar(&opts.CutSegments, "cut-segments", false, "turn off segmentation on the cable between the hosts, "+
-		"as with a card without tunnel offload")
+	c.Flags().BoolVar(&opts.CutSegments, "cut-segments", false, "turn off segmentation on the cable between the "+
+		"hosts, as with a card without tunnel offload")
 	return c
 }
 

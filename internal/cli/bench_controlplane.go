@@ -26,14 +26,20 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
 			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n." +
 			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
-			"takes to know where they are. With --together all hosts make each change at one instant. With " +
+			"takes to know where they are. With --together all hosts make each change at one instant, with --stages " +
+			"in three stages. With --history a history of changes is made and looked at. With " +
 			"--database static ports are connected for ten minutes, and it is measured how etcd's database grows.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
-			"--check\n  heddle bench control-plane --migrate\n  heddle bench control-plane --database",
+			"--check\n  heddle bench control-plane --migrate\n  heddle bench control-plane --database\n  " +
+			"heddle bench control-plane --hosts 2500 --stages --rounds 5\n  heddle bench " +
+			"control-plane --history 100000",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (opts.Migrate || opts.Database) && !c.Flags().Changed("hosts") {
 				opts.Hosts = []int{1000}
+			}
+			if opts.History > 0 && !c.Flags().Changed("hosts") {
+				opts.Hosts = []int{1}
 			}
 			if opts.Database && !c.Flags().Changed("connecting") {
 				opts.Connecting = controlplane.TenMinutes
@@ -60,6 +66,8 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.BoolVar(&opts.Database, "database", false, "measure how etcd's database grows while static ports are "+
 		"connected (default 10m, 1000 hosts), nothing else")
 	f.BoolVar(&opts.Together, "together", false, "measure changes that hosts make at one instant, nothing else")
+	f.BoolVar(&opts.Stages, "stages", false, "measure changes that hosts make in three stages, nothing else")
+	f.IntVar(&opts.History, "history", 0, "measure a history of so many `changes` (default 1 host), nothing else")
 	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
 	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")
 	f.DurationVar(&opts.Moving, "moving", opts.Moving, "how long VMs move, with --migrate")

@@ -27,7 +27,7 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 			"metering of both directions; and each of these again beside a port scan of 5,000 flows. Needs root. " +
 			"Everything it makes is in network namespaces of its own and is removed with them.",
 		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export " +
-			"--cells udp-18,crr-4 --pairs 1 -o json",
+			"--cells udp-18,crr-4 --pairs 1 -o json\n  heddle bench flow-export --overlay",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if quick {
@@ -58,6 +58,7 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	f.StringSliceVar(&opts.Configurations, "configurations", nil, fmt.Sprintf("`configurations` to measure beside "+
 		"their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)",
 		strings.Join(flowexport.ConfigurationNames(), ", ")))
+	f.BoolVar(&opts.Overlay, "overlay", false, "the VMs are in an overlay segment between the hosts, not in a VLAN")
 	f.IntVar(&opts.Flows, "flows", opts.Flows, "how many flows the background has")
 	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate,
 		"how many packets per second the background sends each way")

@@ -34,7 +34,7 @@ func argumentSource(path, word string) source {
 		return both(uplinkNames, lagNames)
 	case "heddle port disconnect PORT":
 		return runTimePorts
-	case "heddle context use NAME", "heddle context remove NAME":
+	case "heddle context use NAME", "heddle context remove NAME", "heddle logout [CONTEXT]":
 		return contextNames
 	case "heddle context add NAME":
 		return nil

@@ -37,6 +37,17 @@ func userContexts(d Deps) (*contexts.File, error) {
 	return contexts.Load(path)
 }
 
+// lockContexts are those of the user, for a change.
+func (d Deps) lockContexts() (*contexts.File, func(), error) {
+	path, err := contexts.Path(d.Getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	return contexts.Lock(ctx, path)
+}
+
 // NamedContext is a context as it is listed.
 type NamedContext struct {
 	Name       string `json:"name"`
@@ -84,10 +95,11 @@ func newContextAdd(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file, err := userContexts(d)
+			file, unlock, err := d.lockContexts()
 			if err != nil {
 				return err
 			}
+			defer unlock()
 			file.Put(*added.context)
 			if err := file.Save(); err != nil {
 				return err
@@ -234,10 +246,11 @@ func (d Deps) changed(o *output, change func(*contexts.File) (UsedContext, strin
 	if err := o.check(); err != nil {
 		return err
 	}
-	file, err := userContexts(d)
+	file, unlock, err := d.lockContexts()
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	out, text, err := change(file)
 	if err == nil {
 		err = file.Save()

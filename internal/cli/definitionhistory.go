@@ -17,20 +17,25 @@ import (
 func newDefinitionHistory(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	q := api.ChangeQuery{}
+	var since time.Duration
 	c := &cobra.Command{
 		Use: "history", Aliases: []string{"log"}, Short: "List the changes of the definition, the newest first",
 		Long: "List the changes of the definition, the newest first: which revision each has made, when, by whom, " +
 			"and why (-m of \"apply\"). \"definition diff\" says what a change did, \"definition rollback\" brings a " +
 			"revision back.\n\nThe controllers keep 1000 changes, and more until the oldest can go; " +
 			"--history-changes and --history-time of heddle-controller say otherwise.",
-		Example: "  heddle definition history\n  heddle definition history --last 100 -o json",
-		Args:    exactly(),
+		Example: "  heddle definition history\n  heddle definition history --last 100 -o json\n" +
+			"  heddle definition history --who ann --match db --since 30d",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			if q.Limit <= 0 {
 				return usagef("--last %d: give how many changes are listed at most", q.Limit)
+			}
+			if since > 0 {
+				q.Since = time.Now().Add(-since)
 			}
 			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.DefinitionChanges, error) {
 				return f.Changes(ctx, q)
@@ -42,6 +47,10 @@ func newDefinitionHistory(d Deps, t *fleetTarget) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&q.Limit, "last", 20, "how many changes are listed at most")
+	c.Flags().StringVar(&q.Who, "who", "", "changes that somebody of this `name` made")
+	c.Flags().StringVar(&q.Text, "match", "", "changes with this `text` in their message, their file, or what they "+
+		"changed")
+	c.Flags().DurationVar(&since, "since", 0, "changes of this long ago and newer, such as 1h or 30d")
 	c.Flags().Int64Var(&q.Before, "before", 0, "changes that were made on revisions below this one")
 	o.flag(c)
 	return c

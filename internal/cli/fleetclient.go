@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
@@ -187,6 +188,9 @@ func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, 
 	if err != nil {
 		return nil, err
 	}
+	if token == "" {
+		return nil, usagef("you are not signed in at %s: heddle login %s", c.Controller, c.Name)
+	}
 	conf := clientOf(trust)
 	verify := conf.VerifyConnection
 	conf.VerifyConnection = func(s tls.ConnectionState) error {
@@ -194,10 +198,32 @@ func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, 
 			return err
 		}
 		if next, changed := trust.Learn(s.PeerCertificates, time.Now()); changed {
-			c.Roots = string(identity.PEMOf(next.Roots...))
-			_ = file.Save() // where it can't be kept, the next command learns it again
+			learned(file.Where(), c.Name, string(identity.PEMOf(next.Roots...)))
 		}
 		return nil
 	}
-	return api.NewRemoteFleet(api.Remote{URL: c.Controller, TLS: conf, Token: token}), nil
+	remote := api.Remote{URL: c.Controller, TLS: conf, Token: token}
+	if c.SignIn != nil {
+		remote.TokenNow = (&renewal{path: file.Where(), context: *c, conf: clientOf(trust)}).token
+	}
+	return api.NewRemoteFleet(remote), nil
+}
+
+// lockTime bounds how long somebody else may change the user's contexts.
+const lockTime = 5 * time.Second
+
+// learned takes the roots of a context's controllers into the user's file. Where they can't be kept, the next command
+// learns them again.
+func learned(path, name, roots string) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	file, unlock, err := contexts.Lock(ctx, path)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if c, ok := file.Get(name); ok {
+		c.Roots = roots
+		_ = file.Save()
+	}
 }

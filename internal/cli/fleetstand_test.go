@@ -35,8 +35,10 @@ type fleetStand struct {
 	looks   atomic.Int32
 	ports   []*controllerv1.FleetPort
 
-	mu    sync.Mutex
-	hosts map[string]*standIn // nil for one that is away
+	mu sync.Mutex
+	// applied are the changes of the definition that were asked for.
+	applied []*controllerv1.ApplyDefinitionRequest
+	hosts   map[string]*standIn // nil for one that is away
 }
 
 // newFleetStand is a controller with these hosts.
@@ -97,6 +99,15 @@ func (f *fleetStand) ListHosts(context.Context, *controllerv1.ListHostsRequest) 
 func (f *fleetStand) GetDefinition(context.Context, *controllerv1.GetDefinitionRequest) (
 	*controllerv1.GetDefinitionResponse, error) {
 	return &controllerv1.GetDefinitionResponse{Revision: 18, Content: f.definition}, nil
+}
+
+// ApplyDefinition takes a change, and says it made revision 19.
+func (f *fleetStand) ApplyDefinition(_ context.Context, q *controllerv1.ApplyDefinitionRequest) (
+	*controllerv1.ApplyDefinitionResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.applied = append(f.applied, q)
+	return &controllerv1.ApplyDefinitionResponse{Revision: 19, Changes: []string{"switch lab added"}}, nil
 }
 
 // ListFleetPorts lists what hosts reported last.

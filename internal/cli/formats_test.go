@@ -22,6 +22,7 @@ func withoutOutput() map[string]string {
 	return map[string]string{
 		"heddle agent":        "it runs and logs",
 		"heddle cni":          "its output is the CNI specification's",
+		"heddle incus-follow": "it runs and logs",
 		"heddle libvirt-hook": "its output is libvirt's",
 		"heddle metrics":      "its output is Prometheus's",
 		"heddle lab exec":     "its output is the command's",

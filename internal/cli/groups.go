@@ -12,10 +12,12 @@ func helpGroups(root *cobra.Command) {
 			"stats", "top", "flows", "events", "metrics"}},
 		{"Change", []string{"apply", "config", "confirm", "check"}},
 		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor"}},
-		{"Cluster", []string{"host", "definition", "rollout", "backup", "context", "access", "audit", "ca"}},
+		{"Cluster", []string{"host", "definition", "rollout", "backup", "import", "context", "login", "logout",
+			"access",
+			"audit", "ca"}},
 		{"Run", []string{"agent", "down"}},
 		{"Lab", []string{"lab", "bench"}},
-		{"Hooks", []string{"cni", "libvirt-hook"}},
+		{"Hooks", []string{"cni", "libvirt-hook", "incus-follow"}},
 		{"Other", []string{"completion", "help", "version"}},
 	}
 	in := map[string]string{}

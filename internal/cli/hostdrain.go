@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,11 @@ type drainItem struct {
 	State   string `json:"state,omitempty"`
 	// Why says more, for people.
 	Why string `json:"why,omitempty"`
+	// Targets are hosts that a guest could go to, the first three; Lacks are those that were asked and can't take it.
+	Targets []string  `json:"targets,omitempty"`
+	Lacks   []lacking `json:"lacks,omitempty"`
+
+	portGroup string
 }
 
 // drainedHost is what "heddle host drain" prints.
@@ -55,7 +61,9 @@ func newHostDrain(d Deps) *cobra.Command {
 		Use: "drain HOST", Short: "Show what has to leave a host before it goes down",
 		Long: "Show what stands in the way of taking a host down: ports with guests, ports that wait for a guest " +
 			"that arrives, and controllers whose machine is a VM there. Host ports are shown too; they go down and " +
-			"come back with the host. A port that its guest has left is not in the way.\n\n" +
+			"come back with the host. A port that its guest has left is not in the way. For each guest up to three " +
+			"hosts are named that have its switch, its port group and an uplink that is up; for a guest without any, " +
+			"what each host lacks. What else a target must have, prepare checks (heddle port migrate).\n\n" +
 			"This cuts nothing off and moves nothing: move the VMs with their manager. The exit status is 0 when " +
 			"nothing is in the way, and 1 otherwise. With --wait the command waits until nothing is.",
 		Example: "  heddle host drain esx1\n  heddle host drain esx1 --wait", Args: exactly("HOST"),
@@ -130,13 +138,13 @@ func look(ctx context.Context, f *api.Fleet, name string) (*drainedHost, error) 
 		}
 	}
 	out.Empty = out.left() == 0
-	return out, nil
+	return out, places(ctx, f, name, s, out.Items)
 }
 
 // drainOf is what a port means for its host; ok is false for a port without a guest.
 func drainOf(p api.Port) (item drainItem, ok bool) {
 	item = drainItem{Kind: drainGuest, InTheWay: true, Switch: p.Switch, Name: p.Name, VM: p.VM, Adapter: p.Adapter,
-		State: string(p.State)}
+		State: string(p.State), portGroup: p.PortGroup}
 	switch {
 	case p.Role == spec.Host:
 		item.Kind, item.InTheWay = drainHostPort, false
@@ -161,22 +169,33 @@ func (h *drainedHost) left() (n int) {
 	return n
 }
 
+// where names the hosts that a guest could go to.
+func (i drainItem) where() string {
+	if i.Kind == drainGuest && len(i.Targets) == 0 {
+		return "nowhere"
+	}
+	return dash(strings.Join(i.Targets, " "))
+}
+
 // print prints a host as a table.
 func (h *drainedHost) print(w io.Writer) error {
 	if len(h.Items) > 0 {
-		head := []string{"WHAT", "IN THE WAY", "SWITCH", "NAME", "VM", "ADAPTER", "STATE"}
+		head := []string{"WHAT", "IN THE WAY", "SWITCH", "NAME", "VM", "STATE", "COULD GO TO"}
 		tab := &table{head: head, keep: columns(head, "WHAT", "IN THE WAY", "STATE"),
-			names: columns(head, "SWITCH", "NAME", "VM", "ADAPTER")}
+			names: columns(head, "SWITCH", "NAME", "VM", "COULD GO TO")}
 		items := slices.Clone(h.Items)
 		slices.SortStableFunc(items, func(a, b drainItem) int {
 			return cmp.Or(cmp.Compare(yesNo(b.InTheWay), yesNo(a.InTheWay)), cmp.Compare(a.Kind, b.Kind))
 		})
 		for _, i := range items {
-			tab.add(i.Kind, yesNo(i.InTheWay), dash(i.Switch), i.Name, dash(i.VM), dash(i.Adapter), dash(i.State))
+			tab.add(i.Kind, yesNo(i.InTheWay), dash(i.Switch), i.Name, dash(i.VM), dash(i.State), i.where())
 		}
 		if err := tab.write(w); err != nil {
 			return err
 		}
+	}
+	if err := h.printStuck(w); err != nil {
+		return err
 	}
 	if !h.Empty {
 		return nil

@@ -96,3 +96,48 @@ func TestDrainWaits(t *testing.T) {
 		t.Errorf("status %d\n%s", r.status, r.out)
 	}
 }
+
+// Each guest is told where it could go, and for one that can go nowhere what each host lacks.
+func TestDrainSaysWhereGuestsCouldGo(t *testing.T) {
+	const vm = "6f9619ff-8b86-d011-b42d-00c04fc96401"
+	host := func(group string, uplink api.PortState, ports ...api.Port) *standIn {
+		return &standIn{state: api.State{Switches: []api.Switch{{Name: "lab"}},
+			PortGroups: []api.PortGroup{{Switch: "lab", Name: group}},
+			Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", State: uplink}}, Ports: ports}}
+	}
+	p := api.Port{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", State: api.Up, VM: vm, Adapter: "net0"}
+	stranger, waits := p, p
+	stranger.VM = "6f9619ff-8b86-d011-b42d-00c04fc96402"
+	waits.State = api.Waiting
+	hosts := map[string]*standIn{"esx1": host("web", api.Up, p), "bare": {}, "gone": nil,
+		"groupless": host("db", api.Up), "isolated": host("web", api.Down), "taken": host("web", api.Up, stranger)}
+	f := newFleetStand(t, hosts)
+	lacks := map[string]string{"bare": "no switch lab", "gone": "disconnected", "groupless": "no port group web",
+		"isolated": "no uplink of its switch lab is up", "taken": "another guest has a port of that name"}
+	table, _, status := f.run("host", "drain", "esx1")
+	for name, why := range lacks {
+		if !strings.Contains(table, name+": ") || !strings.Contains(table, why) {
+			t.Errorf("says nothing of %s (%s):\n%s", name, why, table)
+		}
+	}
+	if status != 1 || !strings.Contains(table, "nowhere") {
+		t.Errorf("status %d\n%s", status, table)
+	}
+	f.mu.Lock()
+	for _, name := range []string{"good1", "good2", "good3", "good4"} {
+		hosts[name] = host("web", api.Up)
+	}
+	hosts["good1"].state.Ports = []api.Port{waits} // prepared already
+	f.mu.Unlock()
+	out, errs, _ := f.run("host", "drain", "esx1", "-o", "json")
+	var got drainedHost
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err, errs)
+	}
+	if to := strings.Join(got.Items[0].Targets, " "); to != "good1 good2 good3" || len(got.Items[0].Lacks) == 0 {
+		t.Errorf("could go to %q: %+v", to, got.Items[0])
+	}
+	if table, _, _ = f.run("host", "drain", "esx1"); strings.Contains(table, "nowhere") {
+		t.Error(table)
+	}
+}

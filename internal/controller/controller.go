@@ -17,9 +17,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/rpc"
+	"heddle/internal/controller/snapshots"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
 )
@@ -49,10 +51,14 @@ type Options struct {
 	EtcdQuota int64
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
+	// SignIn is the identity provider by which people sign in.
+	SignIn signin.Config
 	// PortLease is for how long a host that has lost its controllers holds its static ports.
 	PortLease time.Duration
 	// History says how much of the definition's history is kept.
 	History history.Keep
+	// Snapshots says when snapshots are taken.
+	Snapshots snapshots.Schedule
 	// Version is that of the program.
 	Version string
 	Log     *slog.Logger
@@ -78,6 +84,10 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (ended error) {
+	provider, err := signin.New(o.SignIn, time.Now)
+	if err != nil {
+		return err
+	}
 	if err := o.awaitDirectory(ctx); err != nil {
 		return err
 	}
@@ -101,11 +111,14 @@ func run(ctx context.Context, o Options) (ended error) {
 		return err
 	}
 	self.API = listen.advertised
+	keeper := &snapshots.Keeper{Schedule: o.Snapshots, Log: o.Log}
 	anew := make(chan error, 1)
 	server, err := rpc.New(rpc.Options{Store: st, Past: store.PastOf(st), KeepHistory: o.History, Members: st,
 		Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
-		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
+		SignIn: provider,
+		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots,
+			Snapshots: keeper.State},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
 			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})
@@ -131,12 +144,12 @@ func run(ctx context.Context, o Options) (ended error) {
 	case err != nil:
 		return errors.Join(err, listen.close())
 	}
-	return serve(ctx, o, st, server, self, listen, anew)
+	return serve(ctx, o, st, server, self, listen, anew, keeper)
 }
 
 // serve answers until ctx ends.
 func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self, at *listeners,
-	anew chan error) error {
+	anew chan error, keeper *snapshots.Keeper) error {
 	front := rpc.Front{Server: server}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { server.Run(ctx); return nil })
@@ -150,6 +163,7 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 		mux.Handle("GET /metrics", front.Metrics())
 		g.Go(func() error { return answer(ctx, server.HTTP(mux), at.metrics) })
 	}
+	g.Go(func() error { keeper.Run(ctx, sourceOf(st, front)); return nil })
 	g.Go(func() error { return self.keep(ctx, o.Log) })
 	g.Go(func() error { self.rotate(ctx, st, front, o.Log); return nil })
 	g.Go(func() error { self.turns(ctx, front, anew); return nil })
@@ -162,6 +176,20 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 		o.Ready()
 	}
 	return g.Wait()
+}
+
+// sourceOf is what snapshots by schedule are of.
+func sourceOf(st *store.Store, front rpc.Front) snapshots.Source {
+	return snapshots.Source{Database: st.SnapshotFile, Backup: front.Backup,
+		Size: func(ctx context.Context) (size int64, err error) {
+			s, err := st.Status(ctx)
+			for _, m := range s.Members {
+				if m.Health != nil {
+					size = max(size, m.Health.Size)
+				}
+			}
+			return size, err
+		}}
 }
 
 // watch ends the run when etcd has ended, or the controller is to start anew.

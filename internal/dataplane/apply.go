@@ -53,7 +53,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err != nil {
 		return Instant{}, err
 	}
-	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d) })
+	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d, k.slots) })
 	k.bare = false
 	at, err := k.activate(d, a, points, ready)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -60,6 +61,7 @@ type Captures struct {
 
 	mu      sync.Mutex
 	places  compile.Slots
+	decode  atomic.Pointer[decoder]
 	running [abi.MaxCaptures]*Capture
 }
 
@@ -79,8 +81,16 @@ type Capture struct {
 // Captured is one frame or copy. Frame is valid until the next call.
 type Captured struct {
 	abi.CaptureRecord
+	// Where the frame was, if anywhere: the overlay segment, 0 for none, the VLAN (inside it), 0 for untagged, and
+	// whether that is an 802.1ad one.
+	VNI   uint32
+	VLAN  uint16
+	AD    bool
 	Frame []byte
 }
+
+// decoder reads the number of a segment.
+type decoder func(segment uint32) (vni uint32, vlan uint16, ad bool)
 
 // Captures returns the captures of this kernel.
 func (k *Kernel) Captures() *Captures { return k.captures }
@@ -257,7 +267,12 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 			return Captured{}, fmt.Errorf("a captured frame of %d bytes is shorter than what describes it",
 				len(r.record.RawSample))
 		}
-		return Captured{*(*abi.CaptureRecord)(unsafe.Pointer(&r.record.RawSample[0])), r.record.RawSample[head:]}, nil
+		f := Captured{CaptureRecord: *(*abi.CaptureRecord)(unsafe.Pointer(&r.record.RawSample[0])),
+			Frame: r.record.RawSample[head:]}
+		if decode := r.of.decode.Load(); decode != nil {
+			f.VNI, f.VLAN, f.AD = (*decode)(f.Segment)
+		}
+		return f, nil
 	}
 }
 

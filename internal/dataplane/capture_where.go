@@ -60,6 +60,8 @@ func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.places = compile.Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches)}
+	decode := decoder(s.Decode())
+	c.decode.Store(&decode)
 	var errs []error
 	for id, run := range c.running {
 		if run == nil {

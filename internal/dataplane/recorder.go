@@ -172,7 +172,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	if err := r.flows.prepare(p, r.slots); err != nil {
 		return err
 	}
-	r.flows.note(compile.Points(d), r.slots)
+	r.flows.note(compile.Points(d, r.slots), r.slots)
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.NewPorts {
 		r.ids[slot] = id

@@ -83,6 +83,7 @@ type Told struct {
 	Reason abi.Reason // of abi.TellRefused
 	Claim  netip.Addr // for abi.TellRefused by a guard: the sender's address according to the frame
 	Wait   uint32     // for abi.TellAwake: the number of the wait that has ended
+	VNI    uint32     // of an overlay segment, in which the VLAN then is; 0 = none
 	VLAN   uint16     // for a learned or moved MAC, and a sign; 0 = untagged segment. For a probe the VLAN of its tag
 	AD     bool
 	Sign   uint32 // of abi.TellSign
@@ -114,7 +115,7 @@ func (k *Kernel) Name(batch []Tell) []Told {
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		return nil // it never fails
 	}
-	now := time.Now()
+	now, decode := time.Now(), k.slots.Decode()
 	var out []Told
 	for _, t := range batch {
 		id, ok := ids[t.Slot]
@@ -123,8 +124,9 @@ func (k *Kernel) Name(batch []Tell) []Told {
 		}
 		told := Told{
 			At: now.Add(-time.Duration(mono.Nano() - int64(t.At))), Kind: t.Kind, Port: id, MAC: t.MAC,
-			VLAN: uint16(t.Segment & abi.VIDMask), AD: t.Segment&abi.SegmentAD != 0, Untold: int(t.Untold),
+			Untold: int(t.Untold),
 		}
+		told.VNI, told.VLAN, told.AD = decode(t.Segment)
 		switch t.Kind {
 		case abi.TellMoved:
 			told.Was = ids[t.Other]

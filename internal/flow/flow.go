@@ -22,7 +22,7 @@ const (
 // that a frame does not have are zero.
 type Key struct {
 	Point uint16 // slot of the port or uplink where it was observed (see Point)
-	VLAN  uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN
+	VLAN  uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN; or a number of Point.Overlay
 	// of the innermost header that was read: 0x0800, 0x86dd, or another for a flow identified by its MACs alone
 	EtherType uint16
 	Direction Direction
@@ -106,6 +106,46 @@ type Point struct {
 	Device    string // "" when it has none at present
 	Ifindex   uint32
 	MAC       plan.MAC
+	// Overlay are the overlay segments of the point, nil where it has none: the VLAN of a Key is the number of one.
+	// Points share it: do not change it.
+	Overlay *Overlay `json:",omitempty"`
+}
+
+// Overlay are overlay segments by the numbers that they have in keys.
+type Overlay map[uint16]Segment
+
+// Segment is an overlay segment.
+type Segment struct {
+	VNI  uint32
+	VLAN uint16 // inside the VNI, 0 = untagged
+}
+
+// Segment returns the overlay segment of a Key's VLAN; false where that is a VLAN.
+func (p Point) Segment(vlan uint16) (Segment, bool) {
+	if p.Overlay == nil {
+		return Segment{}, false
+	}
+	s, ok := (*p.Overlay)[vlan]
+	return s, ok
+}
+
+// Same reports whether a point is the same as another one; its overlay segments don't count.
+func (p Point) Same(q Point) bool {
+	p.Overlay, q.Overlay = nil, nil
+	return p == q
+}
+
+// Renumbered reports whether a number of p's overlay segments is that of another segment in q.
+func (p Point) Renumbered(q Point) bool {
+	if p.Overlay == nil || q.Overlay == nil || p.Overlay == q.Overlay {
+		return false
+	}
+	for n, s := range *p.Overlay {
+		if t, ok := (*q.Overlay)[n]; ok && s != t {
+			return true
+		}
+	}
+	return false
 }
 
 // Points are the observation points of a host by slot.

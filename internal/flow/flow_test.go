@@ -45,3 +45,28 @@ func TestKeyAddresses(t *testing.T) {
 		t.Errorf("a key takes %d bytes", n)
 	}
 }
+
+// A number that belongs to another overlay segment is noticed, so that flows counted under it end before; a segment
+// more or less is not, and a point is the same whatever segments it has.
+func TestPointsKnowWhenTheirSegmentsAreRenumbered(t *testing.T) {
+	had := Point{Number: 7, Overlay: &Overlay{1: {VNI: 5000}, 2: {VNI: 6000}}}
+	for name, c := range map[string]struct {
+		now        *Overlay
+		renumbered bool
+	}{
+		"the same":       {&Overlay{1: {VNI: 5000}, 2: {VNI: 6000}}, false},
+		"one more":       {&Overlay{1: {VNI: 5000}, 2: {VNI: 6000}, 3: {VNI: 7000}}, false},
+		"one less":       {&Overlay{1: {VNI: 5000}}, false},
+		"another VNI":    {&Overlay{1: {VNI: 5000}, 2: {VNI: 7000}}, true},
+		"another VLAN":   {&Overlay{1: {VNI: 5000, VLAN: 10}}, true},
+		"no overlay now": {nil, false},
+	} {
+		now := Point{Number: 7, Overlay: c.now}
+		if had.Renumbered(now) != c.renumbered || !had.Same(now) {
+			t.Errorf("%s: renumbered %v, the same %v", name, had.Renumbered(now), had.Same(now))
+		}
+	}
+	if had.Same(Point{Number: 8, Overlay: had.Overlay}) {
+		t.Error("another port is the same point")
+	}
+}

@@ -101,7 +101,8 @@ func orTime(s string, otherwise time.Duration) time.Duration {
 // Metered reports whether flows are metered at any port or uplink of the switch.
 func (s *Switch) Metered() bool {
 	return slices.ContainsFunc(s.Ports, func(p *Port) bool { return p.Policy.Monitoring.IPFIX.V }) ||
-		slices.ContainsFunc(s.Uplinks, func(u *Uplink) bool { return u.Monitoring.IPFIX.V })
+		slices.ContainsFunc(s.Uplinks, func(u *Uplink) bool { return u.Monitoring.IPFIX.V }) ||
+		s.Tunnel != nil && s.Tunnel.Monitoring.IPFIX.V
 }
 
 // String returns the monitoring in words: "off", or the direction that is observed.

@@ -21,6 +21,8 @@ const (
 type Segment struct {
 	Kind SegmentKind `json:"kind"`
 	ID   uint16      `json:"id,omitzero"` // the VLAN, 1–4094
+	// VNI is that of an overlay segment, in which the VLAN then is; 0 for none.
+	VNI uint32 `json:"vni,omitzero"`
 }
 
 // SegmentOf returns the segment of a VLAN; 0 is the untagged one. With ad it is an 802.1ad VLAN.
@@ -29,13 +31,27 @@ func SegmentOf(vlan uint16, ad bool) Segment {
 	case vlan == 0:
 		return Segment{Kind: SegmentUntagged}
 	case ad:
-		return Segment{SegmentAD, vlan}
+		return Segment{Kind: SegmentAD, ID: vlan}
 	}
-	return Segment{SegmentQ, vlan}
+	return Segment{Kind: SegmentQ, ID: vlan}
 }
 
-// Words returns the segment as people read it: "VLAN 10", "802.1ad VLAN 10", "untagged"; "" for none.
+// In returns the segment as one inside an overlay segment; 0 for none.
+func (s Segment) In(vni uint32) Segment {
+	s.VNI = vni
+	return s
+}
+
+// Words returns the segment as people read it: "VLAN 10", "802.1ad VLAN 10", "untagged", "VNI 5000", "VLAN 10 in VNI
+// 5000"; "" for none.
 func (s Segment) Words() string {
+	if vni := s.VNI; vni != 0 {
+		s.VNI = 0
+		if s.Kind == SegmentUntagged {
+			return fmt.Sprintf("VNI %d", vni)
+		}
+		return fmt.Sprintf("%s in VNI %d", s.Words(), vni)
+	}
 	switch s.Kind {
 	case SegmentQ:
 		return fmt.Sprintf("VLAN %d", s.ID)
@@ -45,8 +61,16 @@ func (s Segment) Words() string {
 	return string(s.Kind)
 }
 
-// String returns the segment as people write it: "untagged", "10", "ad:10", "trunk"; "" for none.
+// String returns the segment as people write it: "untagged", "10", "ad:10", "trunk", "vni:5000", "vni:5000/10"; "" for
+// none.
 func (s Segment) String() string {
+	if vni := s.VNI; vni != 0 {
+		s.VNI = 0
+		if s.Kind == SegmentUntagged {
+			return fmt.Sprintf("vni:%d", vni)
+		}
+		return fmt.Sprintf("vni:%d/", vni) + s.String()
+	}
 	switch s.Kind {
 	case SegmentQ:
 		return strconv.Itoa(int(s.ID))

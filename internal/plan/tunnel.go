@@ -22,6 +22,7 @@ type Tunnel struct {
 	Learning    bool             `json:"learning"`
 	Endpoints   []TunnelEndpoint `json:"endpoints"`
 	Peers       []TunnelPeer     `json:"peers,omitzero"`
+	Monitoring  Monitoring       `json:"monitoring"`
 }
 
 // TunnelEndpoint is an outer address of this host, or where it has it from.
@@ -71,7 +72,8 @@ func resolveTunnel(s *spec.Switch) *Tunnel {
 		return nil
 	}
 	t := &Tunnel{ID: PortID{s.Name, spec.TunnelName}, Device: TunnelDevice(s.Name), Port: s.Tunnel.ActualPort(),
-		Replication: s.Tunnel.ActualReplication(), Learning: or(s.Tunnel.Learning, true)}
+		Replication: s.Tunnel.ActualReplication(), Learning: or(s.Tunnel.Learning, true),
+		Monitoring: uplinkMonitoring(s, s.Tunnel.Monitoring)}
 	for i := range s.Tunnel.Endpoints {
 		e := &s.Tunnel.Endpoints[i]
 		a, _ := netip.ParseAddr(e.Address)

@@ -41,6 +41,10 @@ func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max
 // TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
+// TooLargeDefinition reports whether a definition is larger than ParseDefinition reads. A definition that has more
+// values than that, and still fewer marks of them, is not found here.
+func TooLargeDefinition(text []byte) bool { return tooMuch(text) != "" }
+
 // hasTooManyValues reports whether a text has more lines and marks that can begin a value than a file with maxValues
 // values needs. Such a text is not parsed, because parsing YAML takes some hundred bytes per value.
 func hasTooManyValues(text []byte) bool {

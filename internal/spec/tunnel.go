@@ -18,6 +18,9 @@ type Tunnel struct {
 	// Peers are the endpoints of other hosts, for hosts without controllers: frames are taken from these alone, and
 	// every segment of this host is considered to have members behind each of them. At most 1024.
 	Peers []TunnelPeer `yaml:"peers,omitempty" json:"peers,omitzero"`
+	// Monitoring is what is metered of the frames that go into the tunnel and come out of it, without their outer
+	// headers. As an uplink, it inherits nothing.
+	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 }
 
 // TunnelEndpoint is an outer address of this host. Exactly one of Address, HostPort and Device is given; Address may

@@ -77,6 +77,9 @@ func (c *Config) meters(s *Switch) bool {
 			return true
 		}
 	}
+	if s.Tunnel != nil && on(s.Tunnel.Monitoring) {
+		return true
+	}
 	for i := range c.Ports {
 		if c.Ports[i].Switch == s.Name && on(c.Ports[i].Monitoring) {
 			return true

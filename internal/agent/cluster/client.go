@@ -29,13 +29,6 @@ import (
 	"heddle/internal/slice/fields"
 )
 
-// Pauses between attempts to reach a controller: the first and the longest. Each is drawn at random between half of it
-// and all, so that the hosts of a cluster do not come all at once.
-const (
-	firstPause = 500 * time.Millisecond
-	longPause  = 6 * time.Second
-)
-
 // Times of a connection.
 const (
 	// dialTime bounds an attempt to reach one controller. It may have thousands of hosts to answer, and a host that
@@ -128,6 +121,8 @@ type Client struct {
 	denied    string // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
+	// wait waits for a pause between two attempts; false when ctx has ended.
+	wait func(ctx context.Context, pause time.Duration) bool
 	// present calls the controller of the conversation that is answered; nil for none.
 	present atomic.Pointer[controllerv1connect.HostServiceClient]
 	offering
@@ -149,7 +144,7 @@ func New(o Options) *Client {
 		o.Connected = func(string, error) {}
 	}
 	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1),
-		offering: offering{again: make(chan struct{}, 1)}}
+		wait: sleep, offering: offering{again: make(chan struct{}, 1)}}
 }
 
 // Changed says that what the host has may be another. It does not block.
@@ -162,7 +157,7 @@ func (c *Client) Changed() {
 
 // Run keeps a conversation with some controller until ctx ends.
 func (c *Client) Run(ctx context.Context) {
-	pause := firstPause
+	pause := newBackoff()
 	last := ""
 	for n := 0; ctx.Err() == nil; n++ {
 		list := c.Membership.Controllers()
@@ -191,7 +186,7 @@ func (c *Client) Run(ctx context.Context) {
 		err = c.explain(err)
 		c.Connected("", err)
 		if heard {
-			pause = firstPause
+			pause = newBackoff()
 		}
 		if text := address + ": " + err.Error(); text != last {
 			c.Log.Warn("no controller: the host goes on by what it has", "controller", address, "err", err)
@@ -200,11 +195,8 @@ func (c *Client) Run(ctx context.Context) {
 		if heard {
 			last = ""
 		}
-		if !sleep(ctx, jitter(pause)) {
+		if !c.wait(ctx, pause.next(n%len(list) == 0, random)) {
 			return
-		}
-		if n%len(list) == 0 { // all were tried
-			pause = min(2*pause, longPause)
 		}
 	}
 }
@@ -355,10 +347,6 @@ func (c *Client) transport() (*http.Transport, error) {
 	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
 		DialContext: c.offering.noting(dial),
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(random(int(d/2)))
 }
 
 // random is a number from 0 to below n; 0 where n is 0.

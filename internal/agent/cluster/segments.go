@@ -52,7 +52,7 @@ func (s *session) followSegments() error {
 			return nil
 		}
 		s.Log.Warn("the conversation about overlay segments has ended, and begins anew", "err", err)
-		if !sleep(s.ctx, jitter(2*segmentPause)) {
+		if !sleep(s.ctx, jitter(2*segmentPause, random)) {
 			return nil
 		}
 	}

@@ -137,7 +137,7 @@ func (s *session) activate() error {
 		problems, err := s.activateOne(next.Slice)
 		var passes *MayPass
 		if errors.As(err, &passes) {
-			problems, again = []string{passes.Error()}, time.After(jitter(tryEvery))
+			problems, again = []string{passes.Error()}, time.After(jitter(tryEvery, random))
 			if slices.Equal(problems, said) {
 				continue
 			}

@@ -55,7 +55,7 @@ func (w world) hypervisor(add adder) {
 		}
 		if w.runs == from {
 			next := w
-			next.hosts[from].qemu, next.runs = guest.RunLeft, stopped
+			next.hosts[from].qemu, next.hosts[from].late, next.runs = guest.RunLeft, true, stopped
 			add(next, "host %d's QEMU stops the guest", from)
 			next = w
 			next.end(to)
@@ -86,11 +86,15 @@ func (w world) hypervisor(add adder) {
 // nothing to give.
 func (h *host) knows() bool { return h.agent && h.memory.place.Serves }
 
-// end ends the QEMU of a host. What no move was to carry goes with its port.
+// end ends the QEMU of a host. What no move was to carry goes with its port, and so does a late frame of the guest, if
+// the agent had no time to ask the QEMU about it.
 func (w *world) end(i int) {
 	h := &w.hosts[i]
 	if a := &h.memory.away; h.agent && !w.carried(&h.memory) || !h.agent && !w.carried(&h.disk) || a.left {
 		w.excused |= h.memory.base | h.disk.base | h.own
+	}
+	if unasked := h.memory.away.silent || !h.agent; unasked && h.qemu == guest.RunLeft && h.active() {
+		w.excused |= h.own &^ (h.memory.away.goods | h.disk.away.goods)
 	}
 	h.ends(i)
 }
@@ -109,14 +113,18 @@ func (w world) onHost(i int, add adder) {
 		add(next, "host %d: "+what, i)
 	}
 	h := w.hosts[i]
-	if w.runs == i && h.connected && w.n < frames {
+	if h.connected && w.n < frames && (w.runs == i || h.late) {
 		next := w
 		unit := units(1) << w.n
 		next.n++
 		next.sent |= unit
 		next.hosts[i].own |= unit
-		next.hosts[i].awake = max(h.awake, h.waits)
-		add(next, "host %d: the guest sends frame %d", i, w.n)
+		next.hosts[i].awake, next.hosts[i].late = max(h.awake, h.waits), false
+		how := "the guest sends frame %d"
+		if h.late {
+			how = "frame %d comes, which the guest sent before it was stopped"
+		}
+		add(next, "host %d: "+how, i, w.n)
 	}
 	if h.lost {
 		return
@@ -131,7 +139,7 @@ func (w world) onHost(i int, add adder) {
 	if h.connected {
 		change("the monitor is read", func(h *host) { h.monitors(i) })
 		change("the agent sees which waits are over", func(h *host) {
-			h.take(i, presence.Sent(h.memory.presence(), h.awake))
+			h.take(i, presence.Sent(h.memory.presence(), h.awake, h.cached))
 		})
 	}
 	change("the agent writes its record", func(h *host) { h.disk = h.memory })
@@ -139,6 +147,7 @@ func (w world) onHost(i int, add adder) {
 		next := w
 		next.kills--
 		next.hosts[i].agent, next.hosts[i].memory = false, record{}
+		next.hosts[i].cached, next.hosts[i].asks = guest.RunUnknown, false
 		next.hangUp(i)
 		add(next, "host %d: the agent is killed", i)
 	}

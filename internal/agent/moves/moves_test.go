@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/agent/presence"
 	"heddle/internal/host/guest"
 )
 
@@ -37,6 +38,7 @@ func (w world) calm() world {
 				h.start(i)
 			}
 			if h.connected {
+				h.take(i, presence.Sent(h.memory.presence(), h.awake, h.cached))
 				h.monitors(i)
 			}
 			if here := h.memory.getHere(); here != nil && here.Offers(now) {
@@ -127,6 +129,7 @@ func (w world) turned(was world) string {
 		h, before := &w.hosts[i], &was.hosts[i]
 		switch {
 		case !h.connected || !before.connected || h.active() == before.active():
+		case before.late && !h.late: // until its hypervisor has been asked
 		case h.active() && w.runs != i:
 			return fmt.Sprintf("host %d speaks for a guest that does not run there", i)
 		case !h.active() && h.qemu != guest.RunLeft:

@@ -105,9 +105,14 @@ type host struct {
 	connected bool // the port is connected, and its device is up
 	qemu      guest.Run
 	agent     bool // it runs
-	lost      bool // the host has lost its power
-	memory    record
-	disk      record
+	// cached is what the monitor said last; asks: it is read again even if it says the same.
+	cached guest.Run
+	asks   bool
+	// late: a frame that the guest sent before its hypervisor stopped it has not reached the program yet.
+	late   bool
+	lost   bool // the host has lost its power
+	memory record
+	disk   record
 	// Of the program: the wait in its plan, the last wait that is over, and what it counted.
 	waits, awake uint32
 	own          units
@@ -175,7 +180,8 @@ func (h *host) take(i int, step presence.Step) {
 	case presence.End:
 		h.awake, m.wait.Awake = max(h.awake, m.wait.Number), true
 	case presence.Over:
-		m.wait.Awake = true
+		m.wait.Awake, m.wait.Doubt = true, step.Next.Doubt
+		h.asks = h.asks || step.Next.Doubt
 	case presence.Note:
 		m.wait = step.Next
 	case presence.Forget:
@@ -193,6 +199,8 @@ func (h *host) sees() moves.Guest {
 	w := h.memory.presence()
 	switch {
 	case !h.connected:
+	case w.Unsure():
+		return moves.GuestUnsure
 	case !w.Silent():
 		return moves.GuestRuns
 	case w.Doubt:
@@ -235,6 +243,7 @@ func (h *host) look(i int) {
 		return
 	case !h.connected:
 		here.Gone(now, "")
+	case w.Unsure():
 	case !w.Silent():
 		here.Activated(now, "")
 	case w.Left:
@@ -245,7 +254,7 @@ func (h *host) look(i int) {
 
 // ends is a host whose QEMU is gone, and its port with it.
 func (h *host) ends(i int) {
-	h.connected, h.qemu = false, guest.RunUnknown
+	h.connected, h.qemu, h.cached, h.asks, h.late = false, guest.RunUnknown, guest.RunUnknown, false, false
 	if h.agent {
 		h.forget(i)
 	}
@@ -267,7 +276,7 @@ func (h *host) start(i int) {
 		h.memory.putAway(a)
 	}
 	begun := h.waits
-	h.take(i, presence.Sent(h.memory.presence(), h.awake))
+	h.take(i, presence.Sent(h.memory.presence(), h.awake, h.cached))
 	if begun > h.awake {
 		h.waits = begun // until its successor is known
 		h.take(i, presence.Resumed(h.memory.presence(), begun))
@@ -284,9 +293,14 @@ func (h *host) connects(i int) {
 	h.disk = h.memory
 }
 
-// monitors is the agent that takes in what the monitor says; what the guest itself has sent counts first.
+// monitors is the agent that takes in what the monitor says, if that is new or was asked for; what the guest itself has
+// sent counts first.
 func (h *host) monitors(i int) {
-	h.take(i, presence.Sent(h.memory.presence(), h.awake))
+	if h.cached == h.qemu && !h.asks {
+		return
+	}
+	h.cached, h.asks = h.qemu, false
+	h.take(i, presence.Sent(h.memory.presence(), h.awake, h.cached))
 	h.take(i, presence.Saw(h.memory.presence(), h.qemu, observe.WaitQEMUStopped, "its QEMU runs it"))
 }
 

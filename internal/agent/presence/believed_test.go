@@ -23,8 +23,8 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 	told := func(now guest.Run) func(*presence.Wait) presence.Step {
 		return func(w *presence.Wait) presence.Step { s, _ := presence.Told(w, now); return s }
 	}
-	sent := func(over uint32) func(*presence.Wait) presence.Step {
-		return func(w *presence.Wait) presence.Step { return presence.Sent(w, over) }
+	sent := func(over uint32, now guest.Run) func(*presence.Wait) presence.Step {
+		return func(w *presence.Wait) presence.Step { return presence.Sent(w, over, now) }
 	}
 	connected := func(now guest.Run) func(*presence.Wait) presence.Step {
 		return func(w *presence.Wait) presence.Step { return presence.Connected(w, true, now) }
@@ -36,6 +36,8 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 	awake.Awake, doubt.Doubt = true, true
 	gone := silent(true)
 	gone.Awake = true
+	unsure := silent(true)
+	unsure.Awake, unsure.Doubt = true, true
 	for _, c := range []struct {
 		what string
 		was  *presence.Wait
@@ -43,9 +45,16 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 		do   presence.Do
 		left bool // of the wait that begins
 	}{
-		{"a frame, while the hypervisor says that the guest is to come", silent(false), sent(7), presence.Over, false},
-		{"a frame, after the hypervisor said that the guest has left", silent(true), sent(7), presence.Over, false},
-		{"a frame that ended an earlier wait", silent(true), sent(6), presence.Nothing, false},
+		{"a frame, and the hypervisor says that it is to come", silent(false), sent(7, guest.RunWaits), presence.Over,
+			false},
+		{"a frame, and the hypervisor said that it has left", silent(true), sent(7, guest.RunLeft), presence.Over,
+			false},
+		{"a frame that ended an earlier wait", silent(true), sent(6, guest.RunLeft), presence.Nothing, false},
+		{"a late frame: the hypervisor is asked, and stopped it", unsure, saw(guest.RunLeft), presence.Begin, true},
+		{"a late frame: the hypervisor is asked, and runs it", unsure, saw(guest.RunHere), presence.Note, true},
+		{"a late frame: the hypervisor does not answer", unsure, saw(guest.RunUnknown), presence.Nothing, false},
+		{"a late frame: time", unsure, passed(presence.UnsureAtMost - 1), presence.Nothing, false},
+		{"a late frame: a long time", unsure, passed(presence.UnsureAtMost), presence.Note, true},
 		{"after a frame: the hypervisor is late", awake, saw(guest.RunWaits), presence.Nothing, false},
 		{"after a frame: the hypervisor stops the guest", awake, saw(guest.RunLeft), presence.Begin, true},
 		{"after a frame: the guest left and came back", gone, saw(guest.RunWaits), presence.Nothing, false},
@@ -81,6 +90,11 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 				t.Errorf("%+v, want step %d, left %v", got, c.do, c.left)
 			}
 		})
+	}
+	for _, now := range []guest.Run{guest.RunUnknown, guest.RunWaits, guest.RunHere, guest.RunLeft} {
+		if s := presence.Sent(silent(true), 7, now); s.Next.Doubt != (now == guest.RunLeft) {
+			t.Errorf("a frame while the hypervisor says %d: asked anew %v", now, s.Next.Doubt)
+		}
 	}
 	if _, believed := presence.Told(silent(true), guest.RunLeft); believed {
 		t.Error("an operator is believed against the hypervisor")

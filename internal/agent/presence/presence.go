@@ -24,7 +24,8 @@ type Wait struct {
 	Left bool `json:"left,omitzero"`
 	// Awake: the wait is over.
 	Awake bool `json:"awake,omitzero"`
-	// Doubt: it is not known yet whether the guest runs here. Its QEMU is asked.
+	// Doubt: it is not known yet whether the guest runs here. Its QEMU is asked. With Awake: the port speaks because
+	// of a frame that may have been under way since before the hypervisor stopped the guest.
 	Doubt bool `json:"doubt,omitzero"`
 	// Down: the device of a port whose guest has left has gone down since. When it comes up again, it belongs to
 	// another guest.
@@ -37,6 +38,10 @@ type Wait struct {
 // Silent reports whether the port is silent.
 func (w *Wait) Silent() bool { return w != nil && !w.Awake }
 
+// Unsure reports whether the port speaks for a guest of which its hypervisor said that it has left: that hypervisor is
+// asked anew.
+func (w *Wait) Unsure() bool { return w != nil && w.Awake && w.Doubt }
+
 // Do is what is to be done with a port's wait.
 type Do uint8
 
@@ -47,7 +52,8 @@ const (
 	Begin
 	// End ends the wait, in the kernel first, because of Step.Why.
 	End
-	// Over records that the kernel has ended the wait, because of Step.Why.
+	// Over records that the kernel has ended the wait, because of Step.Why. With Step.Next.Doubt, the hypervisor is to
+	// be asked anew, and Saw gets its answer even if it is the one of before.
 	Over
 	// Note replaces the record by Step.Next: nothing changes for the port.
 	Note
@@ -69,8 +75,13 @@ const (
 	whySilence  = "its QEMU does not say otherwise"
 )
 
-// DoubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
-const DoubtAtMost = 2 * time.Second
+const (
+	// DoubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
+	DoubtAtMost = 2 * time.Second
+	// UnsureAtMost is how long the frame of a guest that was stopped stays in doubt: a QEMU answers nothing while it
+	// sends the last part of a migration.
+	UnsureAtMost = 10 * time.Second
+)
 
 // Saw takes in what the hypervisor reports now about where the guest runs: left is the evidence that it has left, here
 // the words for that it runs. Sent has to be asked before, because what the guest itself has sent counts first: one
@@ -86,6 +97,8 @@ func Saw(w *Wait, run guest.Run, left observe.WaitEvidence, here string) Step {
 		return Step{Do: Begin, Next: arrives}
 	case !w.Silent() && run == guest.RunLeft:
 		return Step{Do: Begin, Next: gone}
+	case w.Unsure() && run != guest.RunUnknown:
+		return w.sure()
 	case w.Silent() && run == guest.RunHere:
 		return Step{Do: End, Why: here}
 	}
@@ -98,10 +111,19 @@ func (w *Wait) known(next Wait) Step {
 	return Step{Do: Note, Next: next}
 }
 
-// Sent takes in that the program has ended all waits up to the number over, because the guest sent a frame.
-func Sent(w *Wait, over uint32) Step {
+// sure ends the doubt about a frame: the port speaks as before.
+func (w *Wait) sure() Step {
+	next := *w
+	next.Doubt = false
+	return Step{Do: Note, Next: next}
+}
+
+// Sent takes in that the program has ended all waits up to the number over, because the guest sent a frame. now is what
+// the hypervisor said last. The last frames of a guest that it has stopped may reach the program after the port was
+// silenced: the port speaks, and the hypervisor is asked whether the guest is back.
+func Sent(w *Wait, over uint32, now guest.Run) Step {
 	if w.Silent() && w.Number <= over {
-		return Step{Do: Over, Why: WhyFrame}
+		return Step{Do: Over, Why: WhyFrame, Next: Wait{Doubt: now == guest.RunLeft}}
 	}
 	return Step{}
 }
@@ -166,8 +188,11 @@ func Resumed(w *Wait, waits uint32) Step {
 
 // Tick takes in that time has passed: a QEMU that doesn't answer keeps no guest from its network.
 func Tick(w *Wait, now time.Time) Step {
-	if w.Silent() && w.Doubt && now.Sub(w.Since) >= DoubtAtMost {
+	switch {
+	case w.Silent() && w.Doubt && now.Sub(w.Since) >= DoubtAtMost:
 		return Step{Do: End, Why: whySilence}
+	case w.Unsure() && now.Sub(w.Since) >= UnsureAtMost:
+		return w.sure()
 	}
 	return Step{}
 }

@@ -38,6 +38,9 @@ type host struct {
 	// news is what the monitor read last and the agent has not taken in yet; cached is what it took in last.
 	news, cached guest.Run
 	judges       bool // it has seen which waits are over, and is about to judge the news
+	asks         bool // the monitor is read again even if it says the same
+	// late: a frame that the guest sent before its hypervisor stopped it has not reached the program yet.
+	late bool
 
 	waits, awake uint32 // of the program: the wait in its plan, the last wait that is over
 }
@@ -52,11 +55,12 @@ type world struct {
 	runs    int
 	crashes int // how many agents may still be killed
 	moves   int // how many migrations may still begin
+	lates   int // how many guests may still have a frame under way when they are stopped
 }
 
 // begin is a guest that runs on the first host, with an agent on each.
-func begin(moves, crashes int) world {
-	w := world{moves: moves, crashes: crashes}
+func begin(moves, crashes, lates int) world {
+	w := world{moves: moves, crashes: crashes, lates: lates}
 	for i := range w.hosts {
 		w.hosts[i].agent = true
 	}
@@ -104,6 +108,11 @@ func (w world) hypervisor(add func(bool, world, string, ...any)) {
 			next := w
 			next.hosts[from].qemu, next.runs = guest.RunLeft, -1
 			add(true, next, "host %d's QEMU stops the guest", from)
+			if w.lates > 0 {
+				next.lates--
+				next.hosts[from].late = true
+				add(true, next, "host %d's QEMU stops the guest, a frame of which is under way", from)
+			}
 			next = w
 			next.hosts[to] = next.hosts[to].ended()
 			add(true, next, "the migration is cancelled; host %d's QEMU ends", to)
@@ -149,8 +158,13 @@ func (w world) onHost(i int, add func(bool, world, string, ...any)) {
 	if w.runs == i && h.connected {
 		change(true, "the guest sends a frame", func(h *host) { h.awake = max(h.awake, h.waits) })
 	}
-	if h.qemu != guest.RunUnknown && h.connected && h.agent {
-		change(false, "the monitor is read", func(h *host) { h.news = h.qemu })
+	if h.late && h.connected {
+		change(true, "a frame comes that the guest sent before it was stopped", func(h *host) {
+			h.awake, h.late = max(h.awake, h.waits), false
+		})
+	}
+	if h.tells() {
+		change(false, "the monitor is read", (*host).read)
 	}
 	if !h.agent {
 		change(false, "the agent starts", (*host).start)
@@ -163,13 +177,22 @@ func (w world) onHost(i int, add func(bool, world, string, ...any)) {
 	if !h.connected {
 		return
 	}
-	if h.judges {
+	if w.crashes > 0 {
+		next := w
+		next.crashes--
+		next.hosts[i].agent, next.hosts[i].memory, next.hosts[i].judges = false, wait{}, false
+		next.hosts[i].news, next.hosts[i].cached, next.hosts[i].asks = guest.RunUnknown, guest.RunUnknown, false
+		add(false, next, "host %d: the agent is killed", i)
+	}
+	if h.judges { // the agent does nothing in between
 		change(false, "the agent judges the monitor's news", (*host).judge)
-	} else if h.news != guest.RunUnknown {
+		return
+	}
+	if h.news != guest.RunUnknown {
 		change(false, "the agent begins to take in the monitor's news", (*host).takeNews)
 	}
 	change(false, "the agent sees which waits are over", func(h *host) {
-		h.take(presence.Sent(h.memory.ptr(), h.awake))
+		h.take(presence.Sent(h.memory.ptr(), h.awake, h.cached))
 	})
 	change(false, "the agent writes its record", func(h *host) {
 		h.disk, h.last = h.memory, max(h.last, h.memory.Number)
@@ -182,13 +205,6 @@ func (w world) onHost(i int, add func(bool, world, string, ...any)) {
 			h.take(step)
 		}
 	})
-	if w.crashes > 0 {
-		next := w
-		next.crashes--
-		next.hosts[i].agent, next.hosts[i].memory, next.hosts[i].judges = false, wait{}, false
-		next.hosts[i].news, next.hosts[i].cached = guest.RunUnknown, guest.RunUnknown
-		add(false, next, "host %d: the agent is killed", i)
-	}
 }
 
 // take takes a step as the agent does: in the kernel at once, on disk later.
@@ -201,7 +217,8 @@ func (h *host) take(step presence.Step) {
 	case presence.End:
 		h.awake, h.memory.Awake = max(h.awake, h.memory.Number), true
 	case presence.Over:
-		h.memory.Awake = true
+		h.memory.Awake, h.memory.Doubt = true, step.Next.Doubt
+		h.asks = h.asks || step.Next.Doubt
 	case presence.Note:
 		h.memory.Wait = step.Next
 	case presence.Forget:
@@ -232,16 +249,28 @@ func (h *host) plain() {
 	h.disk = h.memory
 }
 
+// tells reports whether the monitor says anything: what it says is reported only when it is new, or was asked for.
+func (h *host) tells() bool {
+	told := h.news
+	if told == guest.RunUnknown {
+		told = h.cached
+	}
+	return h.agent && h.connected && h.qemu != guest.RunUnknown && (h.qemu != told || h.asks)
+}
+
+func (h *host) read() { h.news, h.asks = h.qemu, false }
+
 // takeNews is the first half of taking in the monitor's news: what the guest itself has sent counts first. Frames may
 // be sent between the halves.
 func (h *host) takeNews() {
-	h.take(presence.Sent(h.memory.ptr(), h.awake))
+	h.cached, h.news = h.news, guest.RunUnknown
+	h.take(presence.Sent(h.memory.ptr(), h.awake, h.cached))
 	h.judges = true
 }
 
 func (h *host) judge() {
-	h.take(presence.Saw(h.memory.ptr(), h.news, observe.WaitQEMUStopped, "its QEMU runs it"))
-	h.cached, h.news, h.judges = h.news, guest.RunUnknown, false
+	h.take(presence.Saw(h.memory.ptr(), h.cached, observe.WaitQEMUStopped, "its QEMU runs it"))
+	h.judges = false
 }
 
 // start is an agent that takes over from the one that was killed.
@@ -249,7 +278,7 @@ func (h *host) start() {
 	h.agent, h.memory = true, h.disk
 	h.last = max(h.last, h.awake, h.waits)
 	begun := h.waits
-	h.take(presence.Sent(h.memory.ptr(), h.awake))
+	h.take(presence.Sent(h.memory.ptr(), h.awake, h.cached))
 	if begun > h.awake {
 		h.waits = begun // until its successor is known
 		h.take(presence.Resumed(h.memory.ptr(), begun))

@@ -212,7 +212,7 @@ func (k *Keeper) End() {
 	}
 }
 
-// Heard and since when: whether a controller answers that has said all.
+// Hears reports whether a controller answers that has said all, and since when that is so.
 func (k *Keeper) Hears() (heard bool, since time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -412,7 +412,8 @@ func (k *Keeper) Forget() error {
 	return err
 }
 
-// All is everything that is known of where MACs are, for a kernel that was told nothing yet. What Take has to say stays.
+// All is everything that is known of where MACs are, for a kernel that was told nothing yet. What Take has to say
+// stays.
 func (k *Keeper) All() (c Change) {
 	self := k.Self()
 	k.mu.Lock()

@@ -69,11 +69,14 @@ func (s *State) BeginWait(w Wait) {
 // PutWait replaces the port's last wait.
 func (s *State) PutWait(w Wait) { s.Waits = append(s.waitsBut(w.ID), w) }
 
-// EndWait marks the wait of a port as over.
-func (s *State) EndWait(id plan.PortID) {
+// EndWait marks the wait of a port as over. unsure: from now on, its hypervisor is asked whether that is right.
+func (s *State) EndWait(id plan.PortID, unsure bool) {
 	s.Waits = slices.Clone(s.Waits)
 	if w := s.WaitOf(id); w != nil {
-		w.Awake = true
+		w.Awake, w.Doubt = true, unsure
+		if unsure {
+			w.Since = time.Now()
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func Captured(f dataplane.Captured, offset int64) api.CaptureFrame {
 		out.Reason = abi.Reason(f.Reason).String()
 	}
 	if f.Segment != 0 {
-		out.Segment = plan.SegmentOf(uint16(f.Segment&abi.VIDMask), f.Segment&abi.SegmentAD != 0)
+		out.Segment = plan.SegmentOf(f.VLAN, f.AD).In(f.VNI)
 	}
 	return out
 }

@@ -153,19 +153,20 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers [
 func Learned(list []observe.MACEntry) []api.MAC {
 	out := make([]api.MAC, 0, len(list))
 	for _, e := range list {
-		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String(),
+		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD).In(e.VNI), MAC: e.MAC.String(),
 			Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
 	}
 	return out
 }
 
-// ownVLAN returns where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
+// ownVLAN returns where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk; inside
+// its overlay segment, if it has one.
 func ownVLAN(p *plan.Port) plan.Segment {
 	switch v := p.Policy.VLAN.V; v.Mode {
 	case plan.VLANAccess:
-		return plan.SegmentOf(v.ID, false)
+		return plan.SegmentOf(v.ID, false).In(p.VNI)
 	case plan.VLANTrunk:
 		return plan.Segment{Kind: plan.SegmentTrunk}
 	}
-	return plan.SegmentOf(0, false)
+	return plan.SegmentOf(0, false).In(p.VNI)
 }

@@ -13,9 +13,9 @@ import (
 // Told converts a report of the switch program to an event.
 func Told(e dataplane.Told) event.Event {
 	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
-		VLAN: plan.SegmentOf(e.VLAN, e.AD)}
+		VLAN: plan.SegmentOf(e.VLAN, e.AD).In(e.VNI)}
 	where := out.VLAN.Words()
-	if e.VLAN == 0 {
+	if e.VLAN == 0 && e.VNI == 0 {
 		where = "the untagged VLAN"
 	}
 	switch e.Kind {

@@ -86,7 +86,8 @@ func (src Source) State() *api.State {
 
 // tunnel returns a switch's tunnel as the uplink of its overlay segments.
 func (src Source) tunnel(t *plan.Tunnel) api.Uplink {
-	v := api.Uplink{Switch: t.ID.Switch, Name: t.ID.Name, Device: t.Device, Number: t.Number}
+	v := api.Uplink{Switch: t.ID.Switch, Name: t.ID.Name, Device: t.Device, Number: t.Number,
+		Monitoring: t.Monitoring.String()}
 	var why problem.Problem
 	v.State, why = src.StateOf(t.ID, false)
 	v.Reason, v.ReasonCode = reason(why, nil)

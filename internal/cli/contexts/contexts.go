@@ -4,15 +4,19 @@ package contexts
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
@@ -32,6 +36,17 @@ type Context struct {
 	// Token is the user's; TokenFile is where it is instead.
 	Token     string `yaml:"token,omitempty"`
 	TokenFile string `yaml:"tokenFile,omitempty"`
+	// SignIn is how the token is renewed; nil for one that an admin made.
+	SignIn *SignIn `yaml:"signIn,omitempty"`
+}
+
+// SignIn is what is kept of somebody's signing in by an identity provider.
+type SignIn struct {
+	// Expires is when the token ends.
+	Expires time.Time `yaml:"expires"`
+	// Refresh gets another one from the provider; "" where it gave none. Nonce is that of the sign-in.
+	Refresh string `yaml:"refresh,omitempty"`
+	Nonce   string `yaml:"nonce,omitempty"`
 }
 
 // File is all contexts of a user.
@@ -42,6 +57,45 @@ type File struct {
 
 	path string
 }
+
+// lockEvery is how often somebody tries to get the file for themselves.
+const lockEvery = 50 * time.Millisecond
+
+// Lock keeps other programs of the user that change the file away until unlock is called, and reads the file anew.
+func Lock(ctx context.Context, path string) (f *File, unlock func(), err error) {
+	if err := ownfile.MakeDir(filepath.Dir(path), 0o700); err != nil {
+		return nil, nil, fmt.Errorf("the contexts: %w", err)
+	}
+	l, err := ownfile.Open(path+".lock", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the contexts: %w", err)
+	}
+	unlock = func() { _ = l.Close() } // which gives the lock back
+	for {
+		err := unix.Flock(int(l.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			unlock()
+			return nil, nil, fmt.Errorf("the contexts: %w", err)
+		}
+		select {
+		case <-time.After(lockEvery):
+		case <-ctx.Done():
+			unlock()
+			return nil, nil, fmt.Errorf("another program changes %s: %w", path, ctx.Err())
+		}
+	}
+	if f, err = Load(path); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return f, unlock, nil
+}
+
+// Where is the file's path.
+func (f *File) Where() string { return f.path }
 
 // Path is where a user's file is.
 func Path(getenv func(string) string) (string, error) {

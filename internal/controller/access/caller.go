@@ -112,7 +112,7 @@ func (c Caller) entry(call string, objects []string, by roles.Grant) audit.Entry
 		e.Grant = by.String()
 	}
 	if c.Token != nil {
-		e.Token = string(c.Token.ID)
+		e.Token, e.Issuer = string(c.Token.ID), c.Token.Issuer
 	}
 	return e
 }
@@ -161,6 +161,13 @@ func (g *Guard) Look(ctx context.Context, what string, parts []roles.Scope, obje
 		}
 	}
 	return g.begin(ctx, c.entry(what, objects, by))
+}
+
+// Record is for calls by which a caller ends what they began themselves: it records the call and refuses nobody. The
+// caller calls done when it ends.
+func (g *Guard) Record(ctx context.Context, what string, objects ...string) (done func(error), err error) {
+	c, _ := Of(ctx)
+	return g.begin(ctx, c.entry(what, objects, roles.Grant{}))
 }
 
 // Whole refuses, and records, who lacks the permission for the whole cluster.

@@ -50,7 +50,9 @@ type Guard struct {
 	Options
 	throttle *throttle
 	slots    chan struct{}
-	rules    Table
+	// openSlots are those of requests without a token.
+	openSlots chan struct{}
+	rules     Table
 
 	mu    sync.Mutex
 	calls map[audit.Result]int64
@@ -69,8 +71,11 @@ func New(o Options) *Guard {
 	if o.ReadTime == 0 {
 		o.ReadTime = readTime
 	}
-	return &Guard{Options: o, throttle: newThrottle(o.Now()), slots: make(chan struct{}, mostAtOnce), rules: Rules(),
-		in: map[*visit]struct{}{}, calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
+	return &Guard{Options: o, throttle: newThrottle(o.Now()), rules: Rules(),
+		slots:     make(chan struct{}, mostAtOnce),
+		openSlots: make(chan struct{}, mostOpen),
+		in:        map[*visit]struct{}{},
+		calls:     map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
 }
 
 // Local lets callers through that are who they are by the socket's mode: they may do all.
@@ -101,6 +106,10 @@ func (g *Guard) book() *Book {
 // Remote lets callers through that show a token. admitted is called for each of their requests.
 func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.rules.Of(r.URL.Path).Open && r.Header.Get("Authorization") == "" {
+			g.open(w, r, next)
+			return
+		}
 		record, err := g.authenticate(r)
 		if err != nil {
 			g.turnAway(w, r, err)
@@ -118,7 +127,7 @@ func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Han
 		c := g.Known(record, r.RemoteAddr)
 		ctx, leave := g.enter(r.Context(), record, c.Access)
 		defer leave()
-		g.bounded(w, r.WithContext(with(ctx, c)), c, next)
+		g.bounded(w, r.WithContext(with(ctx, c)), c, g.ReadTime, next)
 	})
 }
 
@@ -292,10 +301,11 @@ func (g *Guard) Recheck() {
 }
 
 // bounded calls next with a request that is bounded in size and time.
-func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
+func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, within time.Duration,
+	next http.Handler) {
 	control := http.NewResponseController(w)
 	// Errors of the two say that the connection has no deadlines, which those of the network have.
-	_ = control.SetReadDeadline(time.Now().Add(g.ReadTime))
+	_ = control.SetReadDeadline(time.Now().Add(within))
 	body := io.Reader(r.Body)
 	rule := g.rules.Of(r.URL.Path)
 	if _, err := c.may(rule); !rule.Audit || err != nil {

@@ -15,6 +15,8 @@ type Rule struct {
 	// permission for any part of the cluster is enough to make it. Without it takes the permission for the whole
 	// cluster.
 	Judged bool
+	// Open: who shows no token may call as well. The call itself records what comes of it.
+	Open bool
 	// Audit: the call is recorded, also where it succeeds. Refusals always are.
 	Audit bool
 }
@@ -35,6 +37,9 @@ func Rules() Table {
 		}
 	}
 	view := []roles.Permission{roles.View}
+	// How people get a token, and give it back.
+	add(Rule{Open: true}, "GetSignIn", "SignIn")
+	add(Rule{Audit: true}, "SignOut")
 	// What everybody may ask whom the controller knows.
 	add(Rule{}, "WhoAmI", "GetTrust", "ExplainAccess")
 	// What shows the caller's part of the cluster.

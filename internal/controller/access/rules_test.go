@@ -80,12 +80,14 @@ func may(r Rule) string {
 func TestRules_EachRoleAndEachCall(t *testing.T) {
 	const anybody, sees, seesAll, admin = "vonsca", "vonsca", "VONSCA", ".....A"
 	want := map[string]string{
+		"GetSignIn": anybody, "SignIn": anybody, "SignOut": anybody,
 		"WhoAmI": anybody, "GetTrust": anybody, "ExplainAccess": anybody,
 		"GetDefinition": sees, "ListHosts": sees, "ListFleetPorts": sees, "LocatePorts": sees, "ListStaticPorts": sees,
 		"ListMoves": sees, "ListChanges": sees, "CompareDefinitions": sees, "GetPastDefinition": sees,
 		"ListRollouts": sees, "GetRollout": sees, "PauseRollout": "..ns.a", "ResumeRollout": "..ns.a",
 		"AbortRollout":    "..ns.a",
 		"ListControllers": seesAll, "GetControllerStatus": seesAll, "GetRoot": seesAll, "metrics": seesAll,
+		"ListSegments": seesAll, "GetSegment": seesAll,
 		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a",
 		"ReassignPort": ".o...a", "CancelMove": ".o...a",
 		"ActivateMove": ".o...a", "SyncHosts": ".O...A",
@@ -100,9 +102,13 @@ func TestRules_EachRoleAndEachCall(t *testing.T) {
 			if got := may(r); got != expected {
 				t.Errorf("%s may make it, and %s should", got, expected)
 			}
-			if r.Audit != (!strings.HasPrefix(name, "List") && name != "WhoCan" && name != "VerifyAudit" &&
-				(expected != sees && expected != seesAll)) {
+			recorded := !strings.HasPrefix(name, "List") && name != "WhoCan" && name != "VerifyAudit" &&
+				expected != sees && expected != seesAll
+			if r.Audit != (recorded || name == "SignOut") {
 				t.Errorf("recorded: %v", r.Audit)
+			}
+			if r.Open != (name == "GetSignIn" || name == "SignIn") {
+				t.Errorf("without a token: %v", r.Open)
 			}
 		})
 	}

@@ -36,6 +36,8 @@ type Entry struct {
 	// Token is the token's id, which is no secret.
 	Token string `json:"token,omitempty"`
 	Role  string `json:"role,omitempty"`
+	// Issuer is the identity provider that knows the person; "" for others.
+	Issuer string `json:"issuer,omitempty"`
 	// Groups are those of the caller, Grant what allowed the call.
 	Groups []string `json:"groups,omitempty"`
 	Grant  string   `json:"grant,omitempty"`
@@ -81,7 +83,7 @@ func (e Entry) bounded() Entry {
 			e.Groups[i] = shorten(g)
 		}
 	}
-	for _, text := range []*string{&e.Who, &e.Call, &e.Error, &e.Role, &e.Grant} {
+	for _, text := range []*string{&e.Who, &e.Call, &e.Error, &e.Role, &e.Grant, &e.Issuer} {
 		*text = shorten(*text)
 	}
 	return e

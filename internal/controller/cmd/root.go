@@ -21,7 +21,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"heddle/internal/controller"
+	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/snapshots"
 )
 
 // Where a controller has its things unless flags say otherwise.
@@ -89,7 +91,8 @@ func New(stderr io.Writer) *cobra.Command {
 	runFlags(c.Flags(), &o)
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
-	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr))
+	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr),
+		newFillHistory())
 	return c
 }
 
@@ -126,12 +129,23 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
 	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds\n"+
 		"its static ports: another one gets them only by force (at least 1s)")
+	signInFlags(f, &o.SignIn)
 	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
 		"how many changes of the definition "+
 			"are kept at least; 0 for none")
 	f.DurationVar(&o.History.Time, "history-time", 0, "after what time changes are no longer kept, such as 8760h;\n0 "+
 		"for never")
+	snapshotFlags(f, &o.Snapshots)
 	etcdFlags(f, &o.Outside)
+}
+
+// snapshotFlags are those of snapshots by schedule.
+func snapshotFlags(f *pflag.FlagSet, s *snapshots.Schedule) {
+	f.StringVar(&s.Dir, "snapshot-dir", "", "directory for snapshots by schedule, best on another disk; \"\" for none")
+	f.DurationVar(&s.Every, "snapshot-every", snapshots.DefaultEvery, "how often one is taken")
+	f.IntVar(&s.Keep, "snapshot-keep", snapshots.DefaultKeep, "how many are kept at most")
+	f.DurationVar(&s.Age, "snapshot-age", 0, "after what time one is removed, such as 720h; 0 for never. The newest\n"+
+		"always stays")
 }
 
 func dirFlag(f *pflag.FlagSet, dir *string) {
@@ -140,6 +154,25 @@ func dirFlag(f *pflag.FlagSet, dir *string) {
 
 func socketFlag(f *pflag.FlagSet, socket *string) {
 	f.StringVar(socket, "socket", defaultSocket, "socket for people and tools on this machine; root alone may use it")
+}
+
+// signInFlags are those of the identity provider.
+func signInFlags(f *pflag.FlagSet, c *signin.Config) {
+	f.StringVar(&c.Issuer, "oidc-issuer", "", "OpenID Connect provider by which people sign in (heddle login),\n"+
+		"https://HOST/PATH; the same at every controller, as all --oidc flags")
+	f.StringVar(&c.ClientID, "oidc-client-id", "", "as what the provider knows Heddle: a public client,\n"+
+		"without a secret")
+	f.StringVar(&c.CA, "oidc-ca", "", "file with the authorities of the provider's certificate, in PEM form\n"+
+		"(default: the machine's)")
+	f.StringVar(&c.NameClaim, "oidc-name-claim", signin.DefaultNameClaim, "claim that names the person; an email "+
+		"counts only where\nthe provider has verified it")
+	f.StringVar(&c.GroupsClaim, "oidc-groups-claim", signin.DefaultGroupsClaim, "claim that lists the person's groups")
+	f.StringVar(&c.GroupsPrefix, "oidc-groups-prefix", signin.DefaultGroupsPrefix, "what is put before each group, "+
+		"so that none of the\nprovider's passes for a local one")
+	f.StringSliceVar(&c.Scopes, "oidc-scopes", []string{"email", "profile", "offline_access"}, "scopes that are "+
+		"asked for at sign-in, besides openid")
+	f.DurationVar(&c.Life, "oidc-session", signin.DefaultLife, "how long a sign-in counts before it is renewed, "+
+		"within 5m and 24h")
 }
 
 // etcdFlags are those of an existing etcd cluster.
@@ -156,6 +189,9 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 // complete is what flags leave open.
 func complete(o *controller.Options) (err error) {
 	o.Version = version()
+	if err := o.Snapshots.Check(); err != nil {
+		return err
+	}
 	if o.EtcdQuota > 0 && len(o.Outside.Endpoints) > 0 {
 		return errors.New("--etcd-quota is for the etcd inside of the controller: the one of --etcd-endpoints has " +
 			"its own, --quota-backend-bytes")

@@ -41,7 +41,8 @@ func Examine(s *api.ControllerStatus, hosts []HostProblem) (found []api.HealthFi
 	found = append(found, expiring(s)...)
 	found = append(found, rotation(s))
 	found = append(found, outOfSync(s, hosts)...)
-	return append(found, disk(s), clock(s))
+	found = append(found, disk(s), clock(s))
+	return append(found, snapshots(s)...)
 }
 
 // Healthy reports whether nothing is wrong.

@@ -150,6 +150,8 @@ func TestHistory_OldRecordsGoByStretches(t *testing.T) {
 		{history.Keep{Changes: 11}, 120}, {history.Keep{Changes: 10}, 130}, {history.Keep{Changes: 1}, 130},
 		{history.Keep{Changes: 40, Time: time.Hour}, 0}, {history.Keep{Changes: 40, Time: 31 * time.Second}, 110},
 		{history.Keep{Changes: 40, Time: 30 * time.Second}, 110}, {history.Keep{Changes: 40, Time: time.Second}, 130},
+		{history.Keep{Changes: 1000}, 0}, {history.Keep{Changes: 1000, Time: time.Hour}, 0},
+		{history.Keep{Changes: 1000, Time: 31 * time.Second}, 110},
 	} {
 		if got := c.keep.Outdated(list, 40, now); got != c.want {
 			t.Errorf("%+v: below %d, want %d", c.keep, got, c.want)

@@ -54,7 +54,7 @@ func (k Keep) Outdated(oldest []Entry, number int64, now time.Time) (below int64
 	for i, e := range oldest {
 		enough := number-e.Number+1 >= k.Changes
 		old := k.Time > 0 && i > 0 && now.Sub(oldest[i-1].At) >= k.Time
-		if !enough && !old {
+		if i > 0 && !enough && !old { // the first says nothing: what goes is before an entry
 			break
 		}
 		if e.Since == 0 && i > 0 {

@@ -42,6 +42,10 @@ const (
 	findings    = "heddle_controller_findings"
 	calls       = "heddle_controller_audited_calls_total"
 	rollouts    = "heddle_controller_rollouts"
+	snapLast    = "heddle_controller_snapshot_time_seconds"
+	snapEvery   = "heddle_controller_snapshot_interval_seconds"
+	snapCount   = "heddle_controller_snapshots"
+	snapFails   = "heddle_controller_snapshot_failures_total"
 	refused     = "heddle_controller_refused_connections_total"
 )
 
@@ -78,6 +82,11 @@ func Families() []Family {
 			Labels: []string{"result"}, Counter: true},
 		{Name: rollouts, Help: "Changes in stages that are open, by state: \"halted\" ones wait for somebody.",
 			Labels: []string{"state"}},
+		{Name: snapLast, Help: "When the newest snapshot by schedule was taken, in seconds since 1970; 0 for none. " +
+			"This and the next three are absent where there is no schedule."},
+		{Name: snapEvery, Help: "Time from one snapshot by schedule to the next, in seconds."},
+		{Name: snapCount, Help: "Snapshots by schedule that there are."},
+		{Name: snapFails, Help: "Snapshots by schedule that failed since the controller's start.", Counter: true},
 		{Name: refused, Help: "Connections that were refused before they could ask for anything since the " +
 			"controller's start: certificates by what is wrong with them, crowded for want of room or time, left by " +
 			"the other side, no-tls for what is no handshake.", Labels: []string{"reason"}, Counter: true},
@@ -160,6 +169,16 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	for result, n := range c.Calls() {
 		put(calls, float64(n), result)
+	}
+	if snap := s.Snapshots; snap != nil {
+		last := 0.0
+		if !snap.Last.IsZero() {
+			last = seconds(snap.Last)
+		}
+		put(snapLast, last)
+		put(snapEvery, snap.Every.Seconds())
+		put(snapCount, float64(snap.Count))
+		put(snapFails, float64(snap.Failures))
 	}
 	for state, n := range c.Rollouts() {
 		put(rollouts, float64(n), state)

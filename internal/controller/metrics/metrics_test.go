@@ -19,7 +19,9 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		Refused:  func() map[string]int64 { return map[string]int64{"foreign": 3} },
 		Status: func(context.Context) *api.ControllerStatus {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
-				Clock: api.ClockFree, Hosts: map[string]int{"up": 3, "down": 2, "reverted": 1}, RootStage: "announced",
+				Snapshots: &api.SnapshotState{Last: at, Every: time.Hour, Count: 4, Failures: 2},
+				Clock:     api.ClockFree,
+				Hosts:     map[string]int{"up": 3, "down": 2, "reverted": 1}, RootStage: "announced",
 				Expiring: []api.ExpiryWarning{{Subject: "host", Level: api.ExpiryUrgent}},
 				Store: api.StoreStatus{Size: 1, Quota: 2, Members: []api.StoreMember{{Lag: 5}, {Leader: true,
 					Learner: true}}}}
@@ -50,7 +52,8 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		" urgent host": 1, expiring +
 		" soon host": 0,
 		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1,
-		refused + " foreign": 3, expires + " root": 2e9, clock: 0} {
+		snapLast: 2e9, snapEvery: 3600, snapCount: 4, snapFails: 2, refused + " foreign": 3, expires + " root": 2e9,
+		clock: 0} {
 		if got, ok := served[name]; !ok || got != want {
 			t.Errorf("%s is %v", name, got)
 		}

@@ -28,8 +28,10 @@ type APIRecord struct {
 	Grants []roles.Grant `json:"grants,omitempty"`
 	// Person is who signed in by an identity provider and got the token for it, "" for another token; Groups are those
 	// that the provider named.
-	Person  string    `json:"person,omitempty"`
-	Groups  []string  `json:"groups,omitempty"`
+	Person string   `json:"person,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	// Issuer is that provider.
+	Issuer  string    `json:"issuer,omitempty"`
 	Made    time.Time `json:"made"`
 	Expires time.Time `json:"expires"`
 	// By is who made it.
@@ -89,6 +91,16 @@ func NewAPIToken(terms APITerms, now time.Time) (identity.APIToken, *APIRecord, 
 	r := &APIRecord{ID: t.ID, Digest: d[:], Name: terms.Name, Made: now, Expires: now.Add(terms.Life), By: terms.By}
 	r.grant(terms)
 	return t, r, nil
+}
+
+// NewSignIn makes a token for a person who signed in, and what is stored of it. By itself it allows nothing: the person
+// may do what is granted to them and to their groups.
+func NewSignIn(person, issuer string, groups []string, life time.Duration, now time.Time) (identity.APIToken,
+	*APIRecord) {
+	t := identity.NewAPIToken()
+	d := t.Digest()
+	return t, &APIRecord{ID: t.ID, Digest: d[:], Name: person, Person: person, Issuer: issuer, Groups: groups,
+		Made: now, Expires: now.Add(life), By: "sign-in"}
 }
 
 func (t *APITerms) check() error {

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/granting"
 	"heddle/internal/controller/access/roles"
+	"heddle/internal/controller/access/sessions"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -75,11 +76,16 @@ func (s Front) takeTokens(b store.Batch) {
 type desk struct {
 	people
 	granting.Service
+	signing
 }
+
+// signing is how people sign in.
+type signing = sessions.Service
 
 func (s Front) desk() desk {
 	return desk{people(s), granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken,
-		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: storeError}}
+		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: storeError}, signing{Store: s.Server.Store, Kind: apiTokenKind,
+		Tokens: s.apiTokens, Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: storeError}}
 }
 
 // WhoAmI says as whom the caller is known.
@@ -90,7 +96,7 @@ func (p people) WhoAmI(ctx context.Context, _ *controllerv1.WhoAmIRequest) (*con
 		Groups: c.Groups, Grants: granting.Grants(c.Access.Grants())}
 	if c.Token != nil {
 		out.Expires, out.TokenId = timestamppb.New(c.Token.Expires), string(c.Token.ID)
-		out.SignedIn = c.Token.Person != ""
+		out.SignedIn, out.Issuer = c.Token.Person != "", c.Token.Issuer
 	}
 	return out, nil
 }

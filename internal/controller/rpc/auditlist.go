@@ -103,7 +103,8 @@ func (s *Server) auditHere(q *controllerv1.ListAuditRequest) (*controllerv1.List
 	for _, e := range found.Entries {
 		entry := &controllerv1.AuditEntry{Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, Token: e.Token,
 			Role: e.Role, From: e.From, Call: e.Call, Objects: e.Objects, Error: e.Error, Times: int32(e.Times),
-			Controller: nameOf(s.self), Groups: e.Groups, Grant: e.Grant}
+			Controller: nameOf(s.self), Groups: e.Groups, Grant: e.Grant,
+			Issuer: e.Issuer}
 		for word, r := range auditResults() {
 			if r == e.Result {
 				entry.Result = word

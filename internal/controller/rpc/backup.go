@@ -48,6 +48,15 @@ func (i importer) ExportBackup(ctx context.Context, q *controllerv1.ExportBackup
 	return out, nil
 }
 
+// Backup is what is defined, as "heddle backup export" writes it.
+func (s Front) Backup(ctx context.Context) ([]byte, error) {
+	f, err := importer{people(s)}.file(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return backup.Encode(f)
+}
+
 // file is a backup of what there is, as of one revision.
 func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
 	if err := i.catchUp(ctx); err != nil {

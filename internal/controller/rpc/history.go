@@ -12,6 +12,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/defined"
+	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
@@ -26,6 +27,8 @@ type historian struct{ *Server }
 const (
 	someChanges = 20
 	mostChanges = 1000
+	// mostLooked is at how many a call with a filter looks at most.
+	mostLooked = 20 * mostChanges
 )
 
 // ListChanges lists changes of the definition, the newest first.
@@ -36,29 +39,58 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 		limit = someChanges
 	}
 	limit = min(limit, mostChanges)
-	list, err := h.Past.Newest(ctx, q.GetBefore(), limit+1)
-	if err != nil {
-		return nil, storeError(err)
+	filter := history.Filter{Who: q.GetWho(), Text: q.GetText()}
+	if q.GetSince() != nil {
+		filter.Since = q.GetSince().AsTime()
 	}
-	out := &controllerv1.ListChangesResponse{}
-	if len(list) > limit {
-		out.More = list[limit-1].Base
-		list = list[:limit]
+	page, most := limit, limit
+	if !filter.All() {
+		page, most = mostChanges, mostLooked
 	}
-	for _, r := range list {
-		e, _, err := history.Decode(r.Base, r.Revision, r.Value)
+	out := &controllerv1.ListChangesResponse{More: q.GetBefore()}
+	for looked := 0; looked < most; looked += page {
+		list, err := h.Past.Newest(ctx, out.More, page+1)
 		if err != nil {
-			return nil, err
+			return nil, storeError(err)
 		}
-		c := &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base,
-			Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, File: e.File, Message: e.Message,
-			Restores: e.Restores, Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap,
-			How: e.How}
-		if seenChange(access.GrantedTo(ctx), c) {
-			out.Changes = append(out.Changes, c)
+		if done, err := sift(out, list, page, limit, filter, access.GrantedTo(ctx)); done || err != nil {
+			return out, err
 		}
 	}
 	return out, nil
+}
+
+// sift adds the changes of a page that pass the filter and that the caller sees. done: there are enough, or no more.
+func sift(out *controllerv1.ListChangesResponse, list []store.Record, page, limit int, filter history.Filter,
+	sight *roles.Access) (done bool, err error) {
+	for i, r := range list[:min(page, len(list))] {
+		e, _, err := history.Decode(r.Base, r.Revision, r.Value)
+		if err != nil {
+			return false, err
+		}
+		if filter.Before(e) {
+			out.More = 0
+			return true, nil
+		}
+		out.More = r.Base
+		if c := changeOf(e); seenChange(sight, c) && filter.Passes(e, c.GetObjects()) {
+			out.Changes = append(out.Changes, c)
+		}
+		if len(out.Changes) == limit && i+1 < len(list) {
+			return true, nil
+		}
+	}
+	if len(list) <= page {
+		out.More = 0
+	}
+	return len(list) <= page, nil
+}
+
+// changeOf is an entry as it is told.
+func changeOf(e history.Entry) *controllerv1.DefinitionChange {
+	return &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base, Number: e.Number,
+		At: timestamppb.New(e.At), Who: e.Who, File: e.File, Message: e.Message, Restores: e.Restores,
+		Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap, How: e.How}
 }
 
 // CompareDefinitions says what is different between two definitions.

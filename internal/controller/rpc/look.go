@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/controller/access/passing"
 )
 
 // lookPath is where people look at hosts: below it is the host's name, and then the path of a call of the agent's
@@ -37,11 +38,13 @@ type looks struct {
 	errors *connecthttp.ErrorWriter
 	// others: the callers are other controllers, which look for the host themselves.
 	others bool
+	// captures are those that people have begun by way of this controller.
+	captures *passing.Captures
 }
 
 // newLooks answers people or, where others says so, other controllers about hosts that are connected here.
 func newLooks(s *Server, others bool) *looks {
-	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter(), others}
+	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter(), others, &passing.Captures{}}
 }
 
 // ServeHTTP passes a call on, and the answer back.
@@ -108,10 +111,11 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		defer cancel()
 	}
 	if !l.others { // the other controller has its guard
-		done, err := l.mayLook(ctx, r.PathValue("host"), begin)
+		to, done, err := l.mayLook(ctx, w, r.PathValue("host"), begin)
 		if err != nil {
 			return false, err
 		}
+		w = to
 		defer func() { done(err) }()
 	}
 	q, err := l.fleet.call(r.PathValue("host"), begin)

@@ -73,8 +73,11 @@ func vnisOf(set *slice.Set) map[span.VNI]bool {
 	return all
 }
 
+// spanning is a server's part in overlay segments: hosts follow who is where, and other controllers are followed.
+type spanning struct{ *Server }
+
 // FollowSegments hands a host who is where in its overlay segments.
-func (s *Server) FollowSegments(ctx context.Context,
+func (s spanning) FollowSegments(ctx context.Context,
 	stream controllerv1connect.HostServiceFollowSegmentsServerStream) error {
 	peer, err := peerOf(ctx)
 	if err != nil {
@@ -112,7 +115,7 @@ func (s *Server) FollowSegments(ctx context.Context,
 }
 
 // firstOf is the first message of a host. One that does not say it in time is no longer listened to.
-func (s *Server) firstOf(ctx context.Context, stream segments.Stream) (*controllerv1.FollowSegmentsRequest, error) {
+func (s spanning) firstOf(ctx context.Context, stream segments.Stream) (*controllerv1.FollowSegmentsRequest, error) {
 	type message struct {
 		m   *controllerv1.FollowSegmentsRequest
 		err error
@@ -165,7 +168,7 @@ func (o others) FollowSegmentsHere(ctx context.Context, _ *controllerv1.FollowSe
 const segmentPause = time.Second
 
 // learnSegments keeps a stream from each other controller, until ctx ends.
-func (s *Server) learnSegments(ctx context.Context) {
+func (s spanning) learnSegments(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	following := map[string]context.CancelFunc{}
@@ -194,7 +197,7 @@ func (s *Server) learnSegments(ctx context.Context) {
 }
 
 // learnFrom keeps a stream from one other controller, whatever its address is.
-func (s *Server) learnFrom(ctx context.Context, id string) {
+func (s spanning) learnFrom(ctx context.Context, id string) {
 	for ctx.Err() == nil {
 		for _, c := range s.others() {
 			if c.ID != id {
@@ -214,7 +217,8 @@ func (s *Server) learnFrom(ctx context.Context, id string) {
 	}
 }
 
-func (s *Server) segmentsOf(ctx context.Context, c Controller) error {
+// segmentsOf takes in what hosts of another controller say, until its stream ends.
+func (s spanning) segmentsOf(ctx context.Context, c Controller) error {
 	k, err := s.links.linkTo(c)
 	if err != nil {
 		return err

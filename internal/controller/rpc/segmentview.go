@@ -44,7 +44,7 @@ func (v segmentViewer) GetSegment(_ context.Context, q *controllerv1.GetSegmentR
 	switch {
 	case out == nil && !known:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no port group of the definition has VNI %d: "+
-			"heddle segment list shows those there are", vni))
+			"list the segments for those there are", vni))
 	case out == nil:
 		out = &controllerv1.GetSegmentResponse{Segment: &controllerv1.Segment{Vni: uint32(vni)}}
 	}

@@ -17,6 +17,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/granting"
+	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
@@ -66,6 +67,8 @@ type Options struct {
 	Log   *slog.Logger
 	// Audit is the record of what people and tools do.
 	Audit *audit.Log
+	// SignIn is the provider by which people sign in; nil for none.
+	SignIn *signin.Provider
 	// Self is this controller, for who asks how it is.
 	Self Self
 	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
@@ -168,7 +171,8 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
 	beside.Go(func() { leading{s}.driveRollouts(ctx) })
-	beside.Go(func() { s.learnSegments(ctx) })
+	beside.Go(func() { s.SignIn.Watch(ctx) })
+	beside.Go(func() { spanning{s}.learnSegments(ctx) })
 	var defined any
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
@@ -186,7 +190,7 @@ func (s *Server) Run(ctx context.Context) {
 // Hosts answers agents: the listener is given connections of TLS.
 func (s *Server) Hosts() http.Handler {
 	rpc := connect.NewServer()
-	controllerv1connect.RegisterHostServiceHandler(rpc, s)
+	controllerv1connect.RegisterHostServiceHandler(rpc, spanning{s})
 	controllerv1connect.RegisterControllerServiceHandler(rpc, others{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())

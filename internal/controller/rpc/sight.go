@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -76,18 +77,41 @@ func operates(ctx context.Context, sw, group string) error {
 	return access.Need(ctx, roles.Operate, "", roles.Scope{Switch: sw, PortGroup: group})
 }
 
-// mayLook holds a call that is passed on to a host against what the caller may see. done is to be called when it ends.
-func (l *looks) mayLook(ctx context.Context, host string, begin *controllerv1.HostCallBegin) (done func(error),
-	err error) {
+// mayLook holds a call that is passed on to a host against what the caller may see. The answer is to be written to the
+// writer that it returns, and done to be called when it ends.
+func (l *looks) mayLook(ctx context.Context, w http.ResponseWriter, host string, begin *controllerv1.HostCallBegin) (
+	to http.ResponseWriter, done func(error), err error) {
 	what := begin.GetProcedure()[strings.LastIndexByte(begin.GetProcedure(), '/')+1:]
-	if api.LookOf(begin.GetProcedure()) == api.LooksInto {
-		parts, err := l.captured(ctx, host, begin)
-		if err != nil {
-			return nil, err
-		}
-		return l.guard.Look(ctx, what, parts, "host="+host)
+	if api.LookOf(begin.GetProcedure()) != api.LooksInto {
+		return w, func(error) {}, l.guard.Whole(ctx, roles.View, what, "host="+host)
 	}
-	return func(error) {}, l.guard.Whole(ctx, roles.View, what, "host="+host)
+	if begin.GetProcedure() == agentv1connect.CaptureServiceEndCaptureProcedure {
+		done, err = l.mayEnd(ctx, host, what, begin)
+		return w, done, err
+	}
+	parts, err := l.captured(ctx, host, begin)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded, err := l.guard.Look(ctx, what, parts, "host="+host)
+	if err != nil || begin.GetProcedure() != agentv1connect.CaptureServiceCaptureProcedure {
+		return w, recorded, err
+	}
+	c := l.captures.Begin(host, access.NameOf(ctx), parts)
+	return c.Watch(w), func(err error) { c.End(); recorded(err) }, nil
+}
+
+// mayEnd refuses to end a capture, but to those who began it and to those who may capture what it is about.
+func (l *looks) mayEnd(ctx context.Context, host, what string, begin *controllerv1.HostCallBegin) (func(error), error) {
+	q := &agentv1.EndCaptureRequest{}
+	if err := passing.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	parts, mine := l.captures.Ending(host, q.GetId(), access.NameOf(ctx))
+	if mine {
+		return l.guard.Record(ctx, what, "host="+host)
+	}
+	return l.guard.Look(ctx, what, parts, "host="+host)
 }
 
 // captured are the port groups whose frames a capture is about; none where it may be about any.

@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api/wire"
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/pki"
+	"heddle/internal/controller/snapshots"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
@@ -32,6 +33,8 @@ type Self struct {
 	Store func(context.Context) (store.Status, error)
 	// EtcdRoots are the roots that its etcd trusts since it started; nil where it has no other members to know.
 	EtcdRoots []identity.Fingerprint
+	// Snapshots are those by schedule; it returns nil for no schedule.
+	Snapshots func() *snapshots.State
 }
 
 // GetControllerStatus says how this controller is, and what it sees of the cluster.
@@ -43,6 +46,19 @@ func (p people) GetControllerStatus(ctx context.Context, _ *controllerv1.GetCont
 	return out, codec.Put(s, out)
 }
 
+// snapshots are those by schedule; nil for none.
+func (s Front) snapshots() *api.SnapshotState {
+	if s.Self.Snapshots == nil {
+		return nil
+	}
+	st := s.Self.Snapshots()
+	if st == nil {
+		return nil
+	}
+	return &api.SnapshotState{Dir: st.Dir, Every: st.Every, Last: st.Last, Count: st.Count, Size: st.Size,
+		Failures: st.Failures, Problem: st.Problem}
+}
+
 // Status is how this controller is.
 func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	now, trust := s.TLS.Now(), s.Authority.Trust()
@@ -51,6 +67,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 		Controllers: s.places(ctx), Store: s.storeStatus(ctx), RootStage: string(s.Authority.Get().Document.Stage),
 		RootEnds: trust.Roots[0].NotAfter, Clock: clockState()}
 	out.DiskFree, out.DiskSize = disk(s.Self.Dir)
+	out.Snapshots = s.snapshots()
 	if own, err := s.TLS.Own(); err == nil {
 		out.CertificateEnds = own.Certificate.Leaf.NotAfter
 	}
@@ -60,7 +77,9 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 		out.Expiring = append(out.Expiring, api.ExpiryWarning{Subject: w.Subject, ID: w.ID, Name: w.Name, Ends: w.Ends,
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
-	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews())
+	provider := s.SignIn.State()
+	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews(),
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

@@ -84,7 +84,8 @@ func New(o Options) *Hub {
 		o.Linger = linger
 	}
 	return &Hub{Options: o, started: o.Now(), table: span.NewTable(), followers: map[string]*follower{},
-		peers: map[*peer]bool{}, shared: map[span.VNI]sharedUpdate{}, away: map[string]string{}, heard: map[string]uint64{}}
+		peers: map[*peer]bool{}, shared: map[span.VNI]sharedUpdate{}, away: map[string]string{},
+		heard: map[string]uint64{}}
 }
 
 // changed wakes the hosts of segments that are another. The caller holds the lock.
@@ -142,7 +143,8 @@ func (h *Hub) take(host Host, session uint64, r span.Report) span.Refused {
 	h.counted.Refused += uint64(len(refused.Segments) + refused.Items)
 	if len(h.peers) > 0 {
 		h.table.Number(host.ID, &r)
-		h.tellPeers(&controllerv1.HostSegments{Host: host.ID, Name: host.Name, Session: session, Report: wire.Report(&r)})
+		h.tellPeers(&controllerv1.HostSegments{Host: host.ID, Name: host.Name, Session: session,
+			Report: wire.Report(&r)})
 	}
 	return refused
 }

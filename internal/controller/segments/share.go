@@ -13,8 +13,8 @@ import (
 // mostLate is how many reports another controller may lag behind: then it is told everything anew.
 const mostLate = 8192
 
-// mostHosts is how many hosts' reports one message between controllers has, and mostSegments how many of their segments,
-// beside those of the one that goes beyond.
+// mostHosts is how many hosts' reports one message between controllers has, and mostSegments how many of their
+// segments, beside those of the one that goes beyond.
 const (
 	mostHosts    = 256
 	mostSegments = 512
@@ -90,7 +90,8 @@ func parts(queue []*controllerv1.HostSegments, first bool) func(func(*controller
 		m, segments := &controllerv1.FollowSegmentsHereResponse{}, 0
 		for _, one := range queue {
 			m.Hosts = append(m.Hosts, one)
-			if segments += len(one.GetReport().GetSegments()); len(m.GetHosts()) >= mostHosts || segments >= mostSegments {
+			segments += len(one.GetReport().GetSegments())
+			if len(m.GetHosts()) >= mostHosts || segments >= mostSegments {
 				if !yield(m) {
 					return
 				}

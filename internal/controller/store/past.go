@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,14 +49,70 @@ type Past struct{ s *Store }
 // PastOf is the history in a store.
 func PastOf(s *Store) Past { return Past{s} }
 
-// Newest reads up to limit records, the newest first: those with a base below that one; 0 for all.
-func (p Past) Newest(ctx context.Context, below int64, limit int) ([]Record, error) {
-	from, end := p.s.keys.prefix+pastBelow, p.s.keys.past(below)
-	if below <= 0 {
-		end = clientv3.GetPrefixRangeEnd(from)
+// Newest reads up to limit records, the newest first: those with a base below that one; 0 for all. etcd itself reads
+// all keys of a range that it sorts downwards, however few are asked for.
+// So the range is read in windows, from its end on.
+func (p Past) Newest(ctx context.Context, below int64, limit int) (list []Record, err error) {
+	oldest, newest, err := p.ends(ctx)
+	if err != nil || oldest == nil {
+		return nil, err
 	}
-	return p.read(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(limit)),
-		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+	if below <= 0 || below > newest {
+		below = newest + 1
+	}
+	for width := int64(limit); len(list) < limit && below > oldest.Base; {
+		from, need := max(oldest.Base, below-width), limit-len(list)
+		n, err := p.count(ctx, from, below)
+		if err != nil {
+			return nil, err
+		}
+		if n > mostRead*need && width > int64(need) {
+			width = max(int64(need), width/2) // of which there are no more than needed: a revision has one record
+			continue
+		}
+		part, err := p.read(ctx, p.s.keys.past(from), clientv3.WithRange(p.s.keys.past(below)))
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(part)
+		list = append(list, part[:min(need, len(part))]...)
+		below, width = from, width*wider
+	}
+	return list, nil
+}
+
+const (
+	// mostRead is how many times the records that are needed are read at most at a time, and wider how many times wider
+	// the next window is.
+	mostRead, wider = 4, 4
+)
+
+// ends are the oldest record, nil for none, and the revision of the store, which is that of the newest record or later.
+func (p Past) ends(ctx context.Context) (oldest *Record, newest int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.s.opts.Timeout)
+	defer cancel()
+	resp, err := p.s.client.Get(ctx, p.s.keys.prefix+pastBelow, clientv3.WithPrefix(), clientv3.WithLimit(1),
+		clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, 0, wrap(err)
+	}
+	list, err := p.recordsOf(resp)
+	if err != nil || len(list) == 0 {
+		return nil, 0, err
+	}
+	return &list[0], resp.Header.GetRevision(), nil
+}
+
+// count is how many records there are with a base from the first on, and below the second.
+func (p Past) count(ctx context.Context, from, below int64) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.s.opts.Timeout)
+	defer cancel()
+	resp, err := p.s.client.Get(ctx, p.s.keys.past(from), clientv3.WithRange(p.s.keys.past(below)),
+		clientv3.WithCountOnly())
+	if err != nil {
+		return 0, wrap(err)
+	}
+	return int(resp.Count), nil
 }
 
 // Oldest reads up to limit records, the oldest first.
@@ -79,6 +136,11 @@ func (p Past) read(ctx context.Context, key string, opts ...clientv3.OpOption) (
 	if err != nil {
 		return nil, wrap(err)
 	}
+	return p.recordsOf(resp)
+}
+
+// recordsOf are the records of an answer.
+func (p Past) recordsOf(resp *clientv3.GetResponse) (list []Record, err error) {
 	for _, kv := range resp.Kvs {
 		base, err := strconv.ParseInt(strings.TrimPrefix(string(kv.Key), p.s.keys.prefix+pastBelow), 16, 64)
 		if err != nil {

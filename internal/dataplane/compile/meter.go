@@ -49,7 +49,7 @@ func FlowsOf(p *plan.Plan) (n uint32) {
 }
 
 // Points returns the ports and uplinks of a plan as observation points of flows.
-func Points(d binding.Desired) map[plan.PortID]flow.Point {
+func Points(d binding.Desired, s *Slots) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {
 		macs := EffectiveMACs(sw, d.Facts)
@@ -57,18 +57,38 @@ func Points(d binding.Desired) map[plan.PortID]flow.Point {
 			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device,
 				Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
 		}
+		overlay := s.overlayOf(sw)
 		if t := sw.Tunnel; t != nil {
 			points[t.ID] = flow.Point{ID: t.ID, Uplink: true, Number: t.Number, Device: t.Device,
-				Ifindex: d.Attachments[t.ID].Ifindex}
+				Ifindex: d.Attachments[t.ID].Ifindex, Overlay: overlay}
 		}
 		for i, p := range sw.Ports {
 			mac := macs[i].MAC
 			if mac.IsZero() {
 				mac = p.InitialMAC
 			}
-			points[p.ID] = flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device,
+			point := flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device,
 				Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
+			if seg, ok := segmentOf(p); ok {
+				n := s.Segments[seg]
+				point.Overlay = &flow.Overlay{n: flow.Segment{VNI: seg.VNI, VLAN: seg.VLAN}}
+			}
+			points[p.ID] = point
 		}
 	}
 	return points
+}
+
+// overlayOf returns the overlay segments of a switch by their numbers, nil for none.
+func (s *Slots) overlayOf(sw *plan.Switch) *flow.Overlay {
+	if sw.Tunnel == nil {
+		return nil
+	}
+	all := flow.Overlay{}
+	for seg, n := range s.Segments {
+		if seg.Switch == sw.Name {
+			all[n] = flow.Segment{VNI: seg.VNI, VLAN: seg.VLAN}
+		}
+	}
+	return &all
 }

@@ -184,7 +184,7 @@ func (c *compiler) parts(sw *plan.Switch, own []OwnMAC) ([]part, error) {
 		over.Ports, overlay.own = append(over.Ports, &inside), append(overlay.own, own[i])
 	}
 	over.Uplinks = []*plan.Uplink{{ID: sw.Tunnel.ID, Number: sw.Tunnel.Number, Device: sw.Tunnel.Device,
-		VLANs: numbers}}
+		VLANs: numbers, Monitoring: sw.Tunnel.Monitoring}}
 	return []part{vlans, overlay}, nil
 }
 

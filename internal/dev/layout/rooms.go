@@ -56,6 +56,7 @@ func rules() map[string]Rule {
 		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",
 		"internal/spec/yamltext", "internal/abi")
+	stand(Plans, true, "internal/vsphere")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
@@ -92,15 +93,18 @@ func rules() map[string]Rule {
 		"internal/agent/segments",
 		"internal/agent/state",
 		"internal/agent/supervise",
-		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
+		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni",
+		"internal/attach/incus", "internal/attach/libvirt",
 		"internal/controller", "internal/controller/access", "internal/controller/audit",
 		"internal/controller/audit/export",
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
-	stand(Process, false, "internal/controller/health", "internal/controller/segments")
+	stand(Process, false, "internal/controller/filling", "internal/controller/health",
+		"internal/controller/segments", "internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
-	stand(Process, false, "internal/controller/access/granting")
+	stand(Process, false, "internal/controller/access/granting",
+		"internal/controller/access/sessions", "internal/controller/access/signin")
 	stand(Process, true, "internal/controller/rollout/driving")
 	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/flaps",
 		"internal/controller/foreseen",
@@ -116,7 +120,7 @@ func rules() map[string]Rule {
 		"internal/lab/migration", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
-	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/top")
+	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/signin", "internal/cli/top")
 	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "packaging", "internal/dev/docgen",
 		"internal/dev/docgen/cmd/docgen",
 		"internal/dev/docgen/cmd/manpages",
@@ -124,9 +128,10 @@ func rules() map[string]Rule {
 		"internal/dev/verifier/cmd/verifier-budget",
 		"internal/test/chaos",
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
-		"internal/test/kerneltest", "internal/test/smoke",
+		"internal/test/kerneltest", "internal/test/signin", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
 		"internal/test/testkit/certs", "internal/test/testkit/clockshift", "internal/test/testkit/cmd/runtests",
+		"internal/test/testkit/idp",
 		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
 		"internal/test/testkit/realhost")
 	return all

@@ -13,6 +13,7 @@ type layout struct {
 	t                                     *ipfix.Template
 	sourceMAC, destinationMAC             ipfix.Place
 	vlan, postVLAN, dot1q, etherType      ipfix.Place
+	segment                               ipfix.Place
 	source, destination                   ipfix.Place
 	protocol, sourcePort, destinationPort ipfix.Place
 	icmp, direction, reason, biflow, id   ipfix.Place
@@ -42,7 +43,7 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 	}
 	at := t.PlaceOf
 	l := &layout{t: t, sourceMAC: at("sourceMacAddress"), destinationMAC: at("destinationMacAddress"),
-		vlan:     at("vlanId"),
+		vlan: at("vlanId"), segment: at("layer2SegmentId"),
 		postVLAN: at("postVlanId"), dot1q: at("dot1qVlanId"), id: at("flowId"),
 		etherType: at("ethernetType"), source: at("sourceIPv4Address"), destination: at("destinationIPv4Address"),
 		protocol: at("protocolIdentifier"), sourcePort: at("sourceTransportPort"),
@@ -80,9 +81,11 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 	k := &r.Key
 	l.sourceMAC.Bytes(rec, k.SrcMAC[:])
 	l.destinationMAC.Bytes(rec, k.DstMAC[:])
-	l.vlan.Unsigned(rec, uint64(k.VLAN&0xfff))
-	l.postVLAN.Unsigned(rec, uint64(k.VLAN&0xfff))
-	l.dot1q.Unsigned(rec, uint64(k.VLAN&0xfff))
+	vlan, segment := ports.of(k.Point).segment(k.VLAN)
+	l.vlan.Unsigned(rec, uint64(vlan))
+	l.postVLAN.Unsigned(rec, uint64(vlan))
+	l.dot1q.Unsigned(rec, uint64(vlan))
+	l.segment.Unsigned(rec, segment)
 	l.etherType.Unsigned(rec, uint64(k.EtherType))
 	l.source.Bytes(rec, k.Src[:l.addressLength])
 	l.destination.Bytes(rec, k.Dst[:l.addressLength])

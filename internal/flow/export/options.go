@@ -147,7 +147,7 @@ func (o *optionsOf) name(p flow.Point) {
 // changed are the slots whose points differ from before, in order.
 func changed(before, now flow.Points) (slots []uint16) {
 	for slot, p := range now {
-		if old, ok := before[slot]; !ok || old != p {
+		if old, ok := before[slot]; !ok || !old.Same(p) {
 			slots = append(slots, slot)
 		}
 	}

@@ -16,6 +16,21 @@ const (
 type port struct {
 	number uint32
 	kind   uint8 // 0 when the point is not known
+	// overlay are the overlay segments, by their numbers in keys; nil where keys have VLANs.
+	overlay *flow.Overlay
+}
+
+// vxlan is the type of a layer2SegmentId, in its first byte (IANA's registry of element 351).
+const vxlan = 1 << 56
+
+// segment returns the VLAN of a key, and its layer2SegmentId: the VNI with its type, 0 for none.
+func (p port) segment(vlan uint16) (inside uint16, id uint64) {
+	if p.overlay != nil {
+		if s, ok := (*p.overlay)[vlan]; ok {
+			return s.VLAN, vxlan | uint64(s.VNI)
+		}
+	}
+	return vlan & 0xfff, 0
 }
 
 // ports are the points by slot; they are computed again only when the points change.
@@ -38,7 +53,7 @@ func (p *ports) follow(points flow.Points) {
 		if point.Uplink {
 			kind = uplinkPort
 		}
-		p.bySlot[slot] = port{number: point.Number, kind: kind}
+		p.bySlot[slot] = port{number: point.Number, kind: kind, overlay: point.Overlay}
 	}
 }
 

@@ -46,7 +46,7 @@ var (
 		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface",
 		"flowDirection",
 		"flowEndReason", "flowId", "sourceMacAddress", "destinationMacAddress", "vlanId", "postVlanId", "dot1qVlanId",
-		"ethernetType"}
+		"layer2SegmentId", "ethernetType"}
 	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
 	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort"}
 	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds",

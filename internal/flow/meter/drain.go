@@ -50,7 +50,7 @@ func (m *Meter) leave(before, points flow.Points) {
 		return
 	}
 	m.gone = without(before, points)
-	maps.DeleteFunc(m.gone, func(slot uint16, _ bool) bool { return m.points[slot] != before[slot] })
+	maps.DeleteFunc(m.gone, func(slot uint16, _ bool) bool { return !m.points[slot].Same(before[slot]) })
 	for _, k := range m.switches {
 		k.table.lookAt(m.gone)
 	}

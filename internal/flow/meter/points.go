@@ -50,11 +50,11 @@ func writePoints(dir string, p flow.Points) error {
 	return nil
 }
 
-// reused are the slots that belong to another port now.
+// reused are the slots that belong to another port now, or whose overlay segments have numbers of former ones.
 func reused(old, now flow.Points) map[uint16]bool {
 	slots := map[uint16]bool{}
 	for slot, p := range old {
-		if q, ok := now[slot]; ok && (q.ID != p.ID || q.Number != p.Number) {
+		if q, ok := now[slot]; ok && (q.ID != p.ID || q.Number != p.Number || p.Renumbered(q)) {
 			slots[slot] = true
 		}
 	}

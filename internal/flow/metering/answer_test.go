@@ -166,7 +166,16 @@ func TestTCPFlagsHaveTheirNames(t *testing.T) {
 			t.Errorf("%d: %s", r, got)
 		}
 	}
-	if segment(flow.AD|7).String() != "ad:7" || segment(flow.AD).String() != "untagged" {
-		t.Error("VLANs")
+	vlans := flow.Point{}
+	overlay := flow.Point{Overlay: &flow.Overlay{1: {VNI: 5000}, 2: {VNI: 5000, VLAN: 10}}}
+	for _, c := range []struct {
+		at   flow.Point
+		vlan uint16
+		want string
+	}{{vlans, flow.AD | 7, "ad:7"}, {vlans, flow.AD, "untagged"}, {vlans, 1, "1"}, {overlay, 1, "vni:5000"},
+		{overlay, 2, "vni:5000/10"}} {
+		if got := segmentAt(c.at, c.vlan).shown().String(); got != c.want {
+			t.Errorf("VLAN %d is shown as %s, want %s", c.vlan, got, c.want)
+		}
 	}
 }

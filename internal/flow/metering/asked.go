@@ -23,7 +23,7 @@ type member struct {
 	group  string // of a port
 }
 
-// membersOf are the ports and uplinks of the switch.
+// membersOf are the ports and uplinks of the switch, and its tunnel.
 func membersOf(sw *plan.Switch) map[plan.PortID]member {
 	places := map[plan.PortID]member{}
 	for _, p := range sw.Ports {
@@ -31,6 +31,9 @@ func membersOf(sw *plan.Switch) map[plan.PortID]member {
 	}
 	for _, u := range sw.Uplinks {
 		places[u.ID] = member{uplink: true}
+	}
+	if sw.Tunnel != nil {
+		places[sw.Tunnel.ID] = member{uplink: true}
 	}
 	return places
 }

@@ -111,7 +111,7 @@ func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string, left map[
 	}
 }
 
-// metered are the ports and uplinks of the switch whose monitoring fulfils such.
+// metered are the ports and uplinks of the switch, and its tunnel, whose monitoring fulfils such.
 func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]bool {
 	all := map[plan.PortID]bool{}
 	for _, p := range sw.Ports {
@@ -123,6 +123,9 @@ func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]b
 		if such(u.Monitoring) {
 			all[u.ID] = true
 		}
+	}
+	if t := sw.Tunnel; t != nil && such(t.Monitoring) {
+		all[t.ID] = true
 	}
 	return all
 }

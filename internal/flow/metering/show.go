@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -22,7 +23,7 @@ func newWords() words { return words{protocolNames(), etherTypeNames()} }
 func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
 	f := api.Flow{
 		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup,
-		Direction: directionName(k.Direction), VLAN: segment(k.VLAN),
+		Direction: directionName(k.Direction), VLAN: segmentAt(at, k.VLAN).shown(),
 		Protocol: w.protocol(k), SourceMAC: k.SrcMAC, DestinationMAC: k.DstMAC, FlowCounts: counts(c),
 		First: time.UnixMilli(c.First), Last: time.UnixMilli(c.Last), In: points[c.In].ID.Name,
 		Out:      points[c.Out].ID.Name,
@@ -83,7 +84,27 @@ func directionName(d flow.Direction) string {
 	return "ingress"
 }
 
-func segment(vlan uint16) plan.Segment { return plan.SegmentOf(vlan&^flow.AD, vlan&flow.AD != 0) }
+// segment is where the frames of a flow are: a VLAN as a Key has it, inside a VNI unless that is 0.
+type segment struct {
+	vni  uint32
+	vlan uint16
+}
+
+// segmentAt returns the segment of a Key's VLAN at a point.
+func segmentAt(at flow.Point, vlan uint16) segment {
+	if s, ok := at.Segment(vlan); ok {
+		return segment{s.VNI, s.VLAN}
+	}
+	return segment{vlan: vlan}
+}
+
+func (s segment) shown() plan.Segment {
+	return plan.SegmentOf(s.vlan&^flow.AD, s.vlan&flow.AD != 0).In(s.vni)
+}
+
+func (s segment) compare(o segment) int {
+	return cmp.Or(cmp.Compare(s.vni, o.vni), cmp.Compare(s.vlan, o.vlan))
+}
 
 // tcpFlags names the flags of element 6, the lowest bit first (RFC 9293 section 3.1).
 func tcpFlags(flags uint16) (set []api.TCPFlag) {

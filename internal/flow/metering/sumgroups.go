@@ -37,7 +37,8 @@ func (s *sums) groupsOf(f *meter.Flow) []inGroup {
 	case api.ByPortGroup:
 		return s.portGroups(f)
 	case api.ByVLAN:
-		return []inGroup{{group{name: segment(k.VLAN).String(), sw: f.Switch, vlan: k.VLAN}, false}}
+		in := segmentAt(s.once.points[k.Point], k.VLAN)
+		return []inGroup{{group{name: in.shown().String(), sw: f.Switch, segment: in}, false}}
 	case api.ByProtocol:
 		return []inGroup{{group{name: s.words.protocol(k)}, false}}
 	case api.ByService:
@@ -57,7 +58,8 @@ func (s *sums) groupsOf(f *meter.Flow) []inGroup {
 	if back {
 		client, server = server, client
 	}
-	return []inGroup{{group{name: s.words.protocol(k), sw: f.Switch, vlan: k.VLAN, end: client, other: server}, back}}
+	return []inGroup{{group{name: s.words.protocol(k), sw: f.Switch, segment: segmentAt(s.once.points[k.Point], k.VLAN),
+		end: client, other: server}, back}}
 }
 
 // endsOf are the ends of a flow, with ports where there are some.
@@ -108,7 +110,7 @@ func (s *sums) row(r *sumRow) api.FlowSum {
 	case api.ByPortGroup:
 		out.Back = r.back
 	case api.ByVLAN:
-		out.VLAN = segment(g.vlan)
+		out.VLAN = g.segment.shown()
 	case api.ByProtocol:
 		out.Protocol = g.name
 	case api.ByService:
@@ -119,7 +121,7 @@ func (s *sums) row(r *sumRow) api.FlowSum {
 		}
 	case api.ByConversation:
 		out.Name, out.Protocol, out.VLAN, out.Back = g.end.String()+" – "+
-			g.other.String(), g.name, segment(g.vlan), r.back
+			g.other.String(), g.name, g.segment.shown(), r.back
 		out.Source, out.SourcePort, out.Destination, out.DestinationPort =
 			g.end.addr, g.end.port, g.other.addr, g.other.port
 		out.Service = s.names.name(g.name, g.other.port)

@@ -32,7 +32,7 @@ type sums struct {
 type group struct {
 	name       string
 	sw         string
-	vlan       uint16
+	segment    segment
 	end, other end
 }
 
@@ -146,7 +146,7 @@ func (s *sums) sorted() []*sumRow {
 	}
 	slices.SortFunc(rows, func(a, b *sumRow) int {
 		return cmp.Or(s.order(a, b), cmp.Compare(a.of.name, b.of.name), a.of.end.compare(b.of.end),
-			a.of.other.compare(b.of.other), cmp.Compare(a.of.vlan, b.of.vlan))
+			a.of.other.compare(b.of.other), a.of.segment.compare(b.of.segment))
 	})
 	return rows
 }

@@ -94,6 +94,17 @@ func (d *Domains) anyWanted() bool {
 	return len(d.wanted) > 0
 }
 
+// Again has the daemon asked where a domain runs, and the answer told even if it is as before.
+func (d *Domains) Again(uuid string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wanted[uuid] {
+		delete(d.known, uuid)
+		d.events[uuid]++ // an answer to an earlier question is late
+		signal(d.turned)
+	}
+}
+
 // found records where a domain runs. If an event reports it, tell is called even if it was known: the port's state may
 // have changed since.
 func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {

@@ -71,6 +71,7 @@ type watch struct {
 	// ports is how many ports have the monitor; when it changes, the adapters are read again.
 	ports   int
 	changed chan struct{}
+	again   chan struct{} // requests that QEMU is asked anew where its guest runs, and the answer reported in any case
 
 	mu      sync.Mutex
 	sight   Sight     // what was last found
@@ -120,9 +121,19 @@ func (m *Monitors) Want(wanted map[string]int) {
 	}
 }
 
+// Again has a QEMU asked where its guest runs, and the answer told even if it is as before. The answer is one to a
+// question that follows this call.
+func (m *Monitors) Again(socket string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.running[socket]; w != nil {
+		signal(w.again)
+	}
+}
+
 func (m *Monitors) start(socket string) *watch {
 	ctx, stop := context.WithCancel(m.ctx)
-	w := &watch{socket: socket, stop: stop, changed: make(chan struct{}, 1)}
+	w := &watch{socket: socket, stop: stop, changed: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	m.running[socket] = w
 	m.all.Go(func() { m.follow(ctx, w) })
 	return w
@@ -134,14 +145,14 @@ func (m *Monitors) report(w *watch, s Sight) {
 	signal(m.wake)
 }
 
-// found records what a watch found and reports it if it changed, unless the watch has been stopped meanwhile. Where the
-// guest runs is reported at once.
-func (m *Monitors) found(w *watch, edit func(*Sight)) {
+// found records what a watch found and reports it if it changed or was asked for, unless the watch has been stopped
+// meanwhile. Where the guest runs is reported at once.
+func (m *Monitors) found(w *watch, asked bool, edit func(*Sight)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.sight
 	edit(&w.sight)
-	if w.sight.equal(before) {
+	if !asked && w.sight.equal(before) {
 		return
 	}
 	m.mu.Lock()
@@ -150,7 +161,7 @@ func (m *Monitors) found(w *watch, edit func(*Sight)) {
 		return
 	}
 	m.report(w, w.sight)
-	if now := time.Now(); w.sight.Run != before.Run && now.Sub(w.hurried) >= hurryPause {
+	if now := time.Now(); (asked || w.sight.Run != before.Run) && now.Sub(w.hurried) >= hurryPause {
 		w.hurried = now
 		signal(m.hurry)
 	}
@@ -199,14 +210,17 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // follow keeps a monitor connected and reports its guest and adapters until ctx ends.
 func (m *Monitors) follow(ctx context.Context, w *watch) {
-	delay := monitorRetry
+	delay, session := monitorRetry, w.session
+	if shared(w.socket) {
+		session = w.visits
+	}
 	for {
 		began := time.Now()
-		served, err := w.session(ctx, func(edit func(*Sight)) { m.found(w, edit) })
+		served, err := session(ctx, func(asked bool, edit func(*Sight)) { m.found(w, asked, edit) })
 		if ctx.Err() != nil {
 			return
 		}
-		m.found(w, func(s *Sight) { *s = Sight{why: whyNot(err)} })
+		m.found(w, false, func(s *Sight) { *s = Sight{why: whyNot(err)} })
 		var wait time.Duration
 		if wait, delay = nextTry(delay, served, time.Since(began)); !pause(ctx, wait) {
 			return
@@ -224,12 +238,15 @@ func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next
 	return delay, min(2*delay, monitorRetryMax)
 }
 
+// shows takes what a session has found; asked: it is reported also where nothing changed.
+type shows func(asked bool, edit func(*Sight))
+
 // session keeps one connection: it reports where the guest runs, and the adapters' filters whenever they may have
 // changed. served reports whether it ever showed the filters.
-func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
+func (w *watch) session(ctx context.Context, show shows) (served bool, err error) {
 	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
-	r := &runs{tell: func(now Run) { show(func(s *Sight) { s.Run = now }) }}
+	r := &runs{tell: func(now Run, asked bool) { show(asked, func(s *Sight) { s.Run = now }) }}
 	ask := make(chan struct{}, 1)
 	c, err := qmp.Dial(opening, w.socket, func(e qmp.Event) {
 		if r.event(e) {
@@ -245,15 +262,15 @@ func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bo
 	defer c.Close()
 	asking, stop := context.WithCancel(ctx)
 	var runs sync.WaitGroup
-	runs.Go(func() { r.follow(asking, c, ask) })
+	runs.Go(func() { r.follow(asking, c, ask, w.again) })
 	defer runs.Wait()
 	defer stop()
 	return w.filters(ctx, c, show)
 }
 
 // follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change
-// without an event.
-func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
+// without an event. An answer after again is told in any case.
+func (r *runs) follow(ctx context.Context, c *qmp.Client, ask, again <-chan struct{}) {
 	poll := time.NewTicker(monitorPoll)
 	defer poll.Stop()
 	timed := func(f func(context.Context) error) error {
@@ -267,23 +284,26 @@ func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 		if err := timed(func(ctx context.Context) error { return r.ask(ctx, c) }); err == nil {
 			answered = true
 		}
-		for again := false; !again; {
+		for now := false; !now; {
 			select {
 			case <-ctx.Done():
 				return
 			case <-c.Done():
 				return
+			case <-again:
+				r.doubt()
+				now = true
 			case <-ask:
-				again = true
+				now = true
 			case <-poll.C:
-				again = !answered || r.moving()
+				now = !answered || r.moving()
 			}
 		}
 	}
 }
 
 // filters reports the adapters' filters until the connection ends.
-func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sight))) (served bool, err error) {
+func (w *watch) filters(ctx context.Context, c *qmp.Client, show shows) (served bool, err error) {
 	refresh := time.NewTicker(monitorRefresh)
 	defer refresh.Stop()
 	w.look()
@@ -302,7 +322,7 @@ func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sigh
 		if err != nil {
 			return served, err
 		}
-		show(func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
+		show(false, func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
 		served = true
 		if !pause(ctx, monitorPause) {
 			return served, ctx.Err()

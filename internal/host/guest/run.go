@@ -51,12 +51,13 @@ const askAgain = 3
 // runs tracks where the guest of one monitor runs. QEMU's main loop answers no request while the last part of a
 // migration is sent; so if a migration is known to be in progress, its STOP event counts without a request.
 type runs struct {
-	tell func(Run) // called with mu held
+	tell func(now Run, asked bool) // called with mu held
 
 	mu        sync.Mutex
 	now       Run
 	migrating bool
-	events    int // number of events so far: an answer from before the last one is not used
+	doubted   bool // the next answer is told even if it is as before
+	events    int  // number of events so far: an answer from before the last one is not used
 }
 
 // event processes an event, in the goroutine that reads the connection; it returns whether to ask QEMU about it.
@@ -82,8 +83,15 @@ func (r *runs) event(e qmp.Event) (ask bool) {
 func (r *runs) set(now Run) {
 	if r.now != now {
 		r.now = now
-		r.tell(now)
+		r.tell(now, false)
 	}
+}
+
+// doubt has the next answer told in any case.
+func (r *runs) doubt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubted = true
 }
 
 // ask finds out where the guest runs now.
@@ -118,6 +126,11 @@ func (r *runs) answered(before int, status, step string) (used bool) {
 		return false
 	}
 	r.migrating = underWay(step)
+	if r.doubted {
+		r.doubted, r.now = false, runOf(status)
+		r.tell(r.now, true)
+		return true
+	}
 	r.set(runOf(status))
 	return true
 }

@@ -97,7 +97,8 @@ type comparison struct {
 }
 
 func switches() comparison {
-	return comparison{name: "bench switch", peers: peers, to: []string{peerDirect, peerBridge}, budgets: switchBudgets()}
+	return comparison{name: "bench switch", peers: peers, to: []string{peerDirect, peerBridge},
+		budgets: switchBudgets()}
 }
 
 // run is a running benchmark of switches.

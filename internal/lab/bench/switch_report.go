@@ -68,7 +68,8 @@ func (r *run) report(env report.Environment) *report.Report {
 	return rep
 }
 
-// holds judges a budget, by rate and, where it counts too, by CPU time; by nothing when one of the two was not measured.
+// holds judges a budget, by rate and, where it counts too, by CPU time; by nothing when one of the two was not
+// measured.
 func (r *run) holds(t test, b switchBudget) (held []report.Budget) {
 	of := fmt.Sprintf("%s: %s / %s", b.test, peerHeddle, b.against)
 	if s := r.ratio(t, peerHeddle, b.against); s.Rounds > 0 {
@@ -103,7 +104,8 @@ func (r *run) cpuFields(t test, peer string) []report.Field {
 	sender := func(s traffic.Result) float64 { x, _ := t.cpu(s); return x }
 	sink := func(s traffic.Result) float64 { _, x := t.cpu(s); return x }
 	return []report.Field{
-		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(r.of(t, peer, t.both)), Unit: report.Seconds, Brief: true},
+		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(r.of(t, peer, t.both)), Unit: report.Seconds,
+			Brief: true},
 		{Name: "cpu_per", Value: t.cpuUnit, Hidden: true},
 		{Name: "cpu_s_sender", Value: report.Summarise(r.of(t, peer, sender)), Unit: report.Seconds, Hidden: true},
 		{Name: "cpu_s_sink", Value: report.Summarise(r.of(t, peer, sink)), Unit: report.Seconds, Hidden: true},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/lab/qemu"
@@ -53,9 +54,48 @@ func (h *heddleHost) delivered(t *testing.T, ctx context.Context, port string) (
 	return n
 }
 
+// storageMoves moves a disk of a guest to another place, as a migration of storage alone does: the guest runs on.
+func storageMoves(t *testing.T, ctx context.Context, of guest) {
+	t.Helper()
+	for _, node := range []string{"here", "there"} {
+		of.must(t, ctx, "blockdev-add", map[string]any{"driver": "null-co", "node-name": node, "size": 1 << 20,
+			"read-zeroes": true})
+	}
+	of.must(t, ctx, "blockdev-mirror", map[string]string{"job-id": "storage", "device": "here", "target": "there",
+		"sync": "full"})
+	jobs := func(holds func(status string) bool) {
+		t.Helper()
+		for {
+			var all []struct{ Status string }
+			out, err := of.QMP(ctx, "query-jobs", nil)
+			if err == nil {
+				err = json.Unmarshal(out, &all)
+			}
+			status := ""
+			if len(all) > 0 {
+				status = all[0].Status
+			}
+			switch {
+			case err != nil:
+				fatal(t, ctx, "query-jobs: %s %v", out, err)
+			case holds(status):
+				return
+			}
+			select {
+			case <-ctx.Done():
+				fatal(t, ctx, "the storage does not move: %s", out)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	jobs(func(status string) bool { return status == "ready" })
+	of.must(t, ctx, "job-complete", map[string]string{"id": "storage"})
+	jobs(func(status string) bool { return status == "" })
+}
+
 // TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also
-// through a restart of the agent; frames for it wait in its tap. If it is migrated while paused, its port moves with
-// it, although it sends nothing.
+// through a restart of the agent; frames for it wait in its tap. So does one whose storage alone moves. If it is
+// migrated while paused, its port moves with it, although it sends nothing.
 func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -69,6 +109,14 @@ func pausedGuest(t *testing.T, ctx context.Context) {
 	s.connect(t, ctx, 0, "vm", "vm", "--qmp", s.monitor(0, "vm"))
 	if err := source.Ready(ctx); err != nil {
 		t.Fatal(err)
+	}
+	reachable(t, ctx, s.outside, s.near[0])
+
+	storageMoves(t, ctx, source)
+	if told := s.hosts[0].told(t, ctx, "vm"); slices.ContainsFunc(told, func(e event.Event) bool {
+		return e.Kind == event.Waiting || e.Kind == event.Migration
+	}) {
+		t.Errorf("a guest whose storage moves has events of a migration: %+v", told)
 	}
 	reachable(t, ctx, s.outside, s.near[0])
 

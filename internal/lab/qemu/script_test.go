@@ -119,9 +119,16 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 			defer cancel()
 			h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}]}]")
 			const mac = "52:54:00:00:01:01"
+			shared := incoming == "--incoming" // with the monitor of a manager, which goes on asking there
 			run := func(tap string, more ...string) (cmd *exec.Cmd, says *bytes.Buffer, control *qmp.Client) {
 				t.Helper()
 				heddles, own := filepath.Join(h.Dir, tap+".qmp"), filepath.Join(h.Dir, tap+".own")
+				if shared {
+					heddles = filepath.Join(h.Dir, tap, "qemu-server", "101.qmp")
+					if err := os.MkdirAll(filepath.Dir(heddles), 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
 				env := []string{"HEDDLE_PORT=vm1/eth0", "HEDDLE_PORT_GROUP=web", "HEDDLE_MAC=" + mac, "HEDDLE_QMP=" +
 					heddles}
 				args := append(h.card(t, tap, mac), "-qmp", "unix:"+heddles+",server=on,wait=off", "-qmp", "unix:"+own+
@@ -137,6 +144,20 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 				}
 				t.Cleanup(func() { control.Close() })
 				return cmd, says, control
+			}
+			manager := func(tap string) {
+				if !shared {
+					return
+				}
+				t.Helper()
+				c, err := qmp.Dial(ctx, filepath.Join(h.Dir, tap, "qemu-server", "101.qmp"), nil)
+				if err != nil {
+					t.Fatalf("the manager at %s: %v", tap, err)
+				}
+				defer c.Close()
+				if _, err := c.Status(ctx); err != nil {
+					t.Errorf("the manager at %s: %v", tap, err)
+				}
 			}
 			at := func(name, device, state string) {
 				t.Helper()
@@ -166,11 +187,16 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 			socket := filepath.Join(h.Dir, "migration")
 			target, targetSays, targetControl := run("t-3", incoming, "unix:"+socket)
 			at("vm1/eth0:incoming", "t-3", "waiting")
+			manager("t-1")
+			manager("t-3")
 			if _, err := sourceControl.Execute(ctx, "migrate", map[string]string{"uri": "unix:" + socket}); err != nil {
 				t.Fatal(err)
 			}
+			manager("t-1")
 			at("vm1/eth0", "t-3", "up")
 			at("vm1/eth0:left", "t-1", "waiting")
+			manager("t-1")
+			manager("t-3")
 			end(source, sourceSays, sourceControl)
 			h.onlyPort(t, ctx, "vm1/eth0")
 			at("vm1/eth0", "t-3", "up")

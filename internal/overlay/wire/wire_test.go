@@ -56,6 +56,7 @@ func TestReadReport_Refuses(t *testing.T) {
 	for range span.MostEndpoints + 1 {
 		many.Endpoints = append(many.Endpoints, &controllerv1.TunnelEndpoint{Address: []byte{192, 0, 2, 1}})
 	}
+	mapped := netip.MustParseAddr("::ffff:10.0.0.1")
 	for name, m := range map[string]*controllerv1.SegmentReport{
 		"no VNI":             {Segments: []*controllerv1.HostSegment{{}}},
 		"a VNI too high":     {Segments: []*controllerv1.HostSegment{{Vni: 1<<24 - 1}}},
@@ -65,7 +66,7 @@ func TestReadReport_Refuses(t *testing.T) {
 		"an unknown source":  item(&controllerv1.SegmentItem{Key: mac, Source: 3}),
 		"a MAC with owner":   item(&controllerv1.SegmentItem{Key: mac, Source: 1, Owner: mac}),
 		"an owner too short": item(&controllerv1.SegmentItem{Key: []byte{10, 0, 0, 1}, Source: 1, Owner: mac[:3]}),
-		"a mapped address":   item(&controllerv1.SegmentItem{Key: netip.MustParseAddr("::ffff:10.0.0.1").AsSlice(), Source: 1}),
+		"a mapped address":   item(&controllerv1.SegmentItem{Key: mapped.AsSlice(), Source: 1}),
 		"removed nothing":    {Segments: []*controllerv1.HostSegment{{Vni: 5, Removed: [][]byte{{}}}}},
 		"endpoint of 3 bytes": {EndpointsSet: true,
 			Endpoints: []*controllerv1.TunnelEndpoint{{Address: []byte{1, 2, 3}}}},
@@ -78,8 +79,9 @@ func TestReadReport_Refuses(t *testing.T) {
 	if _, err := ReadUpdate(&controllerv1.SegmentUpdate{Vni: 5}); err == nil {
 		t.Error("an update without a hash is read")
 	}
-	if _, err := ReadUpdate(&controllerv1.SegmentUpdate{Vni: 5, Hash: make([]byte, 16),
-		Put: []*controllerv1.SegmentPlace{{Host: 1, Item: &controllerv1.SegmentItem{Key: mac, Source: 1}}}}); err == nil {
+	elsewhere := &controllerv1.SegmentUpdate{Vni: 5, Hash: make([]byte, 16),
+		Put: []*controllerv1.SegmentPlace{{Host: 1, Item: &controllerv1.SegmentItem{Key: mac, Source: 1}}}}
+	if _, err := ReadUpdate(elsewhere); err == nil {
 		t.Error("a place on a host that is not listed is read")
 	}
 }

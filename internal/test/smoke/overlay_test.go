@@ -13,7 +13,10 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
@@ -26,6 +29,7 @@ switches:
   tunnel:
     endpoints: [{address: "%s"}]
     peers: [%s]
+    monitoring: {ipfix: true}
   portGroups:
   - {name: web, overlay: {vni: 5000}}
   - {name: db, overlay: {vni: 5000}, vlan: {access: 10}}
@@ -296,11 +300,31 @@ func TestS84_GuestsTalkByTCPAcrossHosts(t *testing.T) {
 	if err := heard.Close(); err != nil {
 		t.Error(err)
 	}
+	r.named()
 	for i, h := range r.hosts {
 		for _, name := range []string{"tunnel-mtu", "device-refused", "tunnel-no-endpoint"} {
 			if n := h.counter("tunnel", name); n != 0 {
 				t.Errorf("host %d: %d × %s", i, n, name)
 			}
 		}
+	}
+}
+
+// named: the flows at the tunnel and the learned MACs are shown with their VNI and the VLAN inside.
+func (r *overlayRig) named() {
+	r.t.Helper()
+	h := r.hosts[0]
+	wanted := plan.SegmentOf(10, false).In(5000)
+	for _, direction := range []string{"egress", "ingress"} {
+		h.Await("S105: the "+direction+" flow at the tunnel is shown in its segment", func() bool {
+			flows, err := h.Flows(r.t.Context(), api.FlowQuery{Sort: "bytes", Limit: 100})
+			return err == nil && slices.ContainsFunc(flows.Flows, func(f api.Flow) bool {
+				return f.Port == spec.TunnelName && f.Direction == direction &&
+					f.VLAN == wanted && f.Protocol == "tcp"
+			})
+		})
+	}
+	if text := h.must("mac", "list"); !strings.Contains(text, "vni:5000/10") || !strings.Contains(text, "vni:5000 ") {
+		r.t.Errorf("S105: the MACs are not shown in their segments:\n%s", text)
 	}
 }

@@ -47,8 +47,8 @@ func (f *fleet) routed() (router *netns.NS) {
 }
 
 // TestS105_ControllersSayWhoIsWhere: hosts of one definition learn from the controller where the others' ports are,
-// without having heard a frame; what is known goes to one host alone; a host that is added later is found; without the
-// controller, and after a restart of the agents, all of that stays.
+// without having heard a frame; what is for one host goes to that host alone; without the controller, and while agents
+// start again, all of that stays.
 func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	f.routed()

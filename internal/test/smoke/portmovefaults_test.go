@@ -40,6 +40,8 @@ func moveFaults() []moveFault {
 			before: map[string]func(*fleet){"prepared": apart(true)}, alone: true, heal: apart(false)},
 		{name: "the hosts are cut off from each other while the guest stands still",
 			before: map[string]func(*fleet){"stopped": apart(true)}, alone: true, heal: apart(false)},
+		{name: "the clock of the target is hours ahead",
+			before: map[string]func(*fleet){"prepared": hoursApart(true)}, heal: hoursApart(false)},
 	}
 }
 
@@ -118,7 +120,7 @@ func (f *fleet) suffersMove(vm int, c moveFault) {
 	}
 	port, mac := f.startsMoving(vm, before)
 	switch {
-	case c.before["prepared"] == nil:
+	case !c.alone || c.before["prepared"] == nil:
 		f.moves(1, port, in("copied"), "a copy is there")
 	case !c.unnamed:
 		f.moves(0, port, in("prepared"), "it knows which host takes over")

@@ -756,7 +756,9 @@ type Segment struct {
 	// kind says how its frames are tagged.
 	Kind SegmentKind `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.SegmentKind" json:"kind,omitempty"`
 	// id is the VLAN, 1–4094; 0 where kind has none.
-	Id            uint32 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Id uint32 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// vni is the overlay segment in which the VLAN is; 0 where it is in none.
+	Vni           uint32 `protobuf:"varint,3,opt,name=vni,proto3" json:"vni,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -801,6 +803,13 @@ func (x *Segment) GetKind() SegmentKind {
 func (x *Segment) GetId() uint32 {
 	if x != nil {
 		return x.Id
+	}
+	return 0
+}
+
+func (x *Segment) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
 	}
 	return 0
 }
@@ -1808,10 +1817,11 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x1aheddle/agent/v1/word.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fheddle/options/v1/options.proto\"4\n" +
 	"\x06PortId\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"K\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"]\n" +
 	"\aSegment\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.heddle.agent.v1.SegmentKindR\x04kind\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\rR\x02id\"5\n" +
+	"\x02id\x18\x02 \x01(\rR\x02id\x12\x10\n" +
+	"\x03vni\x18\x03 \x01(\rR\x03vni\"5\n" +
 	"\tVlanRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\rR\x04last\"\xb9\x01\n" +

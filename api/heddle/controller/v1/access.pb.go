@@ -1451,7 +1451,9 @@ type WhoAmIResponse struct {
 	// token_id is the token's id; "" at the socket.
 	TokenId string `protobuf:"bytes,8,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
 	// signed_in: the token came by signing in.
-	SignedIn      bool `protobuf:"varint,9,opt,name=signed_in,json=signedIn,proto3" json:"signed_in,omitempty"`
+	SignedIn bool `protobuf:"varint,9,opt,name=signed_in,json=signedIn,proto3" json:"signed_in,omitempty"`
+	// issuer is the identity provider that knows the person; "" for who did not sign in.
+	Issuer        string `protobuf:"bytes,10,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1549,6 +1551,365 @@ func (x *WhoAmIResponse) GetSignedIn() bool {
 	return false
 }
 
+func (x *WhoAmIResponse) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+// GetSignInRequest asks by which identity provider people sign in.
+type GetSignInRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSignInRequest) Reset() {
+	*x = GetSignInRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSignInRequest) ProtoMessage() {}
+
+func (x *GetSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSignInRequest.ProtoReflect.Descriptor instead.
+func (*GetSignInRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{22}
+}
+
+// GetSignInResponse is the answer.
+type GetSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// issuer is the provider's address, client_id as what it knows Heddle.
+	Issuer   string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// scopes are to be asked for.
+	Scopes []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// authorization_url is where a browser signs in, token_url where its code becomes tokens, device_url where a program
+	// without a browser begins; "" where the provider has none.
+	AuthorizationUrl string `protobuf:"bytes,4,opt,name=authorization_url,json=authorizationUrl,proto3" json:"authorization_url,omitempty"`
+	TokenUrl         string `protobuf:"bytes,5,opt,name=token_url,json=tokenUrl,proto3" json:"token_url,omitempty"`
+	DeviceUrl        string `protobuf:"bytes,6,opt,name=device_url,json=deviceUrl,proto3" json:"device_url,omitempty"`
+	// ca are the authorities of the provider's certificate in PEM form; "" for those of the machine.
+	Ca            string `protobuf:"bytes,7,opt,name=ca,proto3" json:"ca,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSignInResponse) Reset() {
+	*x = GetSignInResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSignInResponse) ProtoMessage() {}
+
+func (x *GetSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSignInResponse.ProtoReflect.Descriptor instead.
+func (*GetSignInResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GetSignInResponse) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *GetSignInResponse) GetAuthorizationUrl() string {
+	if x != nil {
+		return x.AuthorizationUrl
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetTokenUrl() string {
+	if x != nil {
+		return x.TokenUrl
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetDeviceUrl() string {
+	if x != nil {
+		return x.DeviceUrl
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetCa() string {
+	if x != nil {
+		return x.Ca
+	}
+	return ""
+}
+
+// SignInRequest shows what the identity provider gave.
+type SignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id_token counts once.
+	IdToken string `protobuf:"bytes,1,opt,name=id_token,json=idToken,proto3" json:"id_token,omitempty"`
+	// nonce is what the caller sent to the provider; "" where the token has none.
+	Nonce         string `protobuf:"bytes,2,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInRequest) Reset() {
+	*x = SignInRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInRequest) ProtoMessage() {}
+
+func (x *SignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInRequest.ProtoReflect.Descriptor instead.
+func (*SignInRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SignInRequest) GetIdToken() string {
+	if x != nil {
+		return x.IdToken
+	}
+	return ""
+}
+
+func (x *SignInRequest) GetNonce() string {
+	if x != nil {
+		return x.Nonce
+	}
+	return ""
+}
+
+// SignInResponse is the answer.
+type SignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// token is shown this once.
+	Token string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Id    string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// name of the person, and the groups that the provider named.
+	Name    string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Groups  []string               `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Expires *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	// trust is by what the caller knows the controllers.
+	Trust         *GetTrustResponse `protobuf:"bytes,6,opt,name=trust,proto3" json:"trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInResponse) Reset() {
+	*x = SignInResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInResponse) ProtoMessage() {}
+
+func (x *SignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInResponse.ProtoReflect.Descriptor instead.
+func (*SignInResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SignInResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *SignInResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SignInResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SignInResponse) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetTrust() *GetTrustResponse {
+	if x != nil {
+		return x.Trust
+	}
+	return nil
+}
+
+// SignOutRequest ends the sign-in of the caller.
+type SignOutRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignOutRequest) Reset() {
+	*x = SignOutRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignOutRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignOutRequest) ProtoMessage() {}
+
+func (x *SignOutRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignOutRequest.ProtoReflect.Descriptor instead.
+func (*SignOutRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{26}
+}
+
+// SignOutResponse is the answer.
+type SignOutResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignOutResponse) Reset() {
+	*x = SignOutResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignOutResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignOutResponse) ProtoMessage() {}
+
+func (x *SignOutResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignOutResponse.ProtoReflect.Descriptor instead.
+func (*SignOutResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{27}
+}
+
 // GetTrustRequest asks for the authority.
 type GetTrustRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1558,7 +1919,7 @@ type GetTrustRequest struct {
 
 func (x *GetTrustRequest) Reset() {
 	*x = GetTrustRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1931,7 @@ func (x *GetTrustRequest) String() string {
 func (*GetTrustRequest) ProtoMessage() {}
 
 func (x *GetTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1944,7 @@ func (x *GetTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrustRequest.ProtoReflect.Descriptor instead.
 func (*GetTrustRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{28}
 }
 
 // GetTrustResponse is the answer.
@@ -1603,7 +1964,7 @@ type GetTrustResponse struct {
 
 func (x *GetTrustResponse) Reset() {
 	*x = GetTrustResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1976,7 @@ func (x *GetTrustResponse) String() string {
 func (*GetTrustResponse) ProtoMessage() {}
 
 func (x *GetTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1989,7 @@ func (x *GetTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrustResponse.ProtoReflect.Descriptor instead.
 func (*GetTrustResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTrustResponse) GetCluster() string {
@@ -1677,7 +2038,7 @@ type CreateAPITokenRequest struct {
 
 func (x *CreateAPITokenRequest) Reset() {
 	*x = CreateAPITokenRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2050,7 @@ func (x *CreateAPITokenRequest) String() string {
 func (*CreateAPITokenRequest) ProtoMessage() {}
 
 func (x *CreateAPITokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2063,7 @@ func (x *CreateAPITokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAPITokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateAPITokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateAPITokenRequest) GetName() string {
@@ -1755,7 +2116,7 @@ type CreateAPITokenResponse struct {
 
 func (x *CreateAPITokenResponse) Reset() {
 	*x = CreateAPITokenResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +2128,7 @@ func (x *CreateAPITokenResponse) String() string {
 func (*CreateAPITokenResponse) ProtoMessage() {}
 
 func (x *CreateAPITokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +2141,7 @@ func (x *CreateAPITokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAPITokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateAPITokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateAPITokenResponse) GetToken() string {
@@ -1820,7 +2181,7 @@ type ListAPITokensRequest struct {
 
 func (x *ListAPITokensRequest) Reset() {
 	*x = ListAPITokensRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +2193,7 @@ func (x *ListAPITokensRequest) String() string {
 func (*ListAPITokensRequest) ProtoMessage() {}
 
 func (x *ListAPITokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +2206,7 @@ func (x *ListAPITokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAPITokensRequest.ProtoReflect.Descriptor instead.
 func (*ListAPITokensRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{32}
 }
 
 // ListAPITokensResponse is the answer.
@@ -1858,7 +2219,7 @@ type ListAPITokensResponse struct {
 
 func (x *ListAPITokensResponse) Reset() {
 	*x = ListAPITokensResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2231,7 @@ func (x *ListAPITokensResponse) String() string {
 func (*ListAPITokensResponse) ProtoMessage() {}
 
 func (x *ListAPITokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2244,7 @@ func (x *ListAPITokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAPITokensResponse.ProtoReflect.Descriptor instead.
 func (*ListAPITokensResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListAPITokensResponse) GetTokens() []*AccessToken {
@@ -1919,7 +2280,7 @@ type AccessToken struct {
 
 func (x *AccessToken) Reset() {
 	*x = AccessToken{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2292,7 @@ func (x *AccessToken) String() string {
 func (*AccessToken) ProtoMessage() {}
 
 func (x *AccessToken) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2305,7 @@ func (x *AccessToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessToken.ProtoReflect.Descriptor instead.
 func (*AccessToken) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AccessToken) GetId() string {
@@ -2035,7 +2396,7 @@ type RevokeAPITokenRequest struct {
 
 func (x *RevokeAPITokenRequest) Reset() {
 	*x = RevokeAPITokenRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2408,7 @@ func (x *RevokeAPITokenRequest) String() string {
 func (*RevokeAPITokenRequest) ProtoMessage() {}
 
 func (x *RevokeAPITokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2421,7 @@ func (x *RevokeAPITokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAPITokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeAPITokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RevokeAPITokenRequest) GetId() string {
@@ -2079,7 +2440,7 @@ type RevokeAPITokenResponse struct {
 
 func (x *RevokeAPITokenResponse) Reset() {
 	*x = RevokeAPITokenResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2452,7 @@ func (x *RevokeAPITokenResponse) String() string {
 func (*RevokeAPITokenResponse) ProtoMessage() {}
 
 func (x *RevokeAPITokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2465,7 @@ func (x *RevokeAPITokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAPITokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeAPITokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{36}
 }
 
 // ListAuditRequest selects entries; what is not set selects all.
@@ -2128,7 +2489,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2501,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2514,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
@@ -2236,7 +2597,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2609,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2622,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -2320,14 +2681,16 @@ type AuditEntry struct {
 	// groups of the caller.
 	Groups []string `protobuf:"bytes,14,rep,name=groups,proto3" json:"groups,omitempty"`
 	// grant that allowed the call.
-	Grant         string `protobuf:"bytes,15,opt,name=grant,proto3" json:"grant,omitempty"`
+	Grant string `protobuf:"bytes,15,opt,name=grant,proto3" json:"grant,omitempty"`
+	// issuer is the identity provider that knows the person; "" for others.
+	Issuer        string `protobuf:"bytes,16,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2339,7 +2702,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2352,7 +2715,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AuditEntry) GetNumber() int64 {
@@ -2460,6 +2823,13 @@ func (x *AuditEntry) GetGrant() string {
 	return ""
 }
 
+func (x *AuditEntry) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
 // VerifyAuditRequest may name a line.
 type VerifyAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2471,7 +2841,7 @@ type VerifyAuditRequest struct {
 
 func (x *VerifyAuditRequest) Reset() {
 	*x = VerifyAuditRequest{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2853,7 @@ func (x *VerifyAuditRequest) String() string {
 func (*VerifyAuditRequest) ProtoMessage() {}
 
 func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2866,7 @@ func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *VerifyAuditRequest) GetHead() string {
@@ -2518,7 +2888,7 @@ type VerifyAuditResponse struct {
 
 func (x *VerifyAuditResponse) Reset() {
 	*x = VerifyAuditResponse{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2900,7 @@ func (x *VerifyAuditResponse) String() string {
 func (*VerifyAuditResponse) ProtoMessage() {}
 
 func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2913,7 @@ func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *VerifyAuditResponse) GetChains() []*AuditChain {
@@ -2582,7 +2952,7 @@ type AuditChain struct {
 
 func (x *AuditChain) Reset() {
 	*x = AuditChain{}
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2964,7 @@ func (x *AuditChain) String() string {
 func (*AuditChain) ProtoMessage() {}
 
 func (x *AuditChain) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_access_proto_msgTypes[36]
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2977,7 @@ func (x *AuditChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditChain.ProtoReflect.Descriptor instead.
 func (*AuditChain) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{36}
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AuditChain) GetController() string {
@@ -2741,7 +3111,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x12RemoveGroupRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
 	"\x13RemoveGroupResponse\"\x0f\n" +
-	"\rWhoAmIRequest\"\xc9\x02\n" +
+	"\rWhoAmIRequest\"\xe1\x02\n" +
 	"\x0eWhoAmIResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x04role\x18\x02 \x01(\x0e2 .heddle.controller.v1.AccessRoleR\x04role\x12\x12\n" +
@@ -2751,7 +3121,31 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x06groups\x18\x06 \x03(\tR\x06groups\x129\n" +
 	"\x06grants\x18\a \x03(\v2!.heddle.controller.v1.AccessGrantR\x06grants\x12\x19\n" +
 	"\btoken_id\x18\b \x01(\tR\atokenId\x12\x1b\n" +
-	"\tsigned_in\x18\t \x01(\bR\bsignedIn\"\x11\n" +
+	"\tsigned_in\x18\t \x01(\bR\bsignedIn\x12\x16\n" +
+	"\x06issuer\x18\n" +
+	" \x01(\tR\x06issuer\"\x12\n" +
+	"\x10GetSignInRequest\"\xd9\x01\n" +
+	"\x11GetSignInResponse\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x1b\n" +
+	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12\x16\n" +
+	"\x06scopes\x18\x03 \x03(\tR\x06scopes\x12+\n" +
+	"\x11authorization_url\x18\x04 \x01(\tR\x10authorizationUrl\x12\x1b\n" +
+	"\ttoken_url\x18\x05 \x01(\tR\btokenUrl\x12\x1d\n" +
+	"\n" +
+	"device_url\x18\x06 \x01(\tR\tdeviceUrl\x12\x0e\n" +
+	"\x02ca\x18\a \x01(\tR\x02ca\"J\n" +
+	"\rSignInRequest\x12\x1e\n" +
+	"\bid_token\x18\x01 \x01(\tB\x03\x80\x01\x01R\aidToken\x12\x19\n" +
+	"\x05nonce\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05nonce\"\xdb\x01\n" +
+	"\x0eSignInResponse\x12\x19\n" +
+	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06groups\x18\x04 \x03(\tR\x06groups\x124\n" +
+	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12<\n" +
+	"\x05trust\x18\x06 \x01(\v2&.heddle.controller.v1.GetTrustResponseR\x05trust\"\x10\n" +
+	"\x0eSignOutRequest\"\x11\n" +
+	"\x0fSignOutResponse\"\x11\n" +
 	"\x0fGetTrustRequest\"x\n" +
 	"\x10GetTrustResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
@@ -2804,7 +3198,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2 .heddle.controller.v1.AuditEntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
 	"\adamaged\x18\x03 \x01(\x05R\adamaged\x12 \n" +
-	"\vunreachable\x18\x04 \x03(\tR\vunreachable\"\xb5\x03\n" +
+	"\vunreachable\x18\x04 \x03(\tR\vunreachable\"\xcd\x03\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -2824,7 +3218,8 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"controller\x18\r \x01(\tR\n" +
 	"controller\x12\x16\n" +
 	"\x06groups\x18\x0e \x03(\tR\x06groups\x12\x14\n" +
-	"\x05grant\x18\x0f \x01(\tR\x05grant\"(\n" +
+	"\x05grant\x18\x0f \x01(\tR\x05grant\x12\x16\n" +
+	"\x06issuer\x18\x10 \x01(\tR\x06issuer\"(\n" +
 	"\x12VerifyAuditRequest\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\"q\n" +
 	"\x13VerifyAuditResponse\x128\n" +
@@ -2875,9 +3270,12 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x11AUDIT_RESULT_DONE\x10\x02\x1a\b\x8a\xb5\x18\x04done\x12#\n" +
 	"\x13AUDIT_RESULT_FAILED\x10\x03\x1a\n" +
 	"\x8a\xb5\x18\x06failed\x12%\n" +
-	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xcd\v\n" +
+	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xd8\r\n" +
 	"\rAccessService\x12S\n" +
-	"\x06WhoAmI\x12#.heddle.controller.v1.WhoAmIRequest\x1a$.heddle.controller.v1.WhoAmIResponse\x12Y\n" +
+	"\x06WhoAmI\x12#.heddle.controller.v1.WhoAmIRequest\x1a$.heddle.controller.v1.WhoAmIResponse\x12\\\n" +
+	"\tGetSignIn\x12&.heddle.controller.v1.GetSignInRequest\x1a'.heddle.controller.v1.GetSignInResponse\x12S\n" +
+	"\x06SignIn\x12#.heddle.controller.v1.SignInRequest\x1a$.heddle.controller.v1.SignInResponse\x12V\n" +
+	"\aSignOut\x12$.heddle.controller.v1.SignOutRequest\x1a%.heddle.controller.v1.SignOutResponse\x12Y\n" +
 	"\bGetTrust\x12%.heddle.controller.v1.GetTrustRequest\x1a&.heddle.controller.v1.GetTrustResponse\x12k\n" +
 	"\x0eCreateAPIToken\x12+.heddle.controller.v1.CreateAPITokenRequest\x1a,.heddle.controller.v1.CreateAPITokenResponse\x12h\n" +
 	"\rListAPITokens\x12*.heddle.controller.v1.ListAPITokensRequest\x1a+.heddle.controller.v1.ListAPITokensResponse\x12k\n" +
@@ -2908,7 +3306,7 @@ func file_heddle_controller_v1_access_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_heddle_controller_v1_access_proto_goTypes = []any{
 	(AccessRole)(0),                // 0: heddle.controller.v1.AccessRole
 	(Permission)(0),                // 1: heddle.controller.v1.Permission
@@ -2936,30 +3334,36 @@ var file_heddle_controller_v1_access_proto_goTypes = []any{
 	(*RemoveGroupResponse)(nil),    // 23: heddle.controller.v1.RemoveGroupResponse
 	(*WhoAmIRequest)(nil),          // 24: heddle.controller.v1.WhoAmIRequest
 	(*WhoAmIResponse)(nil),         // 25: heddle.controller.v1.WhoAmIResponse
-	(*GetTrustRequest)(nil),        // 26: heddle.controller.v1.GetTrustRequest
-	(*GetTrustResponse)(nil),       // 27: heddle.controller.v1.GetTrustResponse
-	(*CreateAPITokenRequest)(nil),  // 28: heddle.controller.v1.CreateAPITokenRequest
-	(*CreateAPITokenResponse)(nil), // 29: heddle.controller.v1.CreateAPITokenResponse
-	(*ListAPITokensRequest)(nil),   // 30: heddle.controller.v1.ListAPITokensRequest
-	(*ListAPITokensResponse)(nil),  // 31: heddle.controller.v1.ListAPITokensResponse
-	(*AccessToken)(nil),            // 32: heddle.controller.v1.AccessToken
-	(*RevokeAPITokenRequest)(nil),  // 33: heddle.controller.v1.RevokeAPITokenRequest
-	(*RevokeAPITokenResponse)(nil), // 34: heddle.controller.v1.RevokeAPITokenResponse
-	(*ListAuditRequest)(nil),       // 35: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 36: heddle.controller.v1.ListAuditResponse
-	(*AuditEntry)(nil),             // 37: heddle.controller.v1.AuditEntry
-	(*VerifyAuditRequest)(nil),     // 38: heddle.controller.v1.VerifyAuditRequest
-	(*VerifyAuditResponse)(nil),    // 39: heddle.controller.v1.VerifyAuditResponse
-	(*AuditChain)(nil),             // 40: heddle.controller.v1.AuditChain
-	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
+	(*GetSignInRequest)(nil),       // 26: heddle.controller.v1.GetSignInRequest
+	(*GetSignInResponse)(nil),      // 27: heddle.controller.v1.GetSignInResponse
+	(*SignInRequest)(nil),          // 28: heddle.controller.v1.SignInRequest
+	(*SignInResponse)(nil),         // 29: heddle.controller.v1.SignInResponse
+	(*SignOutRequest)(nil),         // 30: heddle.controller.v1.SignOutRequest
+	(*SignOutResponse)(nil),        // 31: heddle.controller.v1.SignOutResponse
+	(*GetTrustRequest)(nil),        // 32: heddle.controller.v1.GetTrustRequest
+	(*GetTrustResponse)(nil),       // 33: heddle.controller.v1.GetTrustResponse
+	(*CreateAPITokenRequest)(nil),  // 34: heddle.controller.v1.CreateAPITokenRequest
+	(*CreateAPITokenResponse)(nil), // 35: heddle.controller.v1.CreateAPITokenResponse
+	(*ListAPITokensRequest)(nil),   // 36: heddle.controller.v1.ListAPITokensRequest
+	(*ListAPITokensResponse)(nil),  // 37: heddle.controller.v1.ListAPITokensResponse
+	(*AccessToken)(nil),            // 38: heddle.controller.v1.AccessToken
+	(*RevokeAPITokenRequest)(nil),  // 39: heddle.controller.v1.RevokeAPITokenRequest
+	(*RevokeAPITokenResponse)(nil), // 40: heddle.controller.v1.RevokeAPITokenResponse
+	(*ListAuditRequest)(nil),       // 41: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 42: heddle.controller.v1.ListAuditResponse
+	(*AuditEntry)(nil),             // 43: heddle.controller.v1.AuditEntry
+	(*VerifyAuditRequest)(nil),     // 44: heddle.controller.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),    // 45: heddle.controller.v1.VerifyAuditResponse
+	(*AuditChain)(nil),             // 46: heddle.controller.v1.AuditChain
+	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 48: google.protobuf.Duration
 }
 var file_heddle_controller_v1_access_proto_depIdxs = []int32{
 	2,  // 0: heddle.controller.v1.Grantee.kind:type_name -> heddle.controller.v1.GranteeKind
 	5,  // 1: heddle.controller.v1.AccessGrant.who:type_name -> heddle.controller.v1.Grantee
 	0,  // 2: heddle.controller.v1.AccessGrant.role:type_name -> heddle.controller.v1.AccessRole
 	4,  // 3: heddle.controller.v1.AccessGrant.scope:type_name -> heddle.controller.v1.AccessScope
-	41, // 4: heddle.controller.v1.AccessGrant.made:type_name -> google.protobuf.Timestamp
+	47, // 4: heddle.controller.v1.AccessGrant.made:type_name -> google.protobuf.Timestamp
 	1,  // 5: heddle.controller.v1.ExplainAccessRequest.permission:type_name -> heddle.controller.v1.Permission
 	4,  // 6: heddle.controller.v1.ExplainAccessRequest.scope:type_name -> heddle.controller.v1.AccessScope
 	5,  // 7: heddle.controller.v1.ExplainAccessRequest.who:type_name -> heddle.controller.v1.Grantee
@@ -2980,64 +3384,72 @@ var file_heddle_controller_v1_access_proto_depIdxs = []int32{
 	5,  // 22: heddle.controller.v1.PutGroupRequest.remove:type_name -> heddle.controller.v1.Grantee
 	19, // 23: heddle.controller.v1.PutGroupResponse.group:type_name -> heddle.controller.v1.AccessGroup
 	5,  // 24: heddle.controller.v1.AccessGroup.members:type_name -> heddle.controller.v1.Grantee
-	41, // 25: heddle.controller.v1.AccessGroup.made:type_name -> google.protobuf.Timestamp
+	47, // 25: heddle.controller.v1.AccessGroup.made:type_name -> google.protobuf.Timestamp
 	19, // 26: heddle.controller.v1.ListGroupsResponse.groups:type_name -> heddle.controller.v1.AccessGroup
 	0,  // 27: heddle.controller.v1.WhoAmIResponse.role:type_name -> heddle.controller.v1.AccessRole
-	41, // 28: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
+	47, // 28: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
 	6,  // 29: heddle.controller.v1.WhoAmIResponse.grants:type_name -> heddle.controller.v1.AccessGrant
-	0,  // 30: heddle.controller.v1.CreateAPITokenRequest.role:type_name -> heddle.controller.v1.AccessRole
-	42, // 31: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
-	4,  // 32: heddle.controller.v1.CreateAPITokenRequest.scopes:type_name -> heddle.controller.v1.AccessScope
-	41, // 33: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
-	27, // 34: heddle.controller.v1.CreateAPITokenResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
-	32, // 35: heddle.controller.v1.ListAPITokensResponse.tokens:type_name -> heddle.controller.v1.AccessToken
-	0,  // 36: heddle.controller.v1.AccessToken.role:type_name -> heddle.controller.v1.AccessRole
-	41, // 37: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
-	41, // 38: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
-	6,  // 39: heddle.controller.v1.AccessToken.grants:type_name -> heddle.controller.v1.AccessGrant
-	41, // 40: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 41: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
-	3,  // 42: heddle.controller.v1.ListAuditRequest.result:type_name -> heddle.controller.v1.AuditResult
-	37, // 43: heddle.controller.v1.ListAuditResponse.entries:type_name -> heddle.controller.v1.AuditEntry
-	41, // 44: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	41, // 45: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
-	3,  // 46: heddle.controller.v1.AuditEntry.result:type_name -> heddle.controller.v1.AuditResult
-	40, // 47: heddle.controller.v1.VerifyAuditResponse.chains:type_name -> heddle.controller.v1.AuditChain
-	24, // 48: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
-	26, // 49: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
-	28, // 50: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
-	30, // 51: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
-	33, // 52: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
-	7,  // 53: heddle.controller.v1.AccessService.ExplainAccess:input_type -> heddle.controller.v1.ExplainAccessRequest
-	9,  // 54: heddle.controller.v1.AccessService.WhoCan:input_type -> heddle.controller.v1.WhoCanRequest
-	11, // 55: heddle.controller.v1.AccessService.CreateGrant:input_type -> heddle.controller.v1.CreateGrantRequest
-	13, // 56: heddle.controller.v1.AccessService.ListGrants:input_type -> heddle.controller.v1.ListGrantsRequest
-	15, // 57: heddle.controller.v1.AccessService.RevokeGrant:input_type -> heddle.controller.v1.RevokeGrantRequest
-	17, // 58: heddle.controller.v1.AccessService.PutGroup:input_type -> heddle.controller.v1.PutGroupRequest
-	20, // 59: heddle.controller.v1.AccessService.ListGroups:input_type -> heddle.controller.v1.ListGroupsRequest
-	22, // 60: heddle.controller.v1.AccessService.RemoveGroup:input_type -> heddle.controller.v1.RemoveGroupRequest
-	35, // 61: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
-	38, // 62: heddle.controller.v1.AccessService.VerifyAudit:input_type -> heddle.controller.v1.VerifyAuditRequest
-	25, // 63: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
-	27, // 64: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
-	29, // 65: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
-	31, // 66: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
-	34, // 67: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
-	8,  // 68: heddle.controller.v1.AccessService.ExplainAccess:output_type -> heddle.controller.v1.ExplainAccessResponse
-	10, // 69: heddle.controller.v1.AccessService.WhoCan:output_type -> heddle.controller.v1.WhoCanResponse
-	12, // 70: heddle.controller.v1.AccessService.CreateGrant:output_type -> heddle.controller.v1.CreateGrantResponse
-	14, // 71: heddle.controller.v1.AccessService.ListGrants:output_type -> heddle.controller.v1.ListGrantsResponse
-	16, // 72: heddle.controller.v1.AccessService.RevokeGrant:output_type -> heddle.controller.v1.RevokeGrantResponse
-	18, // 73: heddle.controller.v1.AccessService.PutGroup:output_type -> heddle.controller.v1.PutGroupResponse
-	21, // 74: heddle.controller.v1.AccessService.ListGroups:output_type -> heddle.controller.v1.ListGroupsResponse
-	23, // 75: heddle.controller.v1.AccessService.RemoveGroup:output_type -> heddle.controller.v1.RemoveGroupResponse
-	36, // 76: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
-	39, // 77: heddle.controller.v1.AccessService.VerifyAudit:output_type -> heddle.controller.v1.VerifyAuditResponse
-	63, // [63:78] is the sub-list for method output_type
-	48, // [48:63] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	47, // 30: heddle.controller.v1.SignInResponse.expires:type_name -> google.protobuf.Timestamp
+	33, // 31: heddle.controller.v1.SignInResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
+	0,  // 32: heddle.controller.v1.CreateAPITokenRequest.role:type_name -> heddle.controller.v1.AccessRole
+	48, // 33: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
+	4,  // 34: heddle.controller.v1.CreateAPITokenRequest.scopes:type_name -> heddle.controller.v1.AccessScope
+	47, // 35: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
+	33, // 36: heddle.controller.v1.CreateAPITokenResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
+	38, // 37: heddle.controller.v1.ListAPITokensResponse.tokens:type_name -> heddle.controller.v1.AccessToken
+	0,  // 38: heddle.controller.v1.AccessToken.role:type_name -> heddle.controller.v1.AccessRole
+	47, // 39: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
+	47, // 40: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
+	6,  // 41: heddle.controller.v1.AccessToken.grants:type_name -> heddle.controller.v1.AccessGrant
+	47, // 42: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	47, // 43: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
+	3,  // 44: heddle.controller.v1.ListAuditRequest.result:type_name -> heddle.controller.v1.AuditResult
+	43, // 45: heddle.controller.v1.ListAuditResponse.entries:type_name -> heddle.controller.v1.AuditEntry
+	47, // 46: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	47, // 47: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
+	3,  // 48: heddle.controller.v1.AuditEntry.result:type_name -> heddle.controller.v1.AuditResult
+	46, // 49: heddle.controller.v1.VerifyAuditResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	24, // 50: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
+	26, // 51: heddle.controller.v1.AccessService.GetSignIn:input_type -> heddle.controller.v1.GetSignInRequest
+	28, // 52: heddle.controller.v1.AccessService.SignIn:input_type -> heddle.controller.v1.SignInRequest
+	30, // 53: heddle.controller.v1.AccessService.SignOut:input_type -> heddle.controller.v1.SignOutRequest
+	32, // 54: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
+	34, // 55: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
+	36, // 56: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
+	39, // 57: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
+	7,  // 58: heddle.controller.v1.AccessService.ExplainAccess:input_type -> heddle.controller.v1.ExplainAccessRequest
+	9,  // 59: heddle.controller.v1.AccessService.WhoCan:input_type -> heddle.controller.v1.WhoCanRequest
+	11, // 60: heddle.controller.v1.AccessService.CreateGrant:input_type -> heddle.controller.v1.CreateGrantRequest
+	13, // 61: heddle.controller.v1.AccessService.ListGrants:input_type -> heddle.controller.v1.ListGrantsRequest
+	15, // 62: heddle.controller.v1.AccessService.RevokeGrant:input_type -> heddle.controller.v1.RevokeGrantRequest
+	17, // 63: heddle.controller.v1.AccessService.PutGroup:input_type -> heddle.controller.v1.PutGroupRequest
+	20, // 64: heddle.controller.v1.AccessService.ListGroups:input_type -> heddle.controller.v1.ListGroupsRequest
+	22, // 65: heddle.controller.v1.AccessService.RemoveGroup:input_type -> heddle.controller.v1.RemoveGroupRequest
+	41, // 66: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
+	44, // 67: heddle.controller.v1.AccessService.VerifyAudit:input_type -> heddle.controller.v1.VerifyAuditRequest
+	25, // 68: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
+	27, // 69: heddle.controller.v1.AccessService.GetSignIn:output_type -> heddle.controller.v1.GetSignInResponse
+	29, // 70: heddle.controller.v1.AccessService.SignIn:output_type -> heddle.controller.v1.SignInResponse
+	31, // 71: heddle.controller.v1.AccessService.SignOut:output_type -> heddle.controller.v1.SignOutResponse
+	33, // 72: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
+	35, // 73: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
+	37, // 74: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
+	40, // 75: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
+	8,  // 76: heddle.controller.v1.AccessService.ExplainAccess:output_type -> heddle.controller.v1.ExplainAccessResponse
+	10, // 77: heddle.controller.v1.AccessService.WhoCan:output_type -> heddle.controller.v1.WhoCanResponse
+	12, // 78: heddle.controller.v1.AccessService.CreateGrant:output_type -> heddle.controller.v1.CreateGrantResponse
+	14, // 79: heddle.controller.v1.AccessService.ListGrants:output_type -> heddle.controller.v1.ListGrantsResponse
+	16, // 80: heddle.controller.v1.AccessService.RevokeGrant:output_type -> heddle.controller.v1.RevokeGrantResponse
+	18, // 81: heddle.controller.v1.AccessService.PutGroup:output_type -> heddle.controller.v1.PutGroupResponse
+	21, // 82: heddle.controller.v1.AccessService.ListGroups:output_type -> heddle.controller.v1.ListGroupsResponse
+	23, // 83: heddle.controller.v1.AccessService.RemoveGroup:output_type -> heddle.controller.v1.RemoveGroupResponse
+	42, // 84: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
+	45, // 85: heddle.controller.v1.AccessService.VerifyAudit:output_type -> heddle.controller.v1.VerifyAuditResponse
+	68, // [68:86] is the sub-list for method output_type
+	50, // [50:68] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_access_proto_init() }
@@ -3051,7 +3463,7 @@ func file_heddle_controller_v1_access_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_access_proto_rawDesc), len(file_heddle_controller_v1_access_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   37,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

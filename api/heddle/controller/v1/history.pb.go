@@ -28,7 +28,14 @@ type ListChangesRequest struct {
 	// before lists changes that were made on a revision below that one; 0 for the newest.
 	Before int64 `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"`
 	// limit is how many at most; 0 for 20, at most 1000.
-	Limit         int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// who lists only changes that somebody of this name made; "" for anybody.
+	Who string `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
+	// text lists only changes that have this text, in capitals or small letters, in their message, in their file, or in
+	// the lines of what they changed; "" for all.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// since lists only changes that were made then or later.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,11 +84,33 @@ func (x *ListChangesRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListChangesRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *ListChangesRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ListChangesRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // ListChangesResponse is the answer.
 type ListChangesResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Changes []*DefinitionChange    `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// more is what before has to be for the next ones; 0 where there are none.
+	// more is what before has to be for the next ones; 0 where there are none. With a filter there may be more also where
+	// the list is shorter than its limit, or empty: a call looks at so many changes at most.
 	More          int64 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -491,10 +520,13 @@ var File_heddle_controller_v1_history_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_history_proto_rawDesc = "" +
 	"\n" +
-	"\"heddle/controller/v1/history.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/fleet.proto\"B\n" +
+	"\"heddle/controller/v1/history.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/fleet.proto\"\x9a\x01\n" +
 	"\x12ListChangesRequest\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x03R\x06before\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x05R\x05limit\"k\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x10\n" +
+	"\x03who\x18\x03 \x01(\tR\x03who\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"k\n" +
 	"\x13ListChangesResponse\x12@\n" +
 	"\achanges\x18\x01 \x03(\v2&.heddle.controller.v1.DefinitionChangeR\achanges\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x03R\x04more\"\xb4\x02\n" +
@@ -554,20 +586,21 @@ var file_heddle_controller_v1_history_proto_goTypes = []any{
 	(*ObjectChange)(nil),               // 8: heddle.controller.v1.ObjectChange
 }
 var file_heddle_controller_v1_history_proto_depIdxs = []int32{
-	2, // 0: heddle.controller.v1.ListChangesResponse.changes:type_name -> heddle.controller.v1.DefinitionChange
-	7, // 1: heddle.controller.v1.DefinitionChange.at:type_name -> google.protobuf.Timestamp
-	8, // 2: heddle.controller.v1.CompareDefinitionsResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	0, // 3: heddle.controller.v1.HistoryService.ListChanges:input_type -> heddle.controller.v1.ListChangesRequest
-	3, // 4: heddle.controller.v1.HistoryService.CompareDefinitions:input_type -> heddle.controller.v1.CompareDefinitionsRequest
-	5, // 5: heddle.controller.v1.HistoryService.GetPastDefinition:input_type -> heddle.controller.v1.GetPastDefinitionRequest
-	1, // 6: heddle.controller.v1.HistoryService.ListChanges:output_type -> heddle.controller.v1.ListChangesResponse
-	4, // 7: heddle.controller.v1.HistoryService.CompareDefinitions:output_type -> heddle.controller.v1.CompareDefinitionsResponse
-	6, // 8: heddle.controller.v1.HistoryService.GetPastDefinition:output_type -> heddle.controller.v1.GetPastDefinitionResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	7, // 0: heddle.controller.v1.ListChangesRequest.since:type_name -> google.protobuf.Timestamp
+	2, // 1: heddle.controller.v1.ListChangesResponse.changes:type_name -> heddle.controller.v1.DefinitionChange
+	7, // 2: heddle.controller.v1.DefinitionChange.at:type_name -> google.protobuf.Timestamp
+	8, // 3: heddle.controller.v1.CompareDefinitionsResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	0, // 4: heddle.controller.v1.HistoryService.ListChanges:input_type -> heddle.controller.v1.ListChangesRequest
+	3, // 5: heddle.controller.v1.HistoryService.CompareDefinitions:input_type -> heddle.controller.v1.CompareDefinitionsRequest
+	5, // 6: heddle.controller.v1.HistoryService.GetPastDefinition:input_type -> heddle.controller.v1.GetPastDefinitionRequest
+	1, // 7: heddle.controller.v1.HistoryService.ListChanges:output_type -> heddle.controller.v1.ListChangesResponse
+	4, // 8: heddle.controller.v1.HistoryService.CompareDefinitions:output_type -> heddle.controller.v1.CompareDefinitionsResponse
+	6, // 9: heddle.controller.v1.HistoryService.GetPastDefinition:output_type -> heddle.controller.v1.GetPastDefinitionResponse
+	7, // [7:10] is the sub-list for method output_type
+	4, // [4:7] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_history_proto_init() }

@@ -9,6 +9,7 @@ package controllerv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
@@ -266,7 +267,9 @@ type GetControllerStatusResponse struct {
 	// findings are what was looked at, and what to do.
 	Findings []*HealthFinding `protobuf:"bytes,19,rep,name=findings,proto3" json:"findings,omitempty"`
 	// healthy: no finding is wrong.
-	Healthy       bool `protobuf:"varint,20,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	Healthy bool `protobuf:"varint,20,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	// snapshots are those that the controller takes by a schedule; unset where there is none.
+	Snapshots     *SnapshotState `protobuf:"bytes,21,opt,name=snapshots,proto3" json:"snapshots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,6 +444,113 @@ func (x *GetControllerStatusResponse) GetHealthy() bool {
 	return false
 }
 
+func (x *GetControllerStatusResponse) GetSnapshots() *SnapshotState {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+// SnapshotState is how the snapshots are that a controller takes by a schedule.
+type SnapshotState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// dir is where they are on the controller's machine.
+	Dir string `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	// every is the time from one to the next.
+	Every *durationpb.Duration `protobuf:"bytes,2,opt,name=every,proto3" json:"every,omitempty"`
+	// last is when the newest was taken; unset where there is none.
+	Last *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`
+	// count is how many there are.
+	Count int32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// size is how large the newest is, in bytes; 0 for not known.
+	Size int64 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	// failures is how many failed since the controller's start.
+	Failures int64 `protobuf:"varint,6,opt,name=failures,proto3" json:"failures,omitempty"`
+	// problem is why the last one failed; "" where it did not.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotState) Reset() {
+	*x = SnapshotState{}
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotState) ProtoMessage() {}
+
+func (x *SnapshotState) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotState.ProtoReflect.Descriptor instead.
+func (*SnapshotState) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SnapshotState) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *SnapshotState) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *SnapshotState) GetLast() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *SnapshotState) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SnapshotState) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *SnapshotState) GetFailures() int64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *SnapshotState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // ControllerPlace is where a controller answers.
 type ControllerPlace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -462,7 +572,7 @@ type ControllerPlace struct {
 
 func (x *ControllerPlace) Reset() {
 	*x = ControllerPlace{}
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +584,7 @@ func (x *ControllerPlace) String() string {
 func (*ControllerPlace) ProtoMessage() {}
 
 func (x *ControllerPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +597,7 @@ func (x *ControllerPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerPlace.ProtoReflect.Descriptor instead.
 func (*ControllerPlace) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ControllerPlace) GetId() string {
@@ -556,7 +666,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +678,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +691,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StoreStatus) GetEmbedded() bool {
@@ -670,7 +780,7 @@ type StoreMember struct {
 
 func (x *StoreMember) Reset() {
 	*x = StoreMember{}
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +792,7 @@ func (x *StoreMember) String() string {
 func (*StoreMember) ProtoMessage() {}
 
 func (x *StoreMember) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +805,7 @@ func (x *StoreMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreMember.ProtoReflect.Descriptor instead.
 func (*StoreMember) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StoreMember) GetName() string {
@@ -778,7 +888,7 @@ type ExpiryWarning struct {
 
 func (x *ExpiryWarning) Reset() {
 	*x = ExpiryWarning{}
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +900,7 @@ func (x *ExpiryWarning) String() string {
 func (*ExpiryWarning) ProtoMessage() {}
 
 func (x *ExpiryWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +913,7 @@ func (x *ExpiryWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpiryWarning.ProtoReflect.Descriptor instead.
 func (*ExpiryWarning) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ExpiryWarning) GetSubject() string {
@@ -863,7 +973,7 @@ type HealthFinding struct {
 
 func (x *HealthFinding) Reset() {
 	*x = HealthFinding{}
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +985,7 @@ func (x *HealthFinding) String() string {
 func (*HealthFinding) ProtoMessage() {}
 
 func (x *HealthFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_status_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +998,7 @@ func (x *HealthFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthFinding.ProtoReflect.Descriptor instead.
 func (*HealthFinding) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HealthFinding) GetCheck() string {
@@ -923,8 +1033,8 @@ var File_heddle_controller_v1_status_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"!heddle/controller/v1/status.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\x1c\n" +
-	"\x1aGetControllerStatusRequest\"\xd8\a\n" +
+	"!heddle/controller/v1/status.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\x1c\n" +
+	"\x1aGetControllerStatusRequest\"\x9b\b\n" +
 	"\x1bGetControllerStatusResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -949,11 +1059,20 @@ const file_heddle_controller_v1_status_proto_rawDesc = "" +
 	"\tdisk_size\x18\x11 \x01(\x03R\bdiskSize\x126\n" +
 	"\x05clock\x18\x12 \x01(\x0e2 .heddle.controller.v1.ClockStateR\x05clock\x12?\n" +
 	"\bfindings\x18\x13 \x03(\v2#.heddle.controller.v1.HealthFindingR\bfindings\x12\x18\n" +
-	"\ahealthy\x18\x14 \x01(\bR\ahealthy\x1a8\n" +
+	"\ahealthy\x18\x14 \x01(\bR\ahealthy\x12A\n" +
+	"\tsnapshots\x18\x15 \x01(\v2#.heddle.controller.v1.SnapshotStateR\tsnapshots\x1a8\n" +
 	"\n" +
 	"HostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x89\x01\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xe2\x01\n" +
+	"\rSnapshotState\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\x12/\n" +
+	"\x05every\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12.\n" +
+	"\x04last\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04last\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x05R\x05count\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x12\x1a\n" +
+	"\bfailures\x18\x06 \x01(\x03R\bfailures\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\x89\x01\n" +
 	"\x0fControllerPlace\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
@@ -1027,43 +1146,48 @@ func file_heddle_controller_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_controller_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_heddle_controller_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_heddle_controller_v1_status_proto_goTypes = []any{
 	(ExpiryLevel)(0),                    // 0: heddle.controller.v1.ExpiryLevel
 	(ClockState)(0),                     // 1: heddle.controller.v1.ClockState
 	(HealthLevel)(0),                    // 2: heddle.controller.v1.HealthLevel
 	(*GetControllerStatusRequest)(nil),  // 3: heddle.controller.v1.GetControllerStatusRequest
 	(*GetControllerStatusResponse)(nil), // 4: heddle.controller.v1.GetControllerStatusResponse
-	(*ControllerPlace)(nil),             // 5: heddle.controller.v1.ControllerPlace
-	(*StoreStatus)(nil),                 // 6: heddle.controller.v1.StoreStatus
-	(*StoreMember)(nil),                 // 7: heddle.controller.v1.StoreMember
-	(*ExpiryWarning)(nil),               // 8: heddle.controller.v1.ExpiryWarning
-	(*HealthFinding)(nil),               // 9: heddle.controller.v1.HealthFinding
-	nil,                                 // 10: heddle.controller.v1.GetControllerStatusResponse.HostsEntry
-	(*timestamppb.Timestamp)(nil),       // 11: google.protobuf.Timestamp
+	(*SnapshotState)(nil),               // 5: heddle.controller.v1.SnapshotState
+	(*ControllerPlace)(nil),             // 6: heddle.controller.v1.ControllerPlace
+	(*StoreStatus)(nil),                 // 7: heddle.controller.v1.StoreStatus
+	(*StoreMember)(nil),                 // 8: heddle.controller.v1.StoreMember
+	(*ExpiryWarning)(nil),               // 9: heddle.controller.v1.ExpiryWarning
+	(*HealthFinding)(nil),               // 10: heddle.controller.v1.HealthFinding
+	nil,                                 // 11: heddle.controller.v1.GetControllerStatusResponse.HostsEntry
+	(*timestamppb.Timestamp)(nil),       // 12: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 13: google.protobuf.Duration
 }
 var file_heddle_controller_v1_status_proto_depIdxs = []int32{
-	11, // 0: heddle.controller.v1.GetControllerStatusResponse.started:type_name -> google.protobuf.Timestamp
-	11, // 1: heddle.controller.v1.GetControllerStatusResponse.now:type_name -> google.protobuf.Timestamp
-	5,  // 2: heddle.controller.v1.GetControllerStatusResponse.controllers:type_name -> heddle.controller.v1.ControllerPlace
-	6,  // 3: heddle.controller.v1.GetControllerStatusResponse.store:type_name -> heddle.controller.v1.StoreStatus
-	10, // 4: heddle.controller.v1.GetControllerStatusResponse.hosts:type_name -> heddle.controller.v1.GetControllerStatusResponse.HostsEntry
-	8,  // 5: heddle.controller.v1.GetControllerStatusResponse.expiring:type_name -> heddle.controller.v1.ExpiryWarning
-	11, // 6: heddle.controller.v1.GetControllerStatusResponse.root_ends:type_name -> google.protobuf.Timestamp
-	11, // 7: heddle.controller.v1.GetControllerStatusResponse.certificate_ends:type_name -> google.protobuf.Timestamp
+	12, // 0: heddle.controller.v1.GetControllerStatusResponse.started:type_name -> google.protobuf.Timestamp
+	12, // 1: heddle.controller.v1.GetControllerStatusResponse.now:type_name -> google.protobuf.Timestamp
+	6,  // 2: heddle.controller.v1.GetControllerStatusResponse.controllers:type_name -> heddle.controller.v1.ControllerPlace
+	7,  // 3: heddle.controller.v1.GetControllerStatusResponse.store:type_name -> heddle.controller.v1.StoreStatus
+	11, // 4: heddle.controller.v1.GetControllerStatusResponse.hosts:type_name -> heddle.controller.v1.GetControllerStatusResponse.HostsEntry
+	9,  // 5: heddle.controller.v1.GetControllerStatusResponse.expiring:type_name -> heddle.controller.v1.ExpiryWarning
+	12, // 6: heddle.controller.v1.GetControllerStatusResponse.root_ends:type_name -> google.protobuf.Timestamp
+	12, // 7: heddle.controller.v1.GetControllerStatusResponse.certificate_ends:type_name -> google.protobuf.Timestamp
 	1,  // 8: heddle.controller.v1.GetControllerStatusResponse.clock:type_name -> heddle.controller.v1.ClockState
-	9,  // 9: heddle.controller.v1.GetControllerStatusResponse.findings:type_name -> heddle.controller.v1.HealthFinding
-	7,  // 10: heddle.controller.v1.StoreStatus.members:type_name -> heddle.controller.v1.StoreMember
-	11, // 11: heddle.controller.v1.ExpiryWarning.ends:type_name -> google.protobuf.Timestamp
-	0,  // 12: heddle.controller.v1.ExpiryWarning.level:type_name -> heddle.controller.v1.ExpiryLevel
-	2,  // 13: heddle.controller.v1.HealthFinding.level:type_name -> heddle.controller.v1.HealthLevel
-	3,  // 14: heddle.controller.v1.StatusService.GetControllerStatus:input_type -> heddle.controller.v1.GetControllerStatusRequest
-	4,  // 15: heddle.controller.v1.StatusService.GetControllerStatus:output_type -> heddle.controller.v1.GetControllerStatusResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 9: heddle.controller.v1.GetControllerStatusResponse.findings:type_name -> heddle.controller.v1.HealthFinding
+	5,  // 10: heddle.controller.v1.GetControllerStatusResponse.snapshots:type_name -> heddle.controller.v1.SnapshotState
+	13, // 11: heddle.controller.v1.SnapshotState.every:type_name -> google.protobuf.Duration
+	12, // 12: heddle.controller.v1.SnapshotState.last:type_name -> google.protobuf.Timestamp
+	8,  // 13: heddle.controller.v1.StoreStatus.members:type_name -> heddle.controller.v1.StoreMember
+	12, // 14: heddle.controller.v1.ExpiryWarning.ends:type_name -> google.protobuf.Timestamp
+	0,  // 15: heddle.controller.v1.ExpiryWarning.level:type_name -> heddle.controller.v1.ExpiryLevel
+	2,  // 16: heddle.controller.v1.HealthFinding.level:type_name -> heddle.controller.v1.HealthLevel
+	3,  // 17: heddle.controller.v1.StatusService.GetControllerStatus:input_type -> heddle.controller.v1.GetControllerStatusRequest
+	4,  // 18: heddle.controller.v1.StatusService.GetControllerStatus:output_type -> heddle.controller.v1.GetControllerStatusResponse
+	18, // [18:19] is the sub-list for method output_type
+	17, // [17:18] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_status_proto_init() }
@@ -1077,7 +1201,7 @@ func file_heddle_controller_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_status_proto_rawDesc), len(file_heddle_controller_v1_status_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

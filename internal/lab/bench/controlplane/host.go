@@ -187,7 +187,7 @@ func (c *crowd) run(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for _, h := range c.hosts {
 		up := false // Connected is called by one goroutine
-		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Together: h, Membership: h.record,
+		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Together: h, Calls: h.calls(), Membership: h.record,
 			Log: slog.New(slog.DiscardHandler), Version: "simulated", Dial: h.dial,
 			Connected: func(controller string, _ error) {
 				if now := controller != ""; now != up {

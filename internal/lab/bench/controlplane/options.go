@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"heddle/internal/controller/history"
 )
 
 // Options are those of "heddle bench control-plane".
@@ -28,6 +30,11 @@ type Options struct {
 	Database bool
 	// Together measures changes that hosts make at one instant, and nothing else.
 	Together bool
+	// Stages measures changes that hosts make in stages, and nothing else.
+	Stages bool
+	// History is how many changes of the definition are made and kept, and looked at; nothing else is measured then. 0
+	// measures no history.
+	History int
 	// Migrate measures moves of VMs from host to host and nothing else: Moves a second, for as long as Moving.
 	Migrate bool
 	Moves   int
@@ -50,6 +57,9 @@ const mostHosts = 15_000
 // mostConnects is how many static ports the port groups have room for, roughly.
 const mostConnects = 500_000.0
 
+// mostHistory is how long a history may be, leastHistory how short.
+const leastHistory, mostHistory = 2 * history.Stretch, 1_000_000
+
 // mostMoves is how many moves a second make sense.
 const mostMoves = 10_000
 
@@ -64,6 +74,9 @@ func (o Options) Check() error {
 	}
 	if o.Migrate && (o.Moves < 1 || o.Moves > mostMoves || o.Moving <= 0) {
 		return fmt.Errorf("%d moves a second for %s: give 1 to %d, and a time", o.Moves, o.Moving, mostMoves)
+	}
+	if o.History != 0 && (o.History < leastHistory || o.History > mostHistory) {
+		return fmt.Errorf("a history of %d changes: give %d to %d", o.History, leastHistory, mostHistory)
 	}
 	if o.Database && (o.Connects < 1 || o.Connecting <= 0) {
 		return errors.New("a database grows while ports are connected: give how many a second, and a time")

@@ -30,6 +30,7 @@ const (
 type process struct {
 	*api.Fleet
 	program []string
+	args    []string // more of them
 	dir     string
 	address string
 	cmd     *exec.Cmd
@@ -62,6 +63,7 @@ func (p *process) start(ctx context.Context, revision int64) (time.Duration, err
 	defer log.Close()
 	args := append(append([]string{}, p.program[1:]...), "--data-dir", filepath.Join(p.dir, "data"), "--listen-peers",
 		"none", "--listen", p.address, "--advertise", p.address, "--socket", p.socket())
+	args = append(args, p.args...)
 	cmd := exec.Command(p.program[0], args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// In a process group of its own, so that Ctrl-C reaches only us and we end it.

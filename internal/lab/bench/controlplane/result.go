@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heddle/internal/controller/history"
 	"heddle/internal/lab/report"
 )
 
@@ -14,6 +15,7 @@ const (
 	changeUplinks = "uplink policy of the switch"
 	changeGroup   = "removed port group"
 
+	changeStages     = "VLAN of a port group, in stages"
 	changeTogether   = "VLAN of a port group, together"
 	connectStatic    = "static ports connected"
 	connectEphemeral = "ephemeral ports connected"
@@ -43,6 +45,9 @@ type result struct {
 	moves                                   *moveLoad // nil for not measured
 	together                                series    // changes at one instant
 	spreads, late                           []float64 // in seconds, and hosts, once per round
+	staged                                  series    // changes in stages
+	added                                   []float64 // what these took beside their waits, in seconds, once per round
+	history                                 *pastLoad // nil for not measured
 	database                                bool      // only the database was measured
 }
 
@@ -60,6 +65,9 @@ const (
 	connectBudget, quotaBudget = 0.05, 50.0
 	// togetherBudget is how long a change may take that hosts make together, with the second that is announced.
 	togetherBudget = 2.0
+	// stagesBudget is how much a change in stages may take beside its waits, historyBudget how long a look at the
+	// history may take.
+	stagesBudget, historyBudget = 1.0, 0.1
 	// moveBudget is how long after the target's report the controller may take to say where the port is.
 	moveBudget = 0.1
 )
@@ -100,6 +108,22 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 			"the rate at which it grew.", o.Connects, o.Connecting)}
 		return rep
 	}
+	if o.History > 0 {
+		rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk. %d "+
+			"changes of a definition with %d port groups were written into its database, and %d more made by a call "+
+			"of each, by which the oldest ones go. Each look was taken %d times; diffs are of revisions that "+
+			"were drawn "+
+			"by lot. Then the controller was started with --history-time 1ms: \"left by age\" is what is kept after "+
+			"%d more changes.",
+			o.History, groups, calledChanges, looksAtHistory, history.Stretch)}
+		return rep
+	}
+	if o.Stages {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("A change in the stages %s is watched for %s before the first one "+
+			"and for %s after each, %s in all; \"added to the waits\" is what it took beside these. Simulated hosts "+
+			"make the change at once, and answer what they have counted.", inStages, stageWatch, stageWait, configured))
+		return rep
+	}
 	if o.Together {
 		rep.Notes = append(rep.Notes, "A change that hosts make together has its instant a second after the decision; "+
 			"\"all\" has that second. Simulated hosts make the change ready at once. They share the processors with "+
@@ -129,12 +153,18 @@ func (r *result) rows() (rows []report.Row) {
 		*series
 	}{
 		{"join", &r.joining}, {"start", &r.starting}, {"first connection", &r.connecting}, {changeVLAN, &r.vlans},
-		{changeTogether, &r.together},
+		{changeTogether, &r.together}, {changeStages, &r.staged},
 		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
 	} {
 		if len(part.seconds) > 0 {
 			rows = append(rows, part.row(r.hosts, part.what))
 		}
+	}
+	if r.history != nil {
+		rows = append(rows, r.history.rows(r.hosts)...)
+	}
+	if len(r.added) > 0 {
+		rows = append(rows, r.stagesRow())
 	}
 	if r.moves != nil {
 		rows = append(rows, r.moves.row(r.hosts))
@@ -228,6 +258,15 @@ func (r *result) budgets() (list []report.Budget) {
 	if r.moves != nil {
 		hold("location known after the target's report: p99", percentile(r.moves.delays, 0.99), report.Seconds,
 			moveBudget)
+		return list
+	}
+	if r.history != nil {
+		return r.history.budgets()
+	}
+	if len(r.staged.seconds) > 0 {
+		if r.hosts == budgetHosts {
+			hold(changeStages+": added to its waits", report.Summarise(r.added).Median, report.Seconds, stagesBudget)
+		}
 		return list
 	}
 	if len(r.together.seconds) > 0 {

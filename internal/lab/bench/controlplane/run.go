@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -72,6 +73,9 @@ func (o Options) steps() int { return len((&measurement{Options: o}).parts()) }
 
 // parts are those of the measurement, in order.
 func (m *measurement) parts() []part {
+	if m.History > 0 {
+		return []part{{"a host joins", m.join}, {"a history of changes", m.past}}
+	}
 	begin := []part{{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect}}
 	if m.Migrate {
 		return append(begin, part{portsMoved, m.moving})
@@ -81,6 +85,9 @@ func (m *measurement) parts() []part {
 	}
 	if m.Together {
 		return append(begin, part{changeTogether, m.changeTogether})
+	}
+	if m.Stages {
+		return append(begin, part{changeStages, m.changeInStages})
 	}
 	return append(begin, part{"nothing happens", m.idle}, part{changeVLAN, m.vlan}, part{changeUplinks, m.uplinks},
 		part{changeGroup, m.group}, part{"the controller is killed", m.reconnect}, part{connectStatic, m.static},
@@ -92,6 +99,9 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.process.close()) }()
+	if m.History > 0 {
+		m.process.args = []string{"--history-changes", strconv.Itoa(m.History)}
+	}
 	m.crowd = newCrowd(m.hosts, m.Ports)
 	defer m.crowd.end()
 	for _, part := range m.parts() {

@@ -180,3 +180,41 @@ func TestOptions_Check(t *testing.T) {
 		})
 	}
 }
+
+// benchOf measures with this program as controller.
+func benchOf(t *testing.T, o controlplane.Options) *report.Report {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(asController, "1")
+	o.Controller, o.Now = []string{self}, time.Now
+	rep, err := controlplane.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// The run itself fails when a change is missing in the history. What is too much or too old goes.
+func TestRun_AHistoryIsKeptAndLookedAt(t *testing.T) {
+	rep := benchOf(t, controlplane.Options{Hosts: []int{1}, Rounds: 1, History: 300})
+	looks := 0
+	for _, row := range rep.Rows {
+		if all, ok := row.Get("all").(report.Spread); ok && row.Get("hosts").(int) == 1 && row.Get("work") != "join" {
+			if looks++; all.Rounds != 100 || all.Min <= 0 {
+				t.Errorf("%+v", row)
+			}
+		}
+		if row.Get("work") == "history" {
+			if kept, aged := row.Get("kept").(int), row.Get("aged").(int); kept < 300 || kept > 556 || aged > 256 {
+				t.Errorf("%d changes are kept, %d by age", kept, aged)
+			}
+		}
+	}
+	if looks != 6 || len(rep.Budgets) != 9 {
+		t.Errorf("%d looks, budgets %+v", looks, rep.Budgets)
+	}
+}

@@ -2,6 +2,7 @@ package flowexport
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -75,6 +76,18 @@ func (s side) device(n int) string     { return fmt.Sprintf("vm-%s", s.vm(n)) }
 func (s side) mac(n int) string        { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
 func (s side) address(n, i int) string { return fmt.Sprintf("10.79.%d.%d", 100*int(s)+n, i+1) }
 
+// cableDevice is a host's end of the cable to the other one.
+const cableDevice = "eno1"
+
+// With an overlay the cable leads into a switch of its own, whose port endpointPort has the host's outer address.
+const (
+	endpointPort = "tep0"
+	overlayMTU   = 1600 // room for the outer headers
+)
+
+// endpoint is the host's outer address.
+func (s side) endpoint() netip.Addr { return netip.AddrFrom4([4]byte{10, 80, 0, byte(s) + 1}) }
+
 // serverAddresses is how many addresses each VM of the receivers has. Connections of crr go to each in turn: with one
 // address, a connection could have the addresses and ports of an earlier one whose flow is not exported yet, and they
 // would be one flow.
@@ -105,15 +118,32 @@ func (e export) String() string {
 		e.as == bi, e.collector, shape)
 }
 
-// hostConfig is the configuration of a host with this many VMs besides that of the background.
-func hostConfig(s side, m metering, to export, vms int) string {
+// hostConfig is the configuration of a host with this many VMs besides that of the background. With overlay they are in
+// an overlay segment, whose tunnel takes the place of the uplink.
+func hostConfig(s side, m metering, to export, vms int, overlay bool) string {
 	var b strings.Builder
-	b.WriteString("switches:\n  - name: lab\n    kind: distributed\n")
+	b.WriteString("switches:\n")
+	if overlay {
+		fmt.Fprintf(&b, "  - {name: network, kind: distributed, mtu: %d, uplinks: [{name: uplink1, device: %s}], "+
+			"portGroups: [{name: tunnels}]}\n", overlayMTU, cableDevice)
+	}
+	b.WriteString("  - name: lab\n    kind: distributed\n")
 	if to.as != off {
 		fmt.Fprintf(&b, "    ipfix: %s\n", to)
 	}
-	fmt.Fprintf(&b, "    uplinks: [{name: uplink1, device: eno1%s}]\n", m.atUplink())
-	fmt.Fprintf(&b, "    portGroups: [{name: vms, vlan: {access: 100}%s}]\nports:\n", m.atPorts())
+	segment := "vlan: {access: 100}"
+	if overlay {
+		segment = "overlay: {vni: 5000}"
+		fmt.Fprintf(&b, "    tunnel: {endpoints: [{hostPort: %s}], peers: [{address: %s}]%s}\n",
+			endpointPort, (1 - s).endpoint(), m.atUplink())
+	} else {
+		fmt.Fprintf(&b, "    uplinks: [{name: uplink1, device: %s%s}]\n", cableDevice, m.atUplink())
+	}
+	fmt.Fprintf(&b, "    portGroups: [{name: vms, %s%s}]\nports:\n", segment, m.atPorts())
+	if overlay {
+		fmt.Fprintf(&b, "  - {name: %s, role: host, switch: network, portGroup: tunnels, addresses: [%s/24]}\n",
+			endpointPort, s.endpoint())
+	}
 	for n := range vms + 1 {
 		fmt.Fprintf(&b, "  - {name: %s, switch: lab, portGroup: vms, device: %s, mac: %q}\n", s.vm(n), s.device(n),
 			s.mac(n))
@@ -139,12 +169,12 @@ func (m metering) atPorts() string {
 }
 
 // scenarioText is the lab: two hosts connected by a cable, with this many VMs on each besides that of the background.
-func scenarioText(vms int) string {
+func scenarioText(vms int, overlay bool) string {
 	var b strings.Builder
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")
 	for _, s := range sides {
 		fmt.Fprintf(&b, "  - name: %s\n    config:\n", s.host())
-		for line := range strings.Lines(hostConfig(s, off, export{as: off}, vms)) {
+		for line := range strings.Lines(hostConfig(s, off, export{as: off}, vms, overlay)) {
 			b.WriteString("      " + line)
 		}
 	}
@@ -154,6 +184,10 @@ func scenarioText(vms int) string {
 			fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s]}\n", s.vm(n), s.host(), s.addresses(n))
 		}
 	}
-	fmt.Fprintf(&b, "links:\n  - {a: %s/eno1, b: %s/eno1}\n", tx.host(), rx.host())
+	mtu := ""
+	if overlay {
+		mtu = fmt.Sprintf(", mtu: %d", overlayMTU)
+	}
+	fmt.Fprintf(&b, "links:\n  - {a: %s/%s, b: %s/%s%s}\n", tx.host(), cableDevice, rx.host(), cableDevice, mtu)
 	return b.String()
 }

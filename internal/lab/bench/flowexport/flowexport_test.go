@@ -73,19 +73,25 @@ func TestQuickEndsWithinAMinute(t *testing.T) {
 }
 
 func TestConfigurationsOfTheHostsAreSound(t *testing.T) {
-	if _, err := scenario.Parse("lab.yaml", []byte(scenarioText(8)), nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range sides {
-		for _, m := range []metering{off, uni, bi} {
-			text := hostConfig(s, m, export{m, 4739}, 8)
-			cfg, err := spec.Parse("host.yaml", []byte(text))
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", m, err, text)
-			}
-			sw := cfg.Switches[0]
-			if got := len(sw.IPFIX.Collectors) > 0; got != (m != off) || len(cfg.Ports) != 9 {
-				t.Errorf("%s: collectors %+v, %d ports", m, sw.IPFIX.Collectors, len(cfg.Ports))
+	for ports, overlay := range map[int]bool{9: false, 10: true} {
+		if _, err := scenario.Parse("lab.yaml", []byte(scenarioText(8, overlay)), nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sides {
+			for _, m := range []metering{off, uni, bi} {
+				text := hostConfig(s, m, export{m, 4739}, 8, overlay)
+				cfg, err := spec.Parse("host.yaml", []byte(text))
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", m, err, text)
+				}
+				sw := cfg.Switches[len(cfg.Switches)-1]
+				if got := len(sw.IPFIX.Collectors) > 0; got != (m != off) || len(cfg.Ports) != ports {
+					t.Errorf("%s, overlay %v: collectors %+v, %d ports", m, overlay, sw.IPFIX.Collectors,
+						len(cfg.Ports))
+				}
+				if overlay != (sw.Tunnel != nil) || overlay && (sw.Tunnel.Monitoring.IPFIX != nil) != (m == uni) {
+					t.Errorf("%s, overlay %v: the tunnel is %+v", m, overlay, sw.Tunnel)
+				}
 			}
 		}
 	}

@@ -26,6 +26,7 @@ func (r *run) methodNotes() []string {
 			"every packet; each packet is metered once on each host. Both hosts, their VMs, "+
 			"agents and collectors share %d CPUs: a loss is that of both hosts together, where the article's is that "+
 			"of the slower.", len(r.rig.cpus)),
+		r.segmentNote(),
 		fmt.Sprintf("A load goes on while metering is switched on and off under it. A connection per transaction, "+
 			"crr, is measured for %v; metered, it runs for %v before, so that as many "+
 			"flows are exported as end, and a baseline begins when all of them are told of.", settledFor*o.Duration,
@@ -114,4 +115,13 @@ func (r *run) exportNote() string {
 	}
 	return fmt.Sprintf("The collectors were sent %d records in %d messages of %s altogether.", sum.records,
 		sum.messages, report.Bytes.Format(float64(sum.bytes)))
+}
+
+// segmentNote says where the VMs are.
+func (r *run) segmentNote() string {
+	if r.opts.Overlay {
+		return "The VMs are in an overlay segment: VXLAN between host ports of the two hosts, which a second switch " +
+			"connects to the cable; what is metered is the frames inside."
+	}
+	return "The VMs are in a VLAN on the cable between the hosts."
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Loads          []string
 	Pairs          []int
 	Configurations []string
+	// Overlay: the VMs are in an overlay segment between the hosts instead of a VLAN.
+	Overlay bool
 	// Flows and FlowRate are for the background: the number of two-way flows, and of their packets per second each
 	// way.
 	Flows    int

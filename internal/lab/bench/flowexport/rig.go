@@ -49,7 +49,7 @@ const (
 // build makes the lab with this many pairs and returns when all VMs reach their partners. On an error nothing is
 // left.
 func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
-	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(pairs)), nil)
+	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(pairs, o.Overlay)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (r *rig) change(ctx context.Context, m metering) error {
 		r.exporting = m
 	}
 	err := r.onBoth(ctx, func(ctx context.Context, s side) error {
-		text := hostConfig(s, m, export{r.exporting, r.collectors[s].port()}, len(r.vms[s])-1)
+		text := hostConfig(s, m, export{r.exporting, r.collectors[s].port()}, len(r.vms[s])-1, r.opts.Overlay)
 		_, err := r.agents[s].Apply(ctx, api.Apply{File: "flow-export.yaml", Content: text})
 		return err
 	})

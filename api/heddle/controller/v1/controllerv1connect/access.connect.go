@@ -26,6 +26,12 @@ const (
 const (
 	// AccessServiceWhoAmIProcedure is the procedure name of the AccessService's WhoAmI RPC.
 	AccessServiceWhoAmIProcedure = "/heddle.controller.v1.AccessService/WhoAmI"
+	// AccessServiceGetSignInProcedure is the procedure name of the AccessService's GetSignIn RPC.
+	AccessServiceGetSignInProcedure = "/heddle.controller.v1.AccessService/GetSignIn"
+	// AccessServiceSignInProcedure is the procedure name of the AccessService's SignIn RPC.
+	AccessServiceSignInProcedure = "/heddle.controller.v1.AccessService/SignIn"
+	// AccessServiceSignOutProcedure is the procedure name of the AccessService's SignOut RPC.
+	AccessServiceSignOutProcedure = "/heddle.controller.v1.AccessService/SignOut"
 	// AccessServiceGetTrustProcedure is the procedure name of the AccessService's GetTrust RPC.
 	AccessServiceGetTrustProcedure = "/heddle.controller.v1.AccessService/GetTrust"
 	// AccessServiceCreateAPITokenProcedure is the procedure name of the AccessService's CreateAPIToken
@@ -66,6 +72,27 @@ var (
 			StreamType: connect.StreamTypeUnary,
 			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("WhoAmI"),
 			Procedure:  AccessServiceWhoAmIProcedure,
+		}
+	})
+	accessServiceGetSignInSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("GetSignIn"),
+			Procedure:  AccessServiceGetSignInProcedure,
+		}
+	})
+	accessServiceSignInSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("SignIn"),
+			Procedure:  AccessServiceSignInProcedure,
+		}
+	})
+	accessServiceSignOutSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("SignOut"),
+			Procedure:  AccessServiceSignOutProcedure,
 		}
 	})
 	accessServiceGetTrustSpec = sync.OnceValue(func() connect.Spec {
@@ -172,6 +199,12 @@ var (
 type AccessServiceClient interface {
 	// WhoAmI says as whom a controller knows the caller.
 	WhoAmI(context.Context, *v1.WhoAmIRequest) (*v1.WhoAmIResponse, error)
+	// GetSignIn says by which identity provider people sign in. It takes no token.
+	GetSignIn(context.Context, *v1.GetSignInRequest) (*v1.GetSignInResponse, error)
+	// SignIn gives a token to a person whom the identity provider knows. It takes no token.
+	SignIn(context.Context, *v1.SignInRequest) (*v1.SignInResponse, error)
+	// SignOut withdraws the caller's own token, if it came by signing in. What is under way with it ends.
+	SignOut(context.Context, *v1.SignOutRequest) (*v1.SignOutResponse, error)
 	// GetTrust says by what callers know the controllers.
 	GetTrust(context.Context, *v1.GetTrustRequest) (*v1.GetTrustResponse, error)
 	// CreateAPIToken makes a token for a person or a tool.
@@ -213,6 +246,12 @@ func NewAccessServiceClient(client *connect.Client) AccessServiceClient {
 type AccessServiceHandler interface {
 	// WhoAmI says as whom a controller knows the caller.
 	WhoAmI(context.Context, *v1.WhoAmIRequest) (*v1.WhoAmIResponse, error)
+	// GetSignIn says by which identity provider people sign in. It takes no token.
+	GetSignIn(context.Context, *v1.GetSignInRequest) (*v1.GetSignInResponse, error)
+	// SignIn gives a token to a person whom the identity provider knows. It takes no token.
+	SignIn(context.Context, *v1.SignInRequest) (*v1.SignInResponse, error)
+	// SignOut withdraws the caller's own token, if it came by signing in. What is under way with it ends.
+	SignOut(context.Context, *v1.SignOutRequest) (*v1.SignOutResponse, error)
 	// GetTrust says by what callers know the controllers.
 	GetTrust(context.Context, *v1.GetTrustRequest) (*v1.GetTrustResponse, error)
 	// CreateAPIToken makes a token for a person or a tool.
@@ -250,6 +289,9 @@ func RegisterAccessServiceHandler(server *connect.Server, svc AccessServiceHandl
 	adapter := accessServiceHandler{svc: svc}
 	server.Register(
 		connect.Method{Spec: accessServiceWhoAmISpec(), Handler: adapter.whoAmI},
+		connect.Method{Spec: accessServiceGetSignInSpec(), Handler: adapter.getSignIn},
+		connect.Method{Spec: accessServiceSignInSpec(), Handler: adapter.signIn},
+		connect.Method{Spec: accessServiceSignOutSpec(), Handler: adapter.signOut},
 		connect.Method{Spec: accessServiceGetTrustSpec(), Handler: adapter.getTrust},
 		connect.Method{Spec: accessServiceCreateAPITokenSpec(), Handler: adapter.createAPIToken},
 		connect.Method{Spec: accessServiceListAPITokensSpec(), Handler: adapter.listAPITokens},
@@ -272,6 +314,18 @@ type UnimplementedAccessServiceHandler struct{}
 
 func (UnimplementedAccessServiceHandler) WhoAmI(context.Context, *v1.WhoAmIRequest) (*v1.WhoAmIResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.WhoAmI is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) GetSignIn(context.Context, *v1.GetSignInRequest) (*v1.GetSignInResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.GetSignIn is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) SignIn(context.Context, *v1.SignInRequest) (*v1.SignInResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.SignIn is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) SignOut(context.Context, *v1.SignOutRequest) (*v1.SignOutResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.SignOut is not implemented")
 }
 
 func (UnimplementedAccessServiceHandler) GetTrust(context.Context, *v1.GetTrustRequest) (*v1.GetTrustResponse, error) {
@@ -337,6 +391,30 @@ type accessServiceClient struct {
 func (c *accessServiceClient) WhoAmI(ctx context.Context, req *v1.WhoAmIRequest) (*v1.WhoAmIResponse, error) {
 	var res v1.WhoAmIResponse
 	if err := c.client.CallUnary(ctx, accessServiceWhoAmISpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) GetSignIn(ctx context.Context, req *v1.GetSignInRequest) (*v1.GetSignInResponse, error) {
+	var res v1.GetSignInResponse
+	if err := c.client.CallUnary(ctx, accessServiceGetSignInSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) SignIn(ctx context.Context, req *v1.SignInRequest) (*v1.SignInResponse, error) {
+	var res v1.SignInResponse
+	if err := c.client.CallUnary(ctx, accessServiceSignInSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) SignOut(ctx context.Context, req *v1.SignOutRequest) (*v1.SignOutResponse, error) {
+	var res v1.SignOutResponse
+	if err := c.client.CallUnary(ctx, accessServiceSignOutSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -462,6 +540,42 @@ func (h accessServiceHandler) whoAmI(ctx context.Context, _ connect.Spec, stream
 		return err
 	}
 	res, err := h.svc.WhoAmI(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) getSignIn(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.GetSignInRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.GetSignIn(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) signIn(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SignInRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.SignIn(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) signOut(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SignOutRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.SignOut(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/host/interrupt"
+	"heddle/internal/spec"
+	"heddle/internal/vsphere"
+)
+
+func newImport(d Deps) *cobra.Command {
+	c := group("import", "Take over switches from another product",
+		"  heddle import vsphere vcenter.json\n  heddle import vsphere vcenter.json -o yaml > fleet.yaml")
+	t := &fleetTarget{}
+	t.flag(d, c, defaultController)
+	c.AddCommand(newImportVsphere(d, t))
+	return c
+}
+
+// importing are the flags of an import.
+type importing struct {
+	options vsphere.Options
+	devices []string
+	apply   bool
+	replace bool
+}
+
+func newImportVsphere(d Deps, t *fleetTarget) *cobra.Command {
+	o, q, way, i := &output{}, api.Define{}, &changeWay{}, &importing{}
+	c := &cobra.Command{
+		Use: "vsphere FILE...", Short: "Make a definition of the distributed switches of vSphere",
+		Long: "Make a definition of the distributed switches of vSphere: their port groups, policies, uplinks and " +
+			"LAGs, and which hosts have which uplinks. The files are dumps of the managed objects as govc writes " +
+			"them (object.collect -json, dvs.portgroup.info -json); - is standard input.\n\n" +
+			"It prints what was read, and each setting that has no counterpart or means something else, with what to " +
+			"do. -o yaml prints the definition instead, and these notes on standard error.\n\n" +
+			"Nothing is changed without --apply, which adds the result to the definition of the controllers. What is " +
+			"there already under its name is a collision, unless it is equal; --replace puts the imported one in its " +
+			"place. With --apply --dry-run the controllers say what would change.",
+		Example: "  heddle import vsphere vcenter.json\n" +
+			"  heddle import vsphere vc.json --device vmnic0=eno1 -o yaml >dvs.yaml\n" +
+			"  heddle import vsphere vcenter.json --apply -m 'from vCenter'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("say which dump to read: heddle import vsphere FILE...")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			r, err := i.read(c.Context(), d, args)
+			if err != nil {
+				return err
+			}
+			if !i.apply {
+				return printImport(d, o, r)
+			}
+			if q.Together, err = way.together(c); err != nil {
+				return err
+			}
+			if err := printNotes(d.Stderr, d.textWidth(), r); err != nil {
+				return err
+			}
+			return i.define(c, d, t, o, q, r)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&i.options.Switches, "switch", nil, "only this switch, by its name in vSphere (repeatable)")
+	f.StringArrayVar(&i.devices, "device", nil, "the Linux name of a card, such as vmnic0=eno1 (repeatable)")
+	f.BoolVar(&i.options.HostPorts, "host-ports", false, "also VMkernel adapters, with their addresses")
+	f.BoolVar(&i.apply, "apply", false, "add the result to the definition of the controllers")
+	f.BoolVar(&i.replace, "replace", false, "with --apply: replace what has the same name")
+	defineFlags(c, &q)
+	way.flags(c)
+	o.flag(c)
+	return c
+}
+
+// read reads the dumps and translates them.
+func (i *importing) read(ctx context.Context, d Deps, files []string) (*vsphere.Result, error) {
+	i.options.Devices = map[string]string{}
+	for _, pair := range i.devices {
+		from, to, ok := strings.Cut(pair, "=")
+		if !ok || from == "" || to == "" {
+			return nil, usagef("--device %s: write it as vmnic0=eno1", pair)
+		}
+		i.options.Devices[from] = to
+	}
+	r, err := interrupt.Do(ctx, func() (*vsphere.Result, error) {
+		inv := &vsphere.Inventory{}
+		for _, file := range files {
+			if err := readDump(ctx, d, inv, file); err != nil {
+				return nil, err
+			}
+		}
+		return inv.Translate(i.options)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &UsageError{Err: err}
+	}
+	return r, err
+}
+
+func readDump(ctx context.Context, d Deps, inv *vsphere.Inventory, file string) error {
+	if file == "-" {
+		return inv.Read(fileName(file), interrupt.Reader(ctx, d.Stdin))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return inv.Read(file, f)
+}
+
+// Imported is what an import found, for scripts.
+type Imported struct {
+	*vsphere.Result
+}
+
+func printImport(d Deps, o *output, r *vsphere.Result) error {
+	if o.format != "yaml" {
+		return o.print(d, Imported{r}, func(w io.Writer) error {
+			if err := printNotes(w, d.textWidth(), r); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(w, "nothing was changed: -o yaml prints the definition, --apply makes the change")
+			return err
+		})
+	}
+	text, err := spec.FormatDefinition(r.Definition)
+	if err != nil {
+		return err
+	}
+	if err := printNotes(d.Stderr, d.textWidth(), r); err != nil {
+		return err
+	}
+	if _, err = d.Stdout.Write(text); err != nil {
+		return err
+	}
+	if spec.TooLargeDefinition(text) {
+		return fmt.Errorf("the controllers take no definition as large as this: import fewer switches (--switch)")
+	}
+	return nil
+}
+
+// printNotes writes what was read, and the notes; equal ones of several objects once, with the objects' names.
+func printNotes(w io.Writer, width int, r *vsphere.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "read: %s, %s, %s, %s, %s\n", howMany(r.Switches, "switch"), howMany(r.PortGroups, "port group"),
+		howMany(r.LAGs, "LAG"), howMany(r.Hosts, "host"), howMany(r.HostPorts, "host port"))
+	type key struct {
+		setting, value, advice string
+		outcome                vsphere.Outcome
+	}
+	var order []key
+	objects := map[key][]string{}
+	for _, n := range r.Notes {
+		k := key{n.Setting, n.Value, n.Advice, n.Outcome}
+		if objects[k] == nil {
+			order = append(order, k)
+		}
+		objects[k] = append(objects[k], n.Object)
+	}
+	for _, outcome := range []vsphere.Outcome{vsphere.Absent, vsphere.Changed, vsphere.Renamed} {
+		for _, k := range order {
+			if k.outcome != outcome {
+				continue
+			}
+			setting := k.setting
+			if k.value != "" {
+				setting += " " + k.value
+			}
+			fmt.Fprintf(&b, "%s: %s: %s\n  %s\n", k.outcome, someObjects(objects[k]), setting,
+				strings.Join(wrap(k.advice, width-2), "\n  "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// someObjects are the first three names, and how many more there are.
+func someObjects(all []string) string {
+	if len(all) <= 3 {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:3], ", "), len(all)-3)
+}
+
+// define adds what was imported to the controllers' definition.
+func (i *importing) define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define,
+	r *vsphere.Result) error {
+	now, err := askFleet(c, t, time.Minute, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
+		return f.Definition(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	def, err := spec.ParseDefinition("the definition", []byte(now.Content))
+	if err != nil {
+		return fmt.Errorf("the definition of the controllers can't be read: %w", err)
+	}
+	if collisions := vsphere.Merge(def, r.Definition, i.replace); len(collisions) > 0 {
+		slices.Sort(collisions)
+		return fmt.Errorf("nothing was imported, because this is there already and different (--replace takes the "+
+			"imported one): %s", strings.Join(collisions, "; "))
+	}
+	text, err := spec.FormatDefinition(def)
+	if err != nil {
+		return err
+	}
+	if spec.TooLargeDefinition(text) {
+		return fmt.Errorf("with what is imported the definition would be larger than controllers take: import fewer " +
+			"switches (--switch)")
+	}
+	q.File, q.Content = "<import>", string(text)
+	if !c.Flags().Changed("revision") {
+		q.Revision = now.Revision
+	}
+	return define(c, d, t, o, q, false)
+}

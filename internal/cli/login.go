@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/cli/contexts"
+	"heddle/internal/cli/signin"
+	"heddle/internal/identity"
+	"heddle/internal/spec/printable"
+)
+
+// signInTime is how long somebody may take to sign in.
+const signInTime = 10 * time.Minute
+
+// loginFlags are those of "heddle login".
+type loginFlags struct {
+	ca                string
+	device, noBrowser bool
+	port              uint16
+}
+
+func newLogin(d Deps) *cobra.Command {
+	o, q := &output{}, &loginFlags{}
+	c := &cobra.Command{
+		Use: "login [CONTEXT [URL]]", Short: "Sign in at the controllers by your identity provider",
+		Long: "Sign in at the controllers by the identity provider that they name (OpenID Connect). A browser opens; " +
+			"where there is none, --device shows a code that you type into one elsewhere. What you get is kept in " +
+			"your file of contexts, which you alone may read, and is renewed while the provider lets you. With URL, " +
+			"https://HOST:PORT, the context is added, and --ca says by what the controller is known: the fingerprint " +
+			"of its authority, or a file with its certificate.",
+		Example: "  heddle login\n  heddle login lab https://c1:7443 --ca sha256:5f…\n  heddle login lab --device",
+		Args:    cobra.MaximumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), signInTime)
+			defer cancel()
+			out, err := d.login(ctx, args, q)
+			if err != nil {
+				return err
+			}
+			return o.print(d, out, func(w io.Writer) error {
+				text := fmt.Sprintf("context %s: you are %s until %s", out.Context, out.Name, untilText(out.Expires,
+					time.Now()))
+				if len(out.Groups) > 0 {
+					text += ", in " + strings.Join(out.Groups, ", ")
+				}
+				_, err := fmt.Fprintln(w, printable.Text(text))
+				return err
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&q.ca, "ca", d.Getenv(caVar), "with URL: fingerprint of the controllers' authority, or a file with "+
+		"its certificate (environment "+caVar+")")
+	f.BoolVar(&q.device, "device", false, "show a code for a browser on another machine")
+	f.BoolVar(&q.noBrowser, "no-browser", false, "show the address, and open no browser")
+	f.Uint16Var(&q.port, "port", 0, "port on 127.0.0.1 to which the browser comes back; 0 for any")
+	o.flag(c)
+	return c
+}
+
+// LoggedIn is what "heddle login" did.
+type LoggedIn struct {
+	Context string    `json:"context"`
+	Name    string    `json:"name"`
+	Groups  []string  `json:"groups"`
+	Issuer  string    `json:"issuer"`
+	Expires time.Time `json:"expires"`
+}
+
+// door is a controller at which somebody signs in.
+type door struct {
+	contexts.Context
+	conf *tls.Config
+	// shown is of which cluster a new controller says it is; nil for one that is known.
+	shown *identity.ClusterID
+}
+
+// doorOf is where somebody signs in: a context of theirs, or a new one.
+func doorOf(file *contexts.File, args []string, ca string) (*door, error) {
+	if len(args) == 2 {
+		url, err := contexts.URL(args[1])
+		if err != nil {
+			return nil, &UsageError{Err: err}
+		}
+		conf, err := pinned(ca)
+		if err != nil {
+			return nil, err
+		}
+		return &door{contexts.Context{Name: args[0], Controller: url}, conf, shownRoots(conf)}, nil
+	}
+	name := file.Current
+	if len(args) == 1 {
+		name = args[0]
+	}
+	c, ok := file.Get(name)
+	if !ok {
+		return nil, usagef("there is no context %q: give its name and where a controller answers: heddle login NAME "+
+			"https://HOST:PORT --ca FINGERPRINT", name)
+	}
+	trust, err := c.Trust()
+	if err != nil {
+		return nil, err
+	}
+	return &door{*c, clientOf(trust), nil}, nil
+}
+
+func (d Deps) login(ctx context.Context, args []string, q *loginFlags) (*LoggedIn, error) {
+	file, err := userContexts(d)
+	if err != nil {
+		return nil, err
+	}
+	at, err := doorOf(file, args, q.ca)
+	if err != nil {
+		return nil, err
+	}
+	fleet := api.NewRemoteFleet(api.Remote{URL: at.Controller, TLS: at.conf})
+	terms, err := fleet.SignInTerms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, err := d.prove(ctx, providerOf(terms), q)
+	if err != nil {
+		return nil, err
+	}
+	in, err := fleet.SignIn(ctx, got.IDToken, got.Nonce)
+	if err != nil {
+		return nil, err
+	}
+	if at.shown != nil {
+		at.Cluster, at.Roots = in.Trust.Cluster, in.Trust.Roots
+		if *at.shown != identity.ClusterID(at.Cluster) {
+			return nil, fmt.Errorf("the controller at %s is of cluster %s, and says it is of %s", at.Controller,
+				*at.shown, at.Cluster)
+		}
+	}
+	at.Token, at.TokenFile = in.Token, ""
+	at.SignIn = &contexts.SignIn{Expires: in.Expires, Refresh: got.Refresh, Nonce: got.Nonce}
+	file, unlock, err := contexts.Lock(ctx, file.Where())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	file.Put(at.Context)
+	return &LoggedIn{at.Name, in.Name, in.Groups, terms.Issuer, in.Expires}, file.Save()
+}
+
+// prove has somebody sign in at their identity provider.
+func (d Deps) prove(ctx context.Context, p *signin.Provider, q *loginFlags) (*signin.Got, error) {
+	if q.device {
+		return p.ByDevice(ctx, func(a signin.Prompt) error {
+			text := fmt.Sprintf("Open %s in a browser, and type %s\n", a.URL, a.Code)
+			if a.Whole != "" {
+				text += "or open " + a.Whole + "\n"
+			}
+			_, err := io.WriteString(d.Stderr, printable.Lines(text))
+			return err
+		})
+	}
+	return p.ByBrowser(ctx, int(q.port), func(url string) error {
+		opened := !q.noBrowser && d.browse(url)
+		text := "Open this address in a browser on this machine (--device is for another one):\n"
+		if opened {
+			text = "A browser opens; if it does not, open this address:\n"
+		}
+		_, err := fmt.Fprintf(d.Stderr, "%s  %s\n", text, printable.Text(url))
+		return err
+	})
+}
+
+// browse opens a browser where there is a desktop.
+func (d Deps) browse(url string) bool {
+	if d.Getenv("DISPLAY")+d.Getenv("WAYLAND_DISPLAY") == "" {
+		return false
+	}
+	c := exec.Command("xdg-open", url)
+	if c.Start() != nil {
+		return false
+	}
+	go func() { _ = c.Wait() }() // whatever becomes of it: the address is shown as well
+	return true
+}
+
+func newLogout(d Deps) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "logout [CONTEXT]", Short: "Sign out at the controllers",
+		Long: "Sign out: the controllers withdraw your token, what is under way with it ends, and it is removed from " +
+			"your file of contexts with what would renew it. The context stays. Your browser may still be signed in " +
+			"at the identity provider: sign out there as well on a machine that others use.",
+		Example: "  heddle logout\n  heddle logout lab", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+			defer cancel()
+			out, err := d.logout(ctx, args)
+			if out == nil {
+				return err
+			}
+			return errors.Join(o.print(d, out, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "context %s: you are signed out\n", out.Context)
+				return err
+			}), err)
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+// LoggedOut is what "heddle logout" did.
+type LoggedOut struct {
+	Context string `json:"context"`
+}
+
+// logout forgets a token. Where the controllers can't be asked to withdraw it, it is forgotten all the same.
+func (d Deps) logout(ctx context.Context, args []string) (*LoggedOut, error) {
+	path, err := contexts.Path(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	file, unlock, err := contexts.Lock(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	name := file.Current
+	if len(args) == 1 {
+		name = args[0]
+	}
+	c, ok := file.Get(name)
+	if !ok {
+		return nil, usagef("there is no context %q: see heddle context list", name)
+	}
+	if c.SignIn == nil {
+		return nil, usagef("you did not sign in at context %s: its token counts until an admin revokes it (heddle "+
+			"context remove %s forgets it)", name, name)
+	}
+	trust, err := c.Trust()
+	if err != nil {
+		return nil, err
+	}
+	var told error
+	if lasts(c.SignIn, 0) {
+		fleet := api.NewRemoteFleet(api.Remote{URL: c.Controller, TLS: clientOf(trust), Token: c.Token})
+		if told = fleet.SignOut(ctx); told != nil {
+			told = fmt.Errorf("the controller did not withdraw your token, which counts until %s: %w",
+				c.SignIn.Expires.Local().Format(time.DateTime), told)
+		}
+	}
+	c.Token, c.SignIn = "", nil
+	if err := file.Save(); err != nil {
+		return nil, errors.Join(err, told)
+	}
+	return &LoggedOut{name}, told
+}

@@ -1,0 +1,92 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/api/heddle/agent/v1/agentv1connect"
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// enveloped is one message of a stream in JSON.
+func enveloped(text string) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text))), text...)
+}
+
+// Who has begun a capture of their own port group ends it, and so does whoever may capture there; others may not, and a
+// number that nobody has begun by this controller may be anybody's.
+func TestCapture_IsEndedByThoseWhoMayCaptureThere(t *testing.T) {
+	f := answersPeople(t)
+	f.define(clusterText)
+	m := f.joins("esx1")
+	over := make(chan struct{})
+	m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != agentv1connect.CaptureServiceCaptureProcedure {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
+		w.Header().Set("Content-Type", "application/connect+json")
+		_, _ = w.Write(enveloped(`{"started":{"id":"7"}}`))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	})
+	m.start()
+	f.await("it is up", func() bool { return f.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
+	m.reports(&controllerv1.HostPort{Switch: "dvs", Name: "w1", PortGroup: "web", Mac: "52:54:00:00:00:01"})
+	f.await("the port is known", func() bool { return len(f.ports()) == 1 })
+	capture := controllerv1.AccessRole_ACCESS_ROLE_CAPTURE
+	ann, _ := f.scoped("ann", capture, "dvs/web")
+	bob, _ := f.scoped("bob", capture, "dvs/web")
+	db, _ := f.scoped("db", capture, "dvs/db")
+	val, _ := f.scoped("val", controllerv1.AccessRole_ACCESS_ROLE_VIEWER, "dvs/web")
+
+	q, err := protojson.Marshal(&agentv1.CaptureRequest{Ports: []string{"w1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "https://" + f.address + "/hosts/esx1"
+	answer := must(ann.http.Post(at+agentv1connect.CaptureServiceCaptureProcedure, "application/connect+json",
+		bytes.NewReader(enveloped(string(q)))))(t)
+	defer answer.Body.Close()
+	if _, err := io.ReadFull(answer.Body, make([]byte, len(enveloped(`{"started":{"id":"7"}}`)))); err != nil ||
+		answer.StatusCode != http.StatusOK {
+		t.Fatalf("the capture: %s, %v", answer.Status, err)
+	}
+	for _, row := range []struct {
+		name string
+		who  *person
+		id   string
+		want int
+	}{
+		{"who began it", ann, "7", http.StatusOK},
+		{"who may capture there", bob, "7", http.StatusOK},
+		{"who may capture elsewhere", db, "7", http.StatusForbidden},
+		{"who may only look", val, "7", http.StatusForbidden},
+		{"another capture", ann, "8", http.StatusForbidden},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			resp := must(row.who.http.Post(at+agentv1connect.CaptureServiceEndCaptureProcedure, "application/json",
+				strings.NewReader(`{"id":"`+row.id+`"}`)))(t)
+			text, err := io.ReadAll(resp.Body)
+			if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != row.want {
+				t.Errorf("%s %s, %v", resp.Status, text, err)
+			}
+		})
+	}
+	close(over)
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Errorf("the capture's end: %v", err)
+	}
+}
