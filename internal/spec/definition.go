@@ -192,6 +192,3 @@ func (v *fleetValidator) hostSwitches(a at, list []HostSwitch) {
 		}
 	}
 }
-
-// FormatDefinition writes a definition in its canonical form, as Format does a configuration.
-func FormatDefinition(d *Definition) ([]byte, error) { return yaml.Dump(d) }

@@ -11,36 +11,14 @@ type ref struct {
 	Value string `json:"value"`
 }
 
-// object is a managed object: a switch, a port group or a host. Only one kind's properties are set.
+// object is a managed object: a switch, a port group or a host. Only one kind's properties are set. A dump has it with
+// its properties, or as the ObjectUpdate of govc object.collect.
 type object struct {
 	Self   ref    `json:"self"`
 	Name   string `json:"name"`
 	Config config `json:"config"`
 	// Port are the uplink ports of switches, as govc dvs.portgroup.info writes them.
 	Port []port `json:"port"`
-	// Obj and ChangeSet are the object and its properties as govc object.collect writes them: an ObjectUpdate.
-	Obj       ref `json:"obj"`
-	ChangeSet []struct {
-		Name string          `json:"name"`
-		Val  json.RawMessage `json:"val"`
-	} `json:"changeSet"`
-}
-
-// collect takes the properties of an ObjectUpdate.
-func (o *object) collect() error {
-	if o.Obj.Type != "" {
-		o.Self = o.Obj
-	}
-	into := map[string]any{"name": &o.Name, "config": &o.Config, "config.network": &o.Config.Network}
-	for _, c := range o.ChangeSet {
-		if to, ok := into[c.Name]; ok && o.read() {
-			if err := json.Unmarshal(c.Val, to); err != nil {
-				return err
-			}
-		}
-	}
-	o.ChangeSet = nil
-	return nil
 }
 
 // read reports whether objects of this type are read.

@@ -1,7 +1,6 @@
 package vsphere
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,10 +23,9 @@ type Inventory struct {
 // -json writes, and uplink ports as govc dvs.portgroup.info -json writes them. Objects of other types are left out.
 func (inv *Inventory) Read(filename string, r io.Reader) error {
 	in := &io.LimitedReader{R: r, N: MostBytes + 1}
-	dec := json.NewDecoder(in)
+	dump := newDecoder(in)
 	for n := 1; ; n++ {
-		var several objects
-		err := dec.Decode(&several)
+		o, err := dump.next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -35,27 +33,145 @@ func (inv *Inventory) Read(filename string, r io.Reader) error {
 			return fmt.Errorf("%s is larger than %d MiB: dump fewer switches at a time", filename, MostBytes>>20)
 		case err != nil:
 			return fmt.Errorf("%s, object %d, before byte %d: this is no dump in JSON: %w", filename, n,
-				dec.InputOffset(), err)
+				dump.json.InputOffset(), err)
 		}
-		for i := range several {
-			if err := several[i].collect(); err != nil {
-				return fmt.Errorf("%s, object %d: %w", filename, n, err)
+		inv.add(o)
+	}
+}
+
+// decoder reads objects from a dump, each once, and holds no more than the largest value of one.
+type decoder struct {
+	json *json.Decoder
+	list bool // within a list
+}
+
+func newDecoder(r io.Reader) *decoder { return &decoder{json: json.NewDecoder(r)} }
+
+// next is the next object. The error is io.EOF after the last one.
+func (d *decoder) next() (*object, error) {
+	for {
+		if d.list && d.json.More() {
+			if err := d.begin('{'); err != nil {
+				return nil, whole(err)
 			}
-			inv.add(&several[i])
+			return d.object()
+		}
+		token, err := d.json.Token()
+		switch {
+		case err != nil && d.list:
+			return nil, whole(err)
+		case err != nil:
+			return nil, err
+		case token == json.Delim('{'):
+			return d.object()
+		case token == json.Delim('['), token == json.Delim(']'):
+			d.list = token == json.Delim('[')
+		default:
+			return nil, fmt.Errorf("%v is neither an object nor a list", token)
 		}
 	}
 }
 
-// objects are one object, or a list of some.
-type objects []object
-
-func (o *objects) UnmarshalJSON(b []byte) error {
-	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '[' {
-		return json.Unmarshal(b, (*[]object)(o))
+// begin reads the mark at which an object or a list begins.
+func (d *decoder) begin(mark json.Delim) error {
+	token, err := d.json.Token()
+	if err == nil && token != mark {
+		err = fmt.Errorf("%v is where %v was expected", token, mark)
 	}
-	*o = make(objects, 1)
-	return json.Unmarshal(b, &(*o)[0])
+	return err
 }
+
+// whole makes an end that comes too early no end at all.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// object reads the rest of an object.
+func (d *decoder) object() (*object, error) {
+	o := &object{}
+	err := d.fields(func(name string) error {
+		switch name {
+		case "self", "obj":
+			return d.json.Decode(&o.Self)
+		case "name":
+			return d.json.Decode(&o.Name)
+		case "config":
+			return d.json.Decode(&o.Config)
+		case "port":
+			return d.json.Decode(&o.Port)
+		case "changeset":
+			return d.changes(o)
+		}
+		return d.json.Decode(&skipped{})
+	})
+	return o, whole(err)
+}
+
+// fields reads the rest of an object. take decodes the value of the field that it is told in small letters: govc wrote
+// names with a capital letter before its version 0.30.
+func (d *decoder) fields(take func(name string) error) error {
+	for d.json.More() {
+		token, err := d.json.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		if err := take(strings.ToLower(name)); err != nil {
+			return err
+		}
+	}
+	_, err := d.json.Token()
+	return err
+}
+
+// changes reads the properties of an ObjectUpdate, whose names come before their values.
+func (d *decoder) changes(o *object) error {
+	if err := d.begin('['); err != nil {
+		return err
+	}
+	for d.json.More() {
+		if err := d.begin('{'); err != nil {
+			return err
+		}
+		var property string
+		err := d.fields(func(name string) error {
+			switch name {
+			case "name":
+				return d.json.Decode(&property)
+			case "val":
+				return d.json.Decode(o.property(property))
+			}
+			return d.json.Decode(&skipped{})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.json.Token()
+	return err
+}
+
+// property is where a property's value goes.
+func (o *object) property(name string) any {
+	switch {
+	case o.Self.Type != "" && !o.read():
+	case name == "name":
+		return &o.Name
+	case name == "config":
+		return &o.Config
+	case name == "config.network":
+		return &o.Config.Network
+	}
+	return &skipped{}
+}
+
+// skipped is a value that nobody wants.
+type skipped struct{}
+
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 func (inv *Inventory) add(o *object) {
 	if inv.groups == nil {
@@ -89,6 +205,9 @@ func (o *object) named() string {
 	}
 	if name == "" {
 		name = o.Self.Value
+	}
+	if !strings.Contains(name, "%") {
+		return name
 	}
 	return strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%").Replace(name)
 }

@@ -257,12 +257,35 @@ func TestRead_ObjectUpdates(t *testing.T) {
 	}
 }
 
+// Objects are read in lists, with the capital letters of older versions of govc, and whatever stands beside what is
+// wanted.
+func TestRead_Spellings(t *testing.T) {
+	inv := &Inventory{}
+	if err := inv.Read("dump", strings.NewReader(` [{"Self":{"Type":"DistributedVirtualSwitch","Value":"dvs-1"},
+		"Parent":{"a":[1,{"b":null}]},"Config":{"MaxMtu":9000}} , {"self":{"type":"Folder"},"name":"x"}]
+		[] {"self":{"type":"DistributedVirtualSwitch","value":"dvs-2"},"config":null,"name":"b%2fc"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := inv.Translate(Options{})
+	if err != nil || len(r.Definition.Switches) != 2 || r.Definition.Switches[1].MTU != 9000 ||
+		r.Definition.Switches[0].Name != "b-c" {
+		t.Errorf("%+v (%v)", r, err)
+	}
+}
+
 // A dump that breaks off, is of another kind or has no switch gives an error that says where or what to do.
 func TestRead_WhatIsNoDump(t *testing.T) {
 	for _, c := range []struct{ what, dump, want string }{
 		{"nothing", "", "there is no distributed switch"},
 		{"YAML", "switches: []", "this is no dump in JSON"},
 		{"cut off", `{"self":{"type":"VmwareDistributedVirtualSwitch","val`, "this is no dump in JSON"},
+		{"a number", "5", "neither an object nor a list"},
+		{"a list of numbers", "[5]", "5 is where { was expected"},
+		{"a list that is cut off", `[{"self":{}},`, "unexpected EOF"},
+		{"an object that is cut off", `{"self":{}`, "unexpected EOF"},
+		{"changes that are cut off", `{"obj":{},"changeSet":[{"name":"config"`, "unexpected EOF"},
+		{"changes that are no list", `{"obj":{},"changeSet":{}}`, "{ is where [ was expected"},
+		{"a mark too many", `{"self":{}}}`, "this is no dump in JSON"},
 		{"other objects", `{"self":{"type":"VirtualMachine","value":"vm-1"}}`, "there is no distributed switch"},
 		{"another type", `{"self":{"type":"VmwareDistributedVirtualSwitch"},"config":{"maxMtu":"big"}}`, "maxMtu"},
 	} {

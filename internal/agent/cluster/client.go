@@ -239,7 +239,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return because(ctx, firstError(stream.Receive, err))
 	}
 	s := &session{Client: c, rpc: rpc, stream: stream, talking: t, received: from(given),
-		reported: known, next: make(chan ready, 1),
+		reported: known, inbox: newInbox(), next: make(chan ready, 1),
 		claims: claims{waiting: map[uint64]chan *controllerv1.PortAnswer{}},
 		due:    make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
 		answers: make(chan *controllerv1.HostAnswer), prepare: make(chan preparing, 1)}
@@ -264,6 +264,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	c.session.Store(s)
 	defer c.session.CompareAndSwap(s, nil)
 	g.Go(func() error { return s.listen(first) })
+	g.Go(func() error { return s.inbox.each(s.take) })
 	g.Go(s.activate)
 	g.Go(s.prepares)
 	g.Go(s.report)

@@ -11,7 +11,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 )
 
-// session is one conversation. One goroutine listens, one activates, one reports, one speaks.
+// session is one conversation. One goroutine listens, one takes in, one activates, one reports, one speaks.
 type session struct {
 	*Client
 	ctx      context.Context
@@ -21,6 +21,7 @@ type session struct {
 	received *received
 	reported *reported
 	changes  bool // the controller takes what is another instead of all
+	inbox    *inbox
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
 	next   chan ready
 	claims claims
@@ -34,10 +35,19 @@ type session struct {
 	prepare chan preparing
 }
 
-// listen takes in what the controller says, beginning with first.
+// listen hears what the controller says, beginning with first, until there is no more. What it says is taken in apart:
+// the host is there also while it is busy with that.
 func (s *session) listen(first *controllerv1.FollowSliceResponse) error {
+	s.inbox.end(s.hear(first))
+	return nil // what was said before the end is taken in first
+}
+
+func (s *session) hear(first *controllerv1.FollowSliceResponse) error {
 	for m := first; ; {
-		if err := s.take(m); err != nil {
+		if err := s.answerAtOnce(m); err != nil {
+			return err
+		}
+		if err := s.inbox.put(s.ctx, m); err != nil {
 			return err
 		}
 		var err error
@@ -47,6 +57,17 @@ func (s *session) listen(first *controllerv1.FollowSliceResponse) error {
 	}
 }
 
+// answerAtOnce answers what asks whether the host is there, and what its clock shows.
+func (s *session) answerAtOnce(m *controllerv1.FollowSliceResponse) error {
+	if n := m.GetPing(); n != 0 {
+		if err := s.send(&controllerv1.FollowSliceRequest{Pong: n}); err != nil {
+			return err
+		}
+	}
+	return s.tellClock(m.GetClock())
+}
+
+// take takes in one message.
 func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if list := m.GetControllers(); len(list) > 0 {
 		if err := s.Membership.KeepControllers(list); err != nil {
@@ -62,17 +83,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 		default:
 		}
 	}
-	if n := m.GetPing(); n != 0 {
-		if err := s.send(&controllerv1.FollowSliceRequest{Pong: n}); err != nil {
-			return err
-		}
-	}
 	if n := m.GetReportAnew(); n != 0 {
 		s.anew.Store(n)
 		s.Changed()
-	}
-	if err := s.tellClock(m.GetClock()); err != nil {
-		return err
 	}
 	if q := m.GetCall(); q != nil {
 		if err := s.calls.take(q); err != nil {
