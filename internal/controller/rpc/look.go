@@ -111,12 +111,12 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		defer cancel()
 	}
 	if !l.others { // the other controller has its guard
-		to, done, err := l.mayLook(ctx, w, r.PathValue("host"), begin)
-		if err != nil {
-			return false, err
+		to, done, refused := l.mayLook(ctx, w, r.PathValue("host"), begin)
+		if refused != nil {
+			return false, refused
 		}
 		w = to
-		defer func() { done(err) }()
+		defer func() { done(failure(r.Context(), err)) }()
 	}
 	q, err := l.fleet.call(r.PathValue("host"), begin)
 	if connect.CodeOf(err) == connect.CodeUnavailable && !l.others {
@@ -127,6 +127,15 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 	}
 	defer q.close()
 	return q.copy(ctx, w, times)
+}
+
+// failure is why a call counts as failed in the audit log. A caller that leaves has seen what they wanted, as with a
+// capture that they end; one whose access has ended meanwhile did not leave.
+func failure(caller context.Context, err error) error {
+	if errors.Is(context.Cause(caller), context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // copy copies the answer.

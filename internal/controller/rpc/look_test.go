@@ -153,6 +153,54 @@ func TestLooking_IntoFramesIsRecorded(t *testing.T) {
 	}
 }
 
+// The audit log says of a call that looks into frames whether it failed, and why; a caller that leaves is no failure.
+func TestLooking_AFailureIsRecordedAsOne(t *testing.T) {
+	began := make(chan struct{})
+	c, m, url := looked(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == agentv1connect.TraceServiceTraceProcedure {
+			panic("a fault of the agent")
+		}
+		_, _ = w.Write(make([]byte, 100))
+		w.(http.Flusher).Flush()
+		close(began)
+		<-r.Context().Done()
+	})
+	last := func() (call, result, why string) {
+		list := must(people{c.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
+		for _, e := range slices.Backward(list.GetEntries()) {
+			if len(e.GetObjects()) == 1 && strings.HasPrefix(e.GetObjects()[0], "host=") {
+				result := strings.ToLower(strings.TrimPrefix(e.GetResult().String(), "AUDIT_RESULT_"))
+				return e.GetCall(), result, e.GetError()
+			}
+		}
+		return "", "", ""
+	}
+	recorded := func(call, result, why string) {
+		t.Helper()
+		c.await(call+" is recorded as "+result+" "+why, func() bool {
+			gotCall, gotResult, gotWhy := last()
+			return gotCall == call && gotResult == result && strings.Contains(gotWhy, why) && (why != "") == (gotWhy != "")
+		})
+	}
+	answered(t, url, "esx1", agentv1connect.TraceServiceTraceProcedure, "{}")
+	recorded("Trace", "failed", "the host did not complete its answer: the agent gave the answer up")
+
+	ctx, leave := context.WithCancel(t.Context())
+	resp, err := askHost(ctx, url, "esx1", agentv1connect.CaptureServiceCaptureProcedure, "{}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-began
+	leave()
+	recorded("Capture", "done", "")
+
+	m.stop()
+	c.await("it is away", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	answered(t, url, "esx1", agentv1connect.TraceServiceTraceProcedure, "{}")
+	recorded("Trace", "failed", "it is not connected to a controller")
+}
+
 // A reader that does not read keeps the host from sending more than a window; one that leaves ends the call there.
 func TestLooking_ASlowReaderHoldsNobodyUp(t *testing.T) {
 	var written atomic.Int64
