@@ -14,6 +14,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
@@ -44,6 +45,8 @@ type Kernel interface {
 	// Travel is that of dataplane.Kernel.
 	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
+	// Locate is that of dataplane.Kernel.
+	Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error
 	Close() error
 }
 
@@ -174,6 +177,7 @@ func (a *Agent) tick() {
 	a.attaching.attachFailed()
 	a.waiting.watchWaits()
 	a.moving.tick()
+	a.locating.tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()

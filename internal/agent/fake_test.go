@@ -20,6 +20,7 @@ import (
 	"heddle/internal/host/hostroute"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -385,6 +386,8 @@ func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
 	k.spent[id] = list
 	return true, nil
 }
+
+func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error { return nil }
 
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
 	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})

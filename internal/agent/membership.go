@@ -35,6 +35,7 @@ type membership struct {
 	statics   *statics
 	isolation *isolation
 	moving    *moving
+	locating  *locating
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -69,7 +70,7 @@ func (m *membership) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Together: member{m}, Membership: m.record,
 		Log: m.log, Version: m.version,
-		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Kept: m.kept})
+		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
 	if m.offered != nil {
@@ -79,6 +80,24 @@ func (m *membership) begin() {
 		defer close(done)
 		client.Run(ctx)
 	}()
+}
+
+// segments is the host's part in overlay segments; nil for an agent that has none.
+func (m *membership) segments() cluster.Segments {
+	if m.locating == nil || m.locating.keeper == nil {
+		return nil
+	}
+	return m.locating.keeper
+}
+
+// self is the host's id in its cluster; "" while it is in none.
+func (m *membership) self() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record == nil {
+		return ""
+	}
+	return m.record.Host()
 }
 
 // end ends the conversation and waits for that.
@@ -336,6 +355,11 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	record := m.record
 	m.record, m.connected, m.problem = nil, "", ""
 	m.mu.Unlock()
+	if m.locating.keeper != nil {
+		if err := m.locating.keeper.Forget(); err != nil {
+			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
+		}
+	}
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()
 }

@@ -27,6 +27,7 @@ type owners struct {
 	looping    *looping           // the search for loops
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
+	locating   *locating          // who is where on overlay segments
 	tunnels    *tunnels           // the ways to overlay segments of other hosts
 	waiting    *waiting           // ports whose guests run elsewhere
 	carrying   *carrying          // what travels with ports from host to host
@@ -69,7 +70,9 @@ func join(s *shared) (o owners) {
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.moving = newMoving(s)
 	o.moving.ports, o.moving.effect, o.moving.waiting, o.moving.goods = o.ports, o.effect, o.waiting, o.carrying
-	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect}
+	o.locating = &locating{shared: s, ports: o.ports, effect: o.effect, settler: o.settler,
+		generation: o.moving.generationOf}
+	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect, locating: o.locating}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
@@ -113,6 +116,7 @@ func join(s *shared) (o owners) {
 	o.waiting.change = o.changer.change
 	o.waiting.followed, o.ports.leaving = o.moving.look, o.moving.leaving
 	o.moving.offer, o.moving.changed, o.membership.moving = o.membership.offer, o.membership.reports, o.moving
+	o.membership.locating = o.locating
 	o.carrying.change, o.carrying.announce = o.changer.change, o.teaming.announceMoved
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o

@@ -189,9 +189,11 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	}
 	a.carrying.tidy()
 	a.membership.open(o.Paths.StateDir(o.Name))
+	a.locating.open(o.Paths.StateDir(o.Name), a.membership.self)
 	a.openDoor(o)
 	a.follow(a.moving)
 	a.follow(a.membership)
+	a.follow(a.locating)
 	a.follow(a.membership.isolation)
 	if err := a.begin(given, last, fresh); err != nil {
 		return a, errors.Join(err, a.listener.Close())

@@ -19,6 +19,8 @@ type tunnels struct {
 	*shared
 	ports  *ports
 	effect *effect
+	// locating knows the endpoints of other hosts.
+	locating *locating
 }
 
 // bind adds the tunnels to the desired state of the kernel. A tunnel that can't serve says why, and its ports have no
@@ -42,7 +44,7 @@ func (t *tunnels) bind(d *binding.Desired) {
 		}
 		d.Facts[sw.Tunnel.ID] = fact
 		d.Attachments[sw.Tunnel.ID] = binding.Attachment{Ifindex: dev.Index}
-		d.Reach[sw.Name] = overlay.Of(sw)
+		d.Reach[sw.Name] = t.locating.reach(sw)
 	}
 }
 

@@ -27,7 +27,8 @@ type Kernel struct {
 	hz       uint64
 	gen      *generation
 	from     []*generation // the generations whose content gen gets; nil once it is complete
-	overlays *overlays     // nil while no switch has had a tunnel
+	locator
+	overlays *overlays // nil while no switch has had a tunnel
 	captures *Captures
 	flows    *Flows
 	asking   bool // the devices have the program that looks for a stand-in
@@ -68,6 +69,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
 	k.captures, k.overlays = &Captures{kernel: k}, &overlays{kernel: k}
+	k.locator = locator{k.overlays}
 	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 )
 
@@ -38,6 +40,10 @@ type overlays struct {
 	// retired are numbers of endpoints that are gone and that learned locations may still have.
 	retired map[uint32]bool
 	sweeps  int
+	// located are where controllers say that MACs are, by switch; announced what the table has of that.
+	located   map[string]map[overlay.Key]netip.Addr
+	announced announced
+	deaf      []uint32 // slots of tunnels that learn no more, whose learned locations are to be forgotten
 }
 
 // tunnelPrograms are what the tunnels' devices run.
@@ -87,6 +93,7 @@ func (o *overlays) open() error {
 	}
 	k := o.kernel
 	o.dir, o.numbers, o.retired = filepath.Join(k.dir, overlayDir), compile.EndpointNumbers{}, map[uint32]bool{}
+	o.located, o.announced = map[string]map[overlay.Key]netip.Addr{}, announced{all: map[abi.LocationKey]abi.Location{}}
 	for _, dir := range []string{o.dir, filepath.Join(k.dir, inDir), filepath.Join(k.dir, outDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create pin directory: %w", err)
@@ -191,8 +198,11 @@ func (o *overlays) adopt(s *compile.Slots) error {
 	}
 	w.Locations = map[abi.LocationKey]abi.Location{}
 	for key, l := range located {
-		if l.Source == abi.LocationStatic {
+		switch l.Source {
+		case abi.LocationStatic:
 			w.Locations[key] = l
+		case abi.LocationAnnounced:
+			o.announced.all[key] = l
 		}
 		o.retired[l.Endpoint] = true
 	}

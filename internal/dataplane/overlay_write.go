@@ -39,6 +39,7 @@ func (o *overlays) prepare(d binding.Desired) error {
 		}
 		w.Endpoints[name] = e
 	}
+	o.stopsLearning(want.Tunnels)
 	if err := errors.Join(putNew(o.maps.Tunnels, w.Tunnels, want.Tunnels),
 		putNew(o.maps.OverlaySegments, w.Segments, want.Segments),
 		putNew(o.maps.OverlayNumbers, w.Numbers, want.Numbers),
@@ -100,7 +101,7 @@ func (o *overlays) settle(d binding.Desired) error {
 		removeGone(o.maps.Tunnels, w.Tunnels, want.Tunnels)); err != nil {
 		return fmt.Errorf("remove from the tunnels' tables: %w", err)
 	}
-	return nil
+	return errors.Join(o.forgetLearned(), o.relocate())
 }
 
 func removeGone[K comparable, V any](m *ebpf.Map, had, want map[K]V) error {

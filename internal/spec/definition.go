@@ -113,6 +113,7 @@ func (d *Definition) check(found collection, reading bool) collection {
 	v.reading, v.found, v.fleet = reading, found, true
 	v.allSwitches(0)
 	v.noDevices(d.Switches)
+	tunnelRules{v.validator}.apart()
 	names := map[string]bool{}
 	hostPorts := &hostPortRules{fleetValidator: v}
 	for i, t := range d.Templates {

@@ -36,6 +36,47 @@ func (v tunnelRules) tunnel(a at, i int) {
 	v.monitoring(a.field("monitoring"), t.Monitoring)
 	own := v.endpoints(a.field("endpoints"), t)
 	v.peers(a.field("peers"), t, own)
+	v.ofMany(a, t)
+}
+
+// ofMany checks that the tunnel in a definition has nothing that is right on one host alone.
+func (v tunnelRules) ofMany(a at, t *Tunnel) {
+	if !v.fleet {
+		return
+	}
+	for i := range t.Endpoints {
+		if e := &t.Endpoints[i]; e.Address != "" {
+			v.fault(a.field("endpoints").item(i, e.Label()).field("address"), shown(e.Address), "an address is that "+
+				"of one host, and a definition is for many: give the device or the hostPort that has it")
+		}
+	}
+	if len(t.Peers) > 0 {
+		v.fault(a.field("peers"), "", "peers are for a host without controllers: leave them out, as the controllers "+
+			"tell each host of the others")
+	}
+}
+
+// apart checks that in a definition the controllers can tell overlay segments apart by their VNIs, whichever switches
+// they are of.
+func (v tunnelRules) apart() {
+	first := map[int]int{} // VNI: switch
+	for i := range v.cfg.Switches {
+		s := &v.cfg.Switches[i]
+		for k := range s.PortGroups {
+			g := &s.PortGroups[k]
+			if g.Overlay == nil || s.Tunnel == nil {
+				continue
+			}
+			other, known := first[g.Overlay.VNI]
+			if !known {
+				first[g.Overlay.VNI] = i
+			} else if other != i {
+				v.fault(at{}.field("switches").item(i, s.Name).field("portGroups").item(k, g.Name).field("overlay").
+					field("vni"), strconv.Itoa(g.Overlay.VNI), "switch %s has this VNI already: in a definition each "+
+					"VNI is on one switch", v.cfg.Switches[other].Name)
+			}
+		}
+	}
 }
 
 // endpoints checks this host's endpoints, and returns those of its own addresses that are known.

@@ -26,8 +26,9 @@ func (s *translated) lag(g *lacpGroup) {
 	}
 	name := s.uplinks.add(g.Name)
 	s.renamed(a, g.Name, name)
-	// A LAG of vSphere is down while its peer speaks no LACP.
-	to := spec.LAG{Name: name, Hash: lagHash(a, g.LoadbalanceAlgorithm), Fallback: spec.FallbackNone}
+	// Without LACP of the peer ESXi keeps links in use as stand-alone ones (Broadcom KB 439174), as the default does
+	// with one of them.
+	to := spec.LAG{Name: name, Hash: lagHash(a, g.LoadbalanceAlgorithm)}
 	if strings.EqualFold(g.Mode, "passive") {
 		to.Mode = spec.LACPPassive
 	}

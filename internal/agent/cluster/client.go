@@ -91,6 +91,8 @@ type Options struct {
 	Moves Moves
 	// Together may be nil: the host makes no change at an instant.
 	Together Together
+	// Segments may be nil: the host has no overlay segments.
+	Segments Segments
 	Log      *slog.Logger
 	// Version of this program.
 	Version string
@@ -267,6 +269,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	g.Go(s.prepares)
 	g.Go(s.report)
 	g.Go(s.settle)
+	g.Go(s.followSegments)
 	g.Go(s.speak)
 	g.Go(func() error { return s.offer(offered) })
 	g.Go(func() error { // so that the others end as well

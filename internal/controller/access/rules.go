@@ -47,7 +47,8 @@ func Rules() Table {
 		"ListStaticPorts", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
 		"ListRollouts", "GetRollout")
 	// What shows all of the cluster.
-	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "metrics")
+	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "ListSegments", "GetSegment",
+		"metrics")
 	// What is done with ports, and changes nothing else.
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",
 		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")

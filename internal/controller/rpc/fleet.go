@@ -67,6 +67,8 @@ type fleet struct {
 	rolling   rolling
 	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
 	rebind func(b *bound, to *host, generation uint64)
+	// forgotten is called with a host that was taken out of the cluster; nil for nobody.
+	forgotten func(id string)
 }
 
 // host is one that joined.
@@ -85,6 +87,8 @@ type host struct {
 	active  version
 	failed  version // the one that it could not activate
 	why     []string
+	// given are the overlay segments of its part.
+	given given
 	// fitter says what its agent knows, lacks what of its part it does not; nil until it has said so.
 	fitter *fitter
 	lacks  []fields.Lack
@@ -293,6 +297,9 @@ func (f *fleet) drop(h *host) {
 	}
 	f.keeper().judge(f.statics.reported(h, nil))
 	offering{f}.removed(h)
+	if f.forgotten != nil {
+		f.forgotten(h.id)
+	}
 }
 
 // pokeAll wakes all connections. The caller holds the lock.

@@ -21,6 +21,7 @@ import (
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
+	"heddle/internal/controller/segments"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
@@ -116,6 +117,8 @@ type Server struct {
 	turns *turns
 	// imports is held while this controller imports a backup.
 	imports *sync.Mutex
+	// segments says who is where on overlay segments.
+	segments *segments.Hub
 }
 
 // New makes a server. Run runs it.
@@ -146,6 +149,8 @@ func New(o Options) (*Server, error) {
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
+	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
+	s.fleet.forgotten = s.segments.Remove
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.readRevocations()
 }
@@ -167,10 +172,16 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { ferrying{s}.share(ctx) })
 	beside.Go(func() { leading{s}.driveRollouts(ctx) })
 	beside.Go(func() { s.SignIn.Watch(ctx) })
+	beside.Go(func() { spanning{s}.learnSegments(ctx) })
+	var defined any
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)
 		s.fleet.take(b)
+		if now := (segmenting{s.fleet}).definition(); now != defined {
+			defined = now
+			s.segments.Redefined()
+		}
 	}
 	beside.Wait()
 	s.links.close()
@@ -179,7 +190,7 @@ func (s *Server) Run(ctx context.Context) {
 // Hosts answers agents: the listener is given connections of TLS.
 func (s *Server) Hosts() http.Handler {
 	rpc := connect.NewServer()
-	controllerv1connect.RegisterHostServiceHandler(rpc, s)
+	controllerv1connect.RegisterHostServiceHandler(rpc, spanning{s})
 	controllerv1connect.RegisterControllerServiceHandler(rpc, others{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())

@@ -148,6 +148,12 @@ func membersOf(slot uint32, all []netip.Addr, host map[netip.Addr]string, own *a
 	return list[:min(len(list), abi.MaxSegmentMembers)]
 }
 
+// Of returns the number of an endpoint of a tunnel; false for one that has none.
+func (n EndpointNumbers) Of(slot uint32, a netip.Addr) (uint32, bool) {
+	number, ok := n[endpointName(slot, a)]
+	return number, ok
+}
+
 func endpointName(slot uint32, a netip.Addr) abi.EndpointName {
 	return abi.EndpointName{Slot: slot, Address: words(a)}
 }

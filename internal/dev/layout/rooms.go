@@ -73,7 +73,8 @@ func rules() map[string]Rule {
 		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
 		"internal/host/keystore", "internal/host/ownfile",
 		"internal/host/reach")
-	stand(Answers, true, "internal/binding", "internal/api/wire", "internal/model", "internal/diagnose/reasons")
+	stand(Answers, true, "internal/binding", "internal/overlay/wire", "internal/api/wire", "internal/model",
+		"internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
 		"internal/diagnose/foresee", "internal/diagnose/trace")
@@ -89,6 +90,7 @@ func rules() map[string]Rule {
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/bundle", "internal/agent/ferry",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
+		"internal/agent/segments",
 		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni",
@@ -98,7 +100,7 @@ func rules() map[string]Rule {
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/filling", "internal/controller/health",
-		"internal/controller/snapshots")
+		"internal/controller/segments", "internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting",

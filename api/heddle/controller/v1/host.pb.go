@@ -2614,7 +2614,7 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
 	"\x15PingControllerRequest\"\x18\n" +
 	"\x16PingControllerResponse\"l\n" +
 	"\x0fJoinHostRequest\x12\x19\n" +
@@ -2820,11 +2820,12 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x9b\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x8c\x04\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
-	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01\x12k\n" +
+	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01\x12o\n" +
+	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12k\n" +
 	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
@@ -2883,6 +2884,8 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*SliceUpdate)(nil),            // 39: heddle.controller.v1.SliceUpdate
 	(*HostMoves)(nil),              // 40: heddle.controller.v1.HostMoves
 	(*HostFlapping)(nil),           // 41: heddle.controller.v1.HostFlapping
+	(*FollowSegmentsRequest)(nil),  // 42: heddle.controller.v1.FollowSegmentsRequest
+	(*FollowSegmentsResponse)(nil), // 43: heddle.controller.v1.FollowSegmentsResponse
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -2932,13 +2935,15 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	2,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
 	5,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
 	7,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 47: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 48: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 49: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	27, // 50: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 51: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	48, // [48:52] is the sub-list for method output_type
-	44, // [44:48] is the sub-list for method input_type
+	42, // 47: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
+	0,  // 48: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 49: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 50: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	27, // 51: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	43, // 52: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
+	1,  // 53: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	49, // [49:54] is the sub-list for method output_type
+	44, // [44:49] is the sub-list for method input_type
 	44, // [44:44] is the sub-list for extension type_name
 	44, // [44:44] is the sub-list for extension extendee
 	0,  // [0:44] is the sub-list for field type_name
@@ -2950,6 +2955,7 @@ func file_heddle_controller_v1_host_proto_init() {
 		return
 	}
 	file_heddle_controller_v1_move_proto_init()
+	file_heddle_controller_v1_segment_proto_init()
 	file_heddle_controller_v1_slice_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

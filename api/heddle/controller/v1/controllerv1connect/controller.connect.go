@@ -71,6 +71,9 @@ const (
 	// ControllerServiceReadClockProcedure is the procedure name of the ControllerService's ReadClock
 	// RPC.
 	ControllerServiceReadClockProcedure = "/heddle.controller.v1.ControllerService/ReadClock"
+	// ControllerServiceFollowSegmentsHereProcedure is the procedure name of the ControllerService's
+	// FollowSegmentsHere RPC.
+	ControllerServiceFollowSegmentsHereProcedure = "/heddle.controller.v1.ControllerService/FollowSegmentsHere"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -192,6 +195,13 @@ var (
 			Procedure:  ControllerServiceReadClockProcedure,
 		}
 	})
+	controllerServiceFollowSegmentsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeServer,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("FollowSegmentsHere"),
+			Procedure:  ControllerServiceFollowSegmentsHereProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -228,12 +238,35 @@ type ControllerServiceClient interface {
 	ReadVitalsHere(context.Context, *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error)
 	// ReadClock says what this controller's clock shows: one that nobody sets.
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
+	// FollowSegmentsHere hands another controller what this one's hosts say of overlay segments.
+	FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest) (ControllerServiceFollowSegmentsHereClientStream, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
 // service. Multiple service clients may share a single connect.Client.
 func NewControllerServiceClient(client *connect.Client) ControllerServiceClient {
 	return &controllerServiceClient{client: client}
+}
+
+// ControllerServiceFollowSegmentsHereClientStream is the client stream for the ControllerService's
+// FollowSegmentsHere RPC.
+type ControllerServiceFollowSegmentsHereClientStream struct {
+	stream connect.ClientStream
+}
+
+// Receive returns the next response message from the server.
+func (s ControllerServiceFollowSegmentsHereClientStream) Receive() (*v1.FollowSegmentsHereResponse, error) {
+	var res v1.FollowSegmentsHereResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s ControllerServiceFollowSegmentsHereClientStream) Close() error {
+	return s.stream.Close()
 }
 
 // ControllerServiceHandler is an implementation of the heddle.controller.v1.ControllerService
@@ -271,6 +304,8 @@ type ControllerServiceHandler interface {
 	ReadVitalsHere(context.Context, *v1.ReadVitalsHereRequest) (*v1.ReadVitalsHereResponse, error)
 	// ReadClock says what this controller's clock shows: one that nobody sets.
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
+	// FollowSegmentsHere hands another controller what this one's hosts say of overlay segments.
+	FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest, ControllerServiceFollowSegmentsHereServerStream) error
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -293,7 +328,24 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServicePrepareHostsHereSpec(), Handler: adapter.prepareHostsHere},
 		connect.Method{Spec: controllerServiceReadVitalsHereSpec(), Handler: adapter.readVitalsHere},
 		connect.Method{Spec: controllerServiceReadClockSpec(), Handler: adapter.readClock},
+		connect.Method{Spec: controllerServiceFollowSegmentsHereSpec(), Handler: adapter.followSegmentsHere},
 	)
+}
+
+// ControllerServiceFollowSegmentsHereServerStream is the server stream for the ControllerService's
+// FollowSegmentsHere RPC.
+type ControllerServiceFollowSegmentsHereServerStream struct {
+	stream connect.ServerStream
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s ControllerServiceFollowSegmentsHereServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s ControllerServiceFollowSegmentsHereServerStream) Send(res *v1.FollowSegmentsHereResponse) error {
+	return s.stream.Send(res)
 }
 
 // UnimplementedControllerServiceHandler returns CodeUnimplemented from all methods.
@@ -357,6 +409,10 @@ func (UnimplementedControllerServiceHandler) ReadVitalsHere(context.Context, *v1
 
 func (UnimplementedControllerServiceHandler) ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ReadClock is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest, ControllerServiceFollowSegmentsHereServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.FollowSegmentsHere is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -481,6 +537,14 @@ func (c *controllerServiceClient) ReadClock(ctx context.Context, req *v1.ReadClo
 		return nil, err
 	}
 	return &res, nil
+}
+
+func (c *controllerServiceClient) FollowSegmentsHere(ctx context.Context, req *v1.FollowSegmentsHereRequest) (ControllerServiceFollowSegmentsHereClientStream, error) {
+	stream, err := c.client.CallServerStream(ctx, controllerServiceFollowSegmentsHereSpec(), req)
+	if err != nil {
+		return ControllerServiceFollowSegmentsHereClientStream{}, err
+	}
+	return ControllerServiceFollowSegmentsHereClientStream{stream: stream}, nil
 }
 
 type controllerServiceHandler struct{ svc ControllerServiceHandler }
@@ -663,6 +727,14 @@ func (h controllerServiceHandler) readClock(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) followSegmentsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.FollowSegmentsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	return h.svc.FollowSegmentsHere(ctx, &req, ControllerServiceFollowSegmentsHereServerStream{stream: stream})
 }
 
 var (

@@ -30,6 +30,8 @@ const (
 	HostServiceRenewHostProcedure = "/heddle.controller.v1.HostService/RenewHost"
 	// HostServiceFollowSliceProcedure is the procedure name of the HostService's FollowSlice RPC.
 	HostServiceFollowSliceProcedure = "/heddle.controller.v1.HostService/FollowSlice"
+	// HostServiceFollowSegmentsProcedure is the procedure name of the HostService's FollowSegments RPC.
+	HostServiceFollowSegmentsProcedure = "/heddle.controller.v1.HostService/FollowSegments"
 	// HostServicePingControllerProcedure is the procedure name of the HostService's PingController RPC.
 	HostServicePingControllerProcedure = "/heddle.controller.v1.HostService/PingController"
 )
@@ -56,6 +58,13 @@ var (
 			Procedure:  HostServiceFollowSliceProcedure,
 		}
 	})
+	hostServiceFollowSegmentsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeBidi,
+			Schema:     v1.File_heddle_controller_v1_host_proto.Services().ByName("HostService").Methods().ByName("FollowSegments"),
+			Procedure:  HostServiceFollowSegmentsProcedure,
+		}
+	})
 	hostServicePingControllerSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -73,6 +82,9 @@ type HostServiceClient interface {
 	RenewHost(context.Context, *v1.RenewHostRequest) (*v1.RenewHostResponse, error)
 	// FollowSlice hands a host its slice, for as long as both are there, and takes what the host reports.
 	FollowSlice(context.Context) (HostServiceFollowSliceClientStream, error)
+	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
+	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
+	FollowSegments(context.Context) (HostServiceFollowSegmentsClientStream, error)
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
@@ -119,6 +131,43 @@ func (s HostServiceFollowSliceClientStream) Close() error {
 	return s.stream.Close()
 }
 
+// HostServiceFollowSegmentsClientStream is the client stream for the HostService's FollowSegments
+// RPC.
+type HostServiceFollowSegmentsClientStream struct {
+	stream connect.ClientStream
+}
+
+// SendHeaders opens the stream and flushes the request headers without a message. The first Send or
+// Receive does this implicitly.
+func (s HostServiceFollowSegmentsClientStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a request message to the server.
+func (s HostServiceFollowSegmentsClientStream) Send(req *v1.FollowSegmentsRequest) error {
+	return s.stream.Send(req)
+}
+
+// CloseSend closes the request side of the stream.
+func (s HostServiceFollowSegmentsClientStream) CloseSend() error {
+	return s.stream.CloseSend()
+}
+
+// Receive returns the next response message from the server.
+func (s HostServiceFollowSegmentsClientStream) Receive() (*v1.FollowSegmentsResponse, error) {
+	var res v1.FollowSegmentsResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s HostServiceFollowSegmentsClientStream) Close() error {
+	return s.stream.Close()
+}
+
 // HostServiceHandler is an implementation of the heddle.controller.v1.HostService service.
 type HostServiceHandler interface {
 	// JoinHost makes the caller a host of the cluster, by a token that is used up.
@@ -127,6 +176,9 @@ type HostServiceHandler interface {
 	RenewHost(context.Context, *v1.RenewHostRequest) (*v1.RenewHostResponse, error)
 	// FollowSlice hands a host its slice, for as long as both are there, and takes what the host reports.
 	FollowSlice(context.Context, HostServiceFollowSliceServerStream) error
+	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
+	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
+	FollowSegments(context.Context, HostServiceFollowSegmentsServerStream) error
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
@@ -139,6 +191,7 @@ func RegisterHostServiceHandler(server *connect.Server, svc HostServiceHandler) 
 		connect.Method{Spec: hostServiceJoinHostSpec(), Handler: adapter.joinHost},
 		connect.Method{Spec: hostServiceRenewHostSpec(), Handler: adapter.renewHost},
 		connect.Method{Spec: hostServiceFollowSliceSpec(), Handler: adapter.followSlice},
+		connect.Method{Spec: hostServiceFollowSegmentsSpec(), Handler: adapter.followSegments},
 		connect.Method{Spec: hostServicePingControllerSpec(), Handler: adapter.pingController},
 	)
 }
@@ -167,6 +220,31 @@ func (s HostServiceFollowSliceServerStream) Send(res *v1.FollowSliceResponse) er
 	return s.stream.Send(res)
 }
 
+// HostServiceFollowSegmentsServerStream is the server stream for the HostService's FollowSegments
+// RPC.
+type HostServiceFollowSegmentsServerStream struct {
+	stream connect.ServerStream
+}
+
+// Receive returns the next request message from the client.
+func (s HostServiceFollowSegmentsServerStream) Receive() (*v1.FollowSegmentsRequest, error) {
+	var req v1.FollowSegmentsRequest
+	if err := s.stream.Receive(&req); err != nil {
+		return nil, err
+	}
+	return &req, nil
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s HostServiceFollowSegmentsServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s HostServiceFollowSegmentsServerStream) Send(res *v1.FollowSegmentsResponse) error {
+	return s.stream.Send(res)
+}
+
 // UnimplementedHostServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedHostServiceHandler struct{}
 
@@ -180,6 +258,10 @@ func (UnimplementedHostServiceHandler) RenewHost(context.Context, *v1.RenewHostR
 
 func (UnimplementedHostServiceHandler) FollowSlice(context.Context, HostServiceFollowSliceServerStream) error {
 	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowSlice is not implemented")
+}
+
+func (UnimplementedHostServiceHandler) FollowSegments(context.Context, HostServiceFollowSegmentsServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowSegments is not implemented")
 }
 
 func (UnimplementedHostServiceHandler) PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
@@ -212,6 +294,14 @@ func (c *hostServiceClient) FollowSlice(ctx context.Context) (HostServiceFollowS
 		return HostServiceFollowSliceClientStream{}, err
 	}
 	return HostServiceFollowSliceClientStream{stream: stream}, nil
+}
+
+func (c *hostServiceClient) FollowSegments(ctx context.Context) (HostServiceFollowSegmentsClientStream, error) {
+	stream, err := c.client.CallClientStream(ctx, hostServiceFollowSegmentsSpec())
+	if err != nil {
+		return HostServiceFollowSegmentsClientStream{}, err
+	}
+	return HostServiceFollowSegmentsClientStream{stream: stream}, nil
 }
 
 func (c *hostServiceClient) PingController(ctx context.Context, req *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
@@ -250,6 +340,10 @@ func (h hostServiceHandler) renewHost(ctx context.Context, _ connect.Spec, strea
 
 func (h hostServiceHandler) followSlice(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
 	return h.svc.FollowSlice(ctx, HostServiceFollowSliceServerStream{stream: stream})
+}
+
+func (h hostServiceHandler) followSegments(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	return h.svc.FollowSegments(ctx, HostServiceFollowSegmentsServerStream{stream: stream})
 }
 
 func (h hostServiceHandler) pingController(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {

@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"sync/atomic"
+	"time"
+
+	"heddle/internal/agent/segments"
+	"heddle/internal/agent/state"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/overlay"
+	"heddle/internal/overlay/span"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/uplinks"
+)
+
+// locating is the host's part in the overlay segments that controllers define: it has them told what is behind this
+// host's ports, and the kernel told where everything else is. Without controllers the host goes on by what it knew
+// last, and by what the frames of other hosts show.
+type locating struct {
+	*shared
+	ports      *ports
+	effect     *effect
+	settler    *settler
+	generation func(*state.NIC) uint64
+
+	keeper *segments.Keeper // nil before open
+	// learned are the MACs that were learned behind ports of overlay segments, as they were read last.
+	learned map[span.VNI][]plan.MAC
+	told    map[string]bool // switches whose tunnels the kernel was told everything of
+	due     atomic.Bool     // the loop is to take what has changed
+	saving  atomic.Bool
+}
+
+// open reads what was known when the process before ended. self is the host's id in its cluster.
+func (l *locating) open(dir string, self func() string) {
+	l.told = map[string]bool{}
+	l.keeper = segments.New(segments.Options{Dir: dir, Self: self, Log: l.log, Changed: l.changed})
+}
+
+// changed has the loop take what the controllers said. It is called by any goroutine, and does not wait.
+func (l *locating) changed() {
+	if l.due.CompareAndSwap(false, true) {
+		go l.post(func() { l.due.Store(false); l.take() })
+	}
+}
+
+// defined returns the switches with a tunnel that controllers define.
+func (l *locating) defined() (list []*plan.Switch) {
+	if l.ports.slice == nil || l.keeper == nil {
+		return nil
+	}
+	for _, sw := range l.ports.plan.Switches {
+		if sw.Tunnel != nil && l.isDefined(sw.Name) {
+			list = append(list, sw)
+		}
+	}
+	return list
+}
+
+func (l *locating) isDefined(name string) bool {
+	if l.ports.slice == nil || l.keeper == nil {
+		return false
+	}
+	for i := range l.ports.slice.Switches {
+		if l.ports.slice.Switches[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// reach is what this host knows of the endpoints of others, for one switch: by its file, or by the controllers.
+func (l *locating) reach(sw *plan.Switch) overlay.Reach {
+	if !l.isDefined(sw.Name) {
+		return overlay.Of(sw)
+	}
+	r := l.keeper.Reach(sw.VNIs())
+	heard, _ := l.keeper.Hears()
+	r.Learn = !heard && sw.Tunnel.Learning
+	return r
+}
+
+// take tells the kernel what has changed: first which endpoints there are, then where MACs are.
+func (l *locating) take() {
+	c := l.keeper.Take()
+	l.save()
+	if c.Members {
+		l.settler.settle()
+	}
+	for _, sw := range l.defined() {
+		l.locate(sw, c)
+	}
+}
+
+// locate tells the kernel of the segments of one switch.
+func (l *locating) locate(sw *plan.Switch, c segments.Change) {
+	all := !l.told[sw.Name]
+	if all {
+		c = l.keeper.All()
+	}
+	has := map[uint32]bool{}
+	for _, vni := range sw.VNIs() {
+		has[vni] = true
+	}
+	var put []overlay.Location
+	for _, p := range c.Put {
+		if has[p.VNI] {
+			put = append(put, p)
+		}
+	}
+	if !all && len(put)+len(c.Removed) == 0 {
+		return
+	}
+	if err := l.kernel.Locate(sw.Name, all, put, c.Removed); err != nil {
+		l.told[sw.Name] = false // all of it is said again with the next tick
+		l.complain("tell the kernel where the MACs of overlay segments are", err)
+		return
+	}
+	l.told[sw.Name] = true
+}
+
+// Settled is called in the loop after each reconcile.
+func (l *locating) Settled(uplinks.InForce) {
+	for _, sw := range l.defined() {
+		if !l.told[sw.Name] {
+			l.locate(sw, segments.Change{})
+		}
+	}
+	l.say()
+}
+
+// tick reads what was learned behind ports, and has what is known saved.
+func (l *locating) tick() {
+	if l.keeper == nil {
+		return
+	}
+	if l.listens() {
+		l.listen()
+		l.Settled(uplinks.InForce{})
+	}
+	l.save()
+}
+
+// save has what is known saved beside the loop: an agent that is killed a moment later starts with it.
+func (l *locating) save() {
+	if !l.saving.CompareAndSwap(false, true) {
+		return // what comes meanwhile is saved with the next tick
+	}
+	go func() {
+		defer l.saving.Store(false)
+		if err := l.keeper.Save(); err != nil {
+			l.log.Error("what is known of overlay segments cannot be saved: it is unknown after a start without "+
+				"controllers", "err", err)
+		}
+	}()
+}
+
+// listens reports whether MACs are learned behind some port of an overlay segment.
+func (l *locating) listens() bool {
+	for _, sw := range l.defined() {
+		for _, p := range sw.Ports {
+			if p.VNI != 0 && p.Policy != nil && p.Policy.Learning.Enabled.V {
+				return true
+			}
+		}
+	}
+	return len(l.learned) > 0
+}
+
+func (l *locating) listen() {
+	macs, err := l.kernel.MACs()
+	if err != nil {
+		l.complain("read the MACs that were learned in overlay segments", err)
+		return
+	}
+	l.learned = map[span.VNI][]plan.MAC{}
+	for i := range macs {
+		m := &macs[i]
+		if m.VNI != 0 && m.Port.Name != spec.TunnelName && l.isDefined(m.Switch) {
+			l.learned[span.VNI(m.VNI)] = append(l.learned[span.VNI(m.VNI)], m.MAC)
+		}
+	}
+}
+
+// say has the controllers told what this host has.
+func (l *locating) say() {
+	if l.keeper == nil || l.effect.applied == nil {
+		return
+	}
+	var endpoints []span.Endpoint
+	have := map[span.VNI]map[span.Key]span.Claim{}
+	now := time.Now().UnixMilli()
+	for _, sw := range l.defined() {
+		fact := l.effect.applied.Facts[sw.Tunnel.ID]
+		for _, a := range fact.Endpoints {
+			endpoints = append(endpoints, span.Endpoint{Address: a, MTU: uint32(fact.MTU)})
+		}
+		l.own(sw, have, now)
+	}
+	for vni, macs := range l.learned {
+		for _, mac := range macs {
+			key := span.MACKey(mac)
+			if _, is := have[vni][key]; !is && have[vni] != nil {
+				have[vni][key] = span.Claim{Source: span.Learned, Since: now}
+			}
+		}
+	}
+	l.keeper.Set(endpoints, have)
+}
+
+// own adds the ports of a switch. One that waits for its guest claims nothing: the guest runs elsewhere.
+func (l *locating) own(sw *plan.Switch, have map[span.VNI]map[span.Key]span.Claim, now int64) {
+	d := l.effect.applied
+	macs := compile.EffectiveMACs(sw, d.Facts)
+	for i, p := range sw.Ports {
+		if p.VNI == 0 || i >= len(macs) {
+			continue
+		}
+		vni := span.VNI(p.VNI)
+		if have[vni] == nil {
+			have[vni] = map[span.Key]span.Claim{}
+		}
+		_, attached := d.Attachments[p.ID]
+		w := l.state.WaitOf(p.ID)
+		if !attached || macs[i].MAC.IsZero() || w != nil && !w.Awake {
+			continue
+		}
+		c := span.Claim{Source: span.Port, Since: now}
+		if n := l.state.NICOf(p.ID.Name); n != nil {
+			c.Generation = l.generation(n)
+		}
+		have[vni][span.MACKey(macs[i].MAC)] = c
+	}
+}
+
+// Close saves what is known, for the agent that starts next.
+func (l *locating) Close() error { return l.keeper.Save() }

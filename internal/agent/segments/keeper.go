@@ -1,0 +1,434 @@
+// Package segments is what a host has and knows of overlay segments: it says to the controllers what is behind its
+// ports, takes from them where everything else is, keeps that on disk, and hands it to the kernel as changes. Without
+// controllers the host goes on by what it knew last.
+package segments
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/host/ownfile"
+	"heddle/internal/overlay"
+	"heddle/internal/overlay/span"
+	"heddle/internal/overlay/wire"
+)
+
+// Options are what a keeper needs.
+type Options struct {
+	// Dir is where the file is.
+	Dir string
+	// Self is the host's id in its cluster; "" while it is in none.
+	Self func() string
+	// Changed is called, from any goroutine and without a lock, when Take has something.
+	Changed func()
+	Log     *slog.Logger
+}
+
+// Keeper is safe for concurrent use.
+type Keeper struct {
+	Options
+	changed chan struct{} // holds one token when something may have to be said
+
+	mu     sync.Mutex
+	own    span.Own
+	known  span.Replica
+	wanted chan struct{} // closed while the host has segments
+	open   bool          // it is
+	heard  bool          // a controller has said all that it knows
+	since  time.Time     // of heard
+	again  map[span.VNI]bool
+	asked  map[span.VNI]bool // all of these was asked for
+	stale  bool              // the file is older than what is known
+	touched
+}
+
+// touched is what the kernel was not told yet.
+type touched struct {
+	places  map[overlay.Key]bool
+	members bool
+}
+
+// New makes a keeper of what is on disk. A file that can't be read is as none: the controllers say it again.
+func New(o Options) *Keeper {
+	k := &Keeper{Options: o, changed: make(chan struct{}, 1), wanted: make(chan struct{}), since: time.Now(),
+		again: map[span.VNI]bool{}, asked: map[span.VNI]bool{}, touched: touched{places: map[overlay.Key]bool{}}}
+	if err := k.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.Log.Error("what was known of overlay segments cannot be read: it is unknown until a controller answers",
+			"file", k.path(), "err", err)
+	}
+	return k
+}
+
+// Set says what the host has now: its endpoints, and what is behind its ports. The maps are the keeper's from here on.
+func (k *Keeper) Set(endpoints []span.Endpoint, have map[span.VNI]map[span.Key]span.Claim) {
+	k.mu.Lock()
+	k.own.Set(endpoints, have)
+	if want := k.own.Wanted(); want != k.open {
+		if k.open = want; want {
+			close(k.wanted)
+		} else {
+			k.wanted = make(chan struct{})
+		}
+	}
+	k.mu.Unlock()
+	k.poke()
+}
+
+func (k *Keeper) poke() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Wanted implements cluster.Segments.
+func (k *Keeper) Wanted(ctx context.Context) bool {
+	k.mu.Lock()
+	wanted := k.wanted
+	k.mu.Unlock()
+	select {
+	case <-wanted:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Begin implements cluster.Segments.
+func (k *Keeper) Begin() *controllerv1.FollowSegmentsRequest {
+	self := k.Self()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.asked)
+	r := k.own.Whole(self, &k.known)
+	return &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{Have: wire.Have(k.known.Have())},
+		Report: wire.Report(&r)}
+}
+
+// Changed implements cluster.Segments.
+func (k *Keeper) Changed() <-chan struct{} { return k.changed }
+
+// Say implements cluster.Segments.
+func (k *Keeper) Say() *controllerv1.FollowSegmentsRequest {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for vni := range k.again {
+		k.own.Again(vni)
+	}
+	clear(k.again)
+	r, ok := k.own.Changes()
+	if !ok {
+		return nil
+	}
+	return &controllerv1.FollowSegmentsRequest{Report: wire.Report(&r)}
+}
+
+// againAfter is when a segment is said once more that a controller refused: the definition that gives it to the host
+// may have come by another controller.
+const againAfter = time.Second
+
+// Heard implements cluster.Segments.
+func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.FollowSegmentsRequest, error) {
+	updates := make([]*span.Update, len(m.GetUpdates()))
+	for i, one := range m.GetUpdates() {
+		var err error
+		if updates[i], err = wire.ReadUpdate(one); err != nil {
+			return nil, err
+		}
+	}
+	k.mu.Lock()
+	out := &controllerv1.FollowSegmentsRequest{}
+	for _, vni := range m.GetTell() {
+		out.Known = append(out.Known, wire.Update(k.known.All(span.VNI(vni))))
+	}
+	for _, u := range updates {
+		k.touch(u)
+		if u.Whole {
+			delete(k.asked, u.VNI)
+		}
+		if !k.known.Apply(u) && !k.asked[u.VNI] {
+			k.asked[u.VNI] = true
+			out.Anew = append(out.Anew, uint32(u.VNI))
+		}
+	}
+	if m.GetCurrent() && !k.heard {
+		k.heard, k.since, k.members = true, time.Now(), true
+	}
+	k.stale = k.stale || len(updates) > 0
+	tell := len(updates) > 0 || m.GetCurrent()
+	k.mu.Unlock()
+	if refused := m.GetRefused(); len(refused) > 0 {
+		k.refused(refused)
+	}
+	if n := m.GetItems(); n > 0 {
+		k.Log.Error("the controllers take no more locations of this host: other hosts flood frames to them",
+			"locations", n)
+	}
+	if tell {
+		k.Options.Changed()
+	}
+	if len(out.GetKnown())+len(out.GetAnew()) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func (k *Keeper) refused(list []uint32) {
+	k.Log.Warn("the controller's definition does not give this host these overlay segments: they are said again",
+		"vnis", list)
+	time.AfterFunc(againAfter, func() {
+		k.mu.Lock()
+		for _, vni := range list {
+			k.again[span.VNI(vni)] = true
+		}
+		k.mu.Unlock()
+		k.poke()
+	})
+}
+
+// End implements cluster.Segments.
+func (k *Keeper) End() {
+	k.mu.Lock()
+	k.own.End()
+	was := k.heard
+	k.heard = false
+	if was {
+		k.since, k.members = time.Now(), true
+	}
+	k.mu.Unlock()
+	if was {
+		k.Options.Changed()
+	}
+}
+
+// Hears reports whether a controller answers that has said all, and since when that is so.
+func (k *Keeper) Hears() (heard bool, since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.heard, k.since
+}
+
+// touch notes what an update makes another. The caller holds the lock.
+func (k *Keeper) touch(u *span.Update) {
+	note := func(key span.Key) {
+		if mac, is := key.MAC(); is {
+			k.places[overlay.Key{VNI: uint32(u.VNI), MAC: mac}] = true
+		}
+	}
+	was := k.known.Content(u.VNI)
+	if was != nil && (u.Whole || u.Gone) {
+		for key := range was.Places {
+			note(key)
+		}
+	}
+	moved := map[string]bool{}
+	for _, m := range u.Members {
+		if was != nil && !slices.Equal(was.Members[m.ID].Endpoints, m.Endpoints) {
+			moved[m.ID] = true
+		}
+	}
+	if was != nil && len(moved) > 0 {
+		for key, l := range was.Places {
+			if moved[l.Host] {
+				note(key)
+			}
+		}
+	}
+	for i := range u.Put {
+		note(u.Put[i].Key)
+	}
+	for _, key := range u.Removed {
+		note(key)
+	}
+	k.members = k.members || u.Whole || u.Gone || len(u.Members)+len(u.Left) > 0
+}
+
+// Change is what the kernel is to be told.
+type Change struct {
+	// Members: which endpoints there are, and in which segments, may be another.
+	Members bool
+	// Put are locations that are new or another; Removed those of which nothing is known any more, or that are on this
+	// host.
+	Put     []overlay.Location
+	Removed []overlay.Key
+}
+
+// Take is what has changed since the last call.
+func (k *Keeper) Take() (c Change) {
+	self := k.Self()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.Members = k.members
+	for key := range k.places {
+		if at, ok := k.endpointOf(key, self); ok {
+			c.Put = append(c.Put, overlay.Location{Key: key, Endpoint: at, Source: overlay.Announced})
+		} else {
+			c.Removed = append(c.Removed, key)
+		}
+	}
+	k.touched = touched{places: map[overlay.Key]bool{}}
+	return c
+}
+
+// endpointOf is the endpoint behind which a MAC is; false for none, and on this host itself.
+func (k *Keeper) endpointOf(key overlay.Key, self string) (netip.Addr, bool) {
+	content := k.known.Content(span.VNI(key.VNI))
+	if content == nil {
+		return netip.Addr{}, false
+	}
+	at, ok := content.Places[span.MACKey(key.MAC)]
+	if !ok || at.Host == self {
+		return netip.Addr{}, false
+	}
+	host := content.Members[at.Host]
+	e, ok := host.EndpointFor(span.MACKey(key.MAC))
+	return e.Address, ok
+}
+
+// Reach is what is known of other hosts' endpoints, for a switch with these segments.
+func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
+	self := k.Self()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	seen := map[netip.Addr]bool{}
+	for _, vni := range vnis {
+		content := k.known.Content(span.VNI(vni))
+		if content == nil {
+			continue
+		}
+		one := overlay.Segment{VNI: vni}
+		for _, m := range members(content) {
+			if m.ID == self {
+				continue
+			}
+			for _, e := range m.Endpoints {
+				if !seen[e.Address] {
+					seen[e.Address] = true
+					r.Endpoints = append(r.Endpoints, overlay.Endpoint{Address: e.Address, Host: m.Name})
+				}
+				if !e.Down {
+					one.Members = append(one.Members, e.Address)
+				}
+			}
+		}
+		r.Segments = append(r.Segments, one)
+	}
+	slices.SortFunc(r.Endpoints, func(a, b overlay.Endpoint) int { return a.Address.Compare(b.Address) })
+	return r
+}
+
+// members are the hosts of a segment, always in the same order.
+func members(c *span.Content) []span.Host {
+	list := make([]span.Host, 0, len(c.Members))
+	for _, m := range c.Members {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b span.Host) int {
+		switch {
+		case a.ID < b.ID:
+			return -1
+		case a.ID > b.ID:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+const fileName = "segments"
+
+func (k *Keeper) path() string { return filepath.Join(k.Dir, fileName) }
+
+// Save writes what is known to disk, if that is another than the file has.
+func (k *Keeper) Save() error {
+	k.mu.Lock()
+	if !k.stale {
+		k.mu.Unlock()
+		return nil
+	}
+	all := &controllerv1.FollowSegmentsResponse{}
+	for _, vni := range k.known.Segments() {
+		all.Updates = append(all.Updates, wire.Update(k.known.All(vni)))
+	}
+	k.stale = false
+	k.mu.Unlock()
+	text, err := proto.Marshal(all)
+	if err == nil {
+		err = ownfile.Replace(k.path(), text)
+	}
+	if err != nil {
+		k.mu.Lock()
+		k.stale = true
+		k.mu.Unlock()
+	}
+	return err
+}
+
+// read reads the file. What is not whole in it is left out.
+func (k *Keeper) read() error {
+	text, err := ownfile.Read(k.path())
+	if err != nil {
+		return err
+	}
+	all := &controllerv1.FollowSegmentsResponse{}
+	if err := proto.Unmarshal(text, all); err != nil {
+		return err
+	}
+	for _, one := range all.GetUpdates() {
+		u, errUpdate := wire.ReadUpdate(one)
+		if errUpdate == nil && u.Whole && k.known.Apply(u) {
+			continue
+		}
+		err = errors.Join(err, errUpdate)
+		k.known.Forget(span.VNI(one.GetVni()))
+	}
+	return err
+}
+
+// Forget forgets everything, as the host has left its cluster.
+func (k *Keeper) Forget() error {
+	k.mu.Lock()
+	for _, vni := range k.known.Segments() {
+		k.touch(&span.Update{VNI: vni, Gone: true})
+		k.known.Forget(vni)
+	}
+	k.mu.Unlock()
+	k.Options.Changed()
+	err := os.Remove(k.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// All is everything that is known of where MACs are, for a kernel that was told nothing yet. What Take has to say
+// stays.
+func (k *Keeper) All() (c Change) {
+	self := k.Self()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, vni := range k.known.Segments() {
+		for key := range k.known.Content(vni).Places {
+			mac, is := key.MAC()
+			if !is {
+				continue
+			}
+			one := overlay.Key{VNI: uint32(vni), MAC: mac}
+			if at, ok := k.endpointOf(one, self); ok {
+				c.Put = append(c.Put, overlay.Location{Key: one, Endpoint: at, Source: overlay.Announced})
+			}
+		}
+	}
+	return c
+}

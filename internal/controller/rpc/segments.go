@@ -1,0 +1,240 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/segments"
+	"heddle/internal/overlay/span"
+	"heddle/internal/slice"
+)
+
+// overlayOf is what a port group's document says of its overlay segment.
+func overlayOf(doc []byte) (vni span.VNI) {
+	if !bytes.Contains(doc, []byte(`"overlay"`)) {
+		return 0 // the most, which are not read
+	}
+	var g struct {
+		Overlay struct {
+			VNI span.VNI `json:"vni"`
+		} `json:"overlay"`
+	}
+	if json.Unmarshal(doc, &g) != nil || !g.Overlay.VNI.Valid() {
+		return 0
+	}
+	return g.Overlay.VNI
+}
+
+// given are the overlay segments that the definition gives a host.
+type given struct {
+	set *slice.Set
+	all map[span.VNI]bool
+}
+
+// segmenting is the part of a fleet that knows which overlay segments the definition gives hosts.
+type segmenting struct{ *fleet }
+
+// allowed are those of a host; nil for one that is not of the cluster.
+func (f segmenting) allowed(id string) map[span.VNI]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.hosts[id]
+	if h == nil {
+		return nil
+	}
+	set, err := f.target(h)
+	if err != nil {
+		return map[span.VNI]bool{}
+	}
+	if h.given.set != set {
+		h.given = given{set, vnisOf(set)}
+	}
+	return h.given.all
+}
+
+// vnisOf are the overlay segments of the port groups in a content.
+func vnisOf(set *slice.Set) map[span.VNI]bool {
+	all := map[span.VNI]bool{}
+	for o := range set.All() {
+		if o.Kind == slice.PortGroup {
+			if vni := overlayOf(o.Doc); vni != 0 {
+				all[vni] = true
+			}
+		}
+	}
+	return all
+}
+
+// spanning is a server's part in overlay segments: hosts follow who is where, and other controllers are followed.
+type spanning struct{ *Server }
+
+// FollowSegments hands a host who is where in its overlay segments.
+func (s spanning) FollowSegments(ctx context.Context,
+	stream controllerv1connect.HostServiceFollowSegmentsServerStream) error {
+	peer, err := peerOf(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	leave, err := s.gate.Enter(peer, cancel)
+	if err != nil {
+		return connect.NewError(connect.CodePermissionDenied, err.Error())
+	}
+	defer leave()
+	if peer.RenewOnly {
+		return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
+	}
+	first, err := s.firstOf(ctx, stream)
+	if err == nil {
+		err = s.quorum.refuse()
+	}
+	if err == nil {
+		err = s.present(ctx, peer.Name.ID)
+	}
+	if err != nil {
+		return err
+	}
+	host := segments.Host{ID: peer.Name.ID, Name: segmenting{s.fleet}.nameOf(peer.Name.ID)}
+	err = s.segments.Follow(ctx, host, first, stream)
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case connect.CodeOf(err) == connect.CodeUnknown && err != nil:
+		return connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	return err
+}
+
+// firstOf is the first message of a host. One that does not say it in time is no longer listened to.
+func (s spanning) firstOf(ctx context.Context, stream segments.Stream) (*controllerv1.FollowSegmentsRequest, error) {
+	type message struct {
+		m   *controllerv1.FollowSegmentsRequest
+		err error
+	}
+	got := make(chan message, 1)
+	go func() { // ends with the stream
+		m, err := stream.Receive()
+		got <- message{m, err}
+	}()
+	select {
+	case first := <-got:
+		return first.m, first.err
+	case <-time.After(s.HelloTime):
+		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the host did not say hello")
+	case <-ctx.Done():
+		return nil, ended(ctx)
+	}
+}
+
+// definition is the one that counts, to be compared.
+func (f segmenting) definition() any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inventory
+}
+
+// nameOf is a host's name; "" for one that is not of the cluster.
+func (f segmenting) nameOf(id string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.hosts[id]; h != nil {
+		return h.doc.Name
+	}
+	return ""
+}
+
+// FollowSegmentsHere hands another controller what hosts of this one say of overlay segments.
+func (o others) FollowSegmentsHere(ctx context.Context, _ *controllerv1.FollowSegmentsHereRequest,
+	stream controllerv1connect.ControllerServiceFollowSegmentsHereServerStream) error {
+	if _, err := controllerOf(ctx); err != nil {
+		return err
+	}
+	if err := o.segments.Share(ctx, stream.Send); err != nil && ctx.Err() == nil {
+		return connect.NewError(connect.CodeUnavailable, err.Error())
+	}
+	return nil
+}
+
+// segmentPause is after what time a controller that does not answer is asked again.
+const segmentPause = time.Second
+
+// learnSegments keeps a stream from each other controller, until ctx ends.
+func (s spanning) learnSegments(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	following := map[string]context.CancelFunc{}
+	for {
+		now := map[string]bool{}
+		for _, c := range s.others() {
+			now[c.ID] = true
+			if following[c.ID] == nil {
+				var sub context.Context
+				sub, following[c.ID] = context.WithCancel(ctx)
+				all.Go(func() { s.learnFrom(sub, c.ID) })
+			}
+		}
+		for id, stop := range following {
+			if !now[id] {
+				stop()
+				delete(following, id)
+			}
+		}
+		select {
+		case <-time.After(segmentPause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// learnFrom keeps a stream from one other controller, whatever its address is.
+func (s spanning) learnFrom(ctx context.Context, id string) {
+	for ctx.Err() == nil {
+		for _, c := range s.others() {
+			if c.ID != id {
+				continue
+			}
+			err := s.segmentsOf(ctx, c)
+			if ctx.Err() == nil {
+				s.Log.Debug("another controller does not say who is where on overlay segments", "controller", nameOf(c),
+					"err", err)
+			}
+			s.segments.Lost(ctx, id)
+		}
+		select {
+		case <-time.After(segmentPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// segmentsOf takes in what hosts of another controller say, until its stream ends.
+func (s spanning) segmentsOf(ctx context.Context, c Controller) error {
+	k, err := s.links.linkTo(c)
+	if err != nil {
+		return err
+	}
+	stream, err := k.FollowSegmentsHere(ctx, &controllerv1.FollowSegmentsHereRequest{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	for {
+		m, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		if err := s.segments.Learn(c.ID, m); err != nil {
+			return errors.Join(err, stream.Close())
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/overlay/span"
+	"heddle/internal/slice"
+)
+
+// segmentViewer shows people who is where on overlay segments.
+type segmentViewer Front
+
+// ListSegments are the overlay segments of the definition, and others that have members.
+func (v segmentViewer) ListSegments(context.Context, *controllerv1.ListSegmentsRequest) (
+	*controllerv1.ListSegmentsResponse, error) {
+	defined := segmenting{v.fleet}.defined()
+	out := &controllerv1.ListSegmentsResponse{}
+	for _, s := range v.segments.List() {
+		s.Switch, s.PortGroups = defined[span.VNI(s.GetVni())].named()
+		delete(defined, span.VNI(s.GetVni()))
+		out.Segments = append(out.Segments, s)
+	}
+	for vni, d := range defined {
+		s := &controllerv1.Segment{Vni: uint32(vni)}
+		s.Switch, s.PortGroups = d.named()
+		out.Segments = append(out.Segments, s)
+	}
+	slices.SortFunc(out.Segments, func(a, b *controllerv1.Segment) int { return int(a.GetVni()) - int(b.GetVni()) })
+	return out, nil
+}
+
+// GetSegment is one segment with who is where.
+func (v segmentViewer) GetSegment(_ context.Context, q *controllerv1.GetSegmentRequest) (
+	*controllerv1.GetSegmentResponse, error) {
+	vni := span.VNI(q.GetVni())
+	d, known := segmenting{v.fleet}.defined()[vni]
+	out := v.segments.Get(vni)
+	switch {
+	case out == nil && !known:
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no port group of the definition has VNI %d: "+
+			"list the segments for those there are", vni))
+	case out == nil:
+		out = &controllerv1.GetSegmentResponse{Segment: &controllerv1.Segment{Vni: uint32(vni)}}
+	}
+	out.Segment.Switch, out.Segment.PortGroups = d.named()
+	return out, nil
+}
+
+// definedSegment is the switch and the port groups of an overlay segment; nil for one that the definition lacks.
+type definedSegment []string // SWITCH/GROUP
+
+func (d definedSegment) named() (sw string, groups []string) {
+	for _, name := range slices.Sorted(slices.Values(d)) {
+		var group string
+		sw, group, _ = strings.Cut(name, "/")
+		groups = append(groups, group)
+	}
+	return sw, groups
+}
+
+// defined are the overlay segments of the definition.
+func (f segmenting) defined() map[span.VNI]definedSegment {
+	f.mu.Lock()
+	objects := f.inventory.Objects()
+	f.mu.Unlock()
+	all := map[span.VNI]definedSegment{}
+	for o := range objects.All() {
+		if o.Kind != slice.PortGroup {
+			continue
+		}
+		if vni := overlayOf(o.Doc); vni != 0 {
+			all[vni] = append(all[vni], o.Name)
+		}
+	}
+	return all
+}

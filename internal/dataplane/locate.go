@@ -1,0 +1,204 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// locator is the part of the kernel that is told where the MACs of other hosts are.
+type locator struct{ overlays *overlays }
+
+// Locate tells the tunnel of a switch where MACs are, and of which nothing is known any more. What the host's own file
+// says of a MAC counts more. With all, put is everything: what was said before is forgotten. A location whose segment
+// or endpoint is not in the active plan counts from when it is. A switch without a tunnel takes nothing.
+func (l locator) Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error {
+	o := l.overlays
+	if !o.loaded {
+		return nil
+	}
+	if o.located[sw] == nil || all {
+		o.located[sw] = map[overlay.Key]netip.Addr{}
+	}
+	touched := make([]overlay.Key, 0, len(put)+len(removed))
+	for _, p := range put {
+		o.located[sw][p.Key] = p.Endpoint
+		touched = append(touched, p.Key)
+	}
+	for _, key := range removed {
+		delete(o.located[sw], key)
+		touched = append(touched, key)
+	}
+	if all {
+		o.announced.doubted = true
+		return o.relocate()
+	}
+	keys := o.segmentKeys(sw)
+	want := map[abi.LocationKey]abi.Location{}
+	var gone []abi.LocationKey
+	for _, key := range touched {
+		for _, segment := range keys[key.VNI] {
+			at := abi.LocationKey{Segment: segment, MAC: key.MAC}
+			if loc, ok := o.announcement(sw, key, at); ok {
+				want[at] = loc
+			} else {
+				gone = append(gone, at)
+			}
+		}
+	}
+	return o.announce(want, gone)
+}
+
+// announced are the locations in the kernel's table that controllers named.
+type announced struct {
+	all map[abi.LocationKey]abi.Location
+	// doubted: the table may have others, as hosts' own frames have been believed meanwhile.
+	doubted bool
+}
+
+// segmentKeys are the segments of a switch in the tunnels' tables, by VNI: one for each VLAN inside.
+func (o *overlays) segmentKeys(sw string) map[uint32][]uint32 {
+	keys := map[uint32][]uint32{}
+	slot, ok := o.kernel.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	if !ok {
+		return nil
+	}
+	for name, number := range o.written.Numbers {
+		if name.Slot == slot {
+			keys[name.Vni] = append(keys[name.Vni], slot<<16|number)
+		}
+	}
+	return keys
+}
+
+// announcement is the entry of the kernel's table for a MAC in one of its segments; false where there is to be none.
+func (o *overlays) announcement(sw string, key overlay.Key, at abi.LocationKey) (loc abi.Location, ok bool) {
+	address, ok := o.located[sw][key]
+	if !ok {
+		return loc, false
+	}
+	if _, static := o.written.Locations[at]; static {
+		return loc, false
+	}
+	number, named := o.numbers.Of(at.Segment>>16, address)
+	return abi.Location{Endpoint: number, Source: abi.LocationAnnounced}, named
+}
+
+// relocate makes the kernel's table what controllers have said, after segments or endpoints have changed.
+func (o *overlays) relocate() error {
+	if !o.loaded {
+		return nil
+	}
+	want := map[abi.LocationKey]abi.Location{}
+	for sw, all := range o.located {
+		keys := o.segmentKeys(sw)
+		for key := range all {
+			for _, segment := range keys[key.VNI] {
+				at := abi.LocationKey{Segment: segment, MAC: key.MAC}
+				if loc, ok := o.announcement(sw, key, at); ok {
+					want[at] = loc
+				}
+			}
+		}
+	}
+	if len(o.located) == 0 {
+		return nil // nobody has said anything since the process began: what an earlier one was told stays
+	}
+	var gone []abi.LocationKey
+	for at := range o.announced.all {
+		if _, stays := want[at]; !stays {
+			gone = append(gone, at)
+		}
+	}
+	if !o.announced.doubted {
+		maps.DeleteFunc(want, func(at abi.LocationKey, loc abi.Location) bool {
+			had, ok := o.announced.all[at]
+			return ok && had == loc
+		})
+	}
+	if err := o.announce(want, gone); err != nil {
+		o.announced.doubted = true
+		return err
+	}
+	o.announced.doubted = false
+	return nil
+}
+
+// announce writes and removes locations, many at a time.
+func (o *overlays) announce(put map[abi.LocationKey]abi.Location, gone []abi.LocationKey) error {
+	for _, at := range gone {
+		if _, static := o.written.Locations[at]; static {
+			delete(o.announced.all, at)
+			continue
+		}
+		if err := remove(o.maps.Locations, at); err != nil {
+			return fmt.Errorf("forget where a MAC is: %w", err)
+		}
+		delete(o.announced.all, at)
+	}
+	keys := slices.Collect(maps.Keys(put))
+	for batch := range slices.Chunk(keys, locationBatch) {
+		values := make([]abi.Location, len(batch))
+		for i, at := range batch {
+			values[i] = put[at]
+		}
+		if n, err := o.maps.Locations.BatchUpdate(batch, values, nil); err != nil {
+			return fmt.Errorf("write where %d MACs are, of which the table took %d: %w", len(batch), n,
+				explainFull(err))
+		}
+		for i, at := range batch {
+			o.announced.all[at] = values[i]
+		}
+	}
+	return nil
+}
+
+// locationBatch is how many locations one system call writes.
+const locationBatch = 4096
+
+func explainFull(err error) error {
+	if errors.Is(err, ebpf.ErrKeyNotExist) || err == nil {
+		return err
+	}
+	return fmt.Errorf("%w (the table has room for %d)", err, overlay.MaxLocations)
+}
+
+// stopsLearning notes the tunnels that learn no more: what they have learned is forgotten when the plan is active, and
+// the controllers' word holds.
+func (o *overlays) stopsLearning(want map[uint32]abi.Tunnel) {
+	for slot, was := range o.written.Tunnels {
+		if next, ok := want[slot]; ok && was.Rules&abi.TunnelLearns != 0 && next.Rules&abi.TunnelLearns == 0 {
+			o.deaf = append(o.deaf, slot)
+		}
+	}
+}
+
+// forgetLearned forgets what tunnels learned that learn no more.
+func (o *overlays) forgetLearned() error {
+	if len(o.deaf) == 0 {
+		return nil
+	}
+	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
+	if err != nil {
+		return err
+	}
+	for at, l := range located {
+		if l.Source != abi.LocationLearned || !slices.Contains(o.deaf, at.Segment>>16) {
+			continue
+		}
+		if err := remove(o.maps.Locations, at); err != nil {
+			return fmt.Errorf("forget a learned location: %w", err)
+		}
+	}
+	o.deaf, o.announced.doubted = nil, true
+	return nil
+}

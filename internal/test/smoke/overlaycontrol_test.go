@@ -1,0 +1,98 @@
+package smoke
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/cable"
+	"heddle/internal/test/testkit/realhost"
+)
+
+// segmentText is a definition with an overlay segment: each host's endpoint is the address of its own device.
+const segmentText = `
+switches:
+- name: dvs
+  tunnel: {endpoints: [{device: u0}]}
+  portGroups:
+  - {name: web, overlay: {vni: 5000}}
+templates:
+- name: all
+  labels: {rack: a}
+  switches: [{name: dvs}]
+`
+
+// routed gives each host a network of its own behind one router.
+func (f *fleet) routed() (router *netns.NS) {
+	f.t.Helper()
+	router = testkit.NS(f.t, "router")
+	run := func(ns *netns.NS, args ...string) {
+		if out, err := ns.Output(args[0], args[1:]...); err != nil {
+			f.t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	run(router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+	for n, h := range f.hosts {
+		far := fmt.Sprintf("r%d", n)
+		join(f.t, h.NS, "u0", router, far)
+		run(h.NS, "ip", "link", "set", "u0", "mtu", "1600")
+		run(router, "ip", "link", "set", far, "mtu", "1600")
+		run(h.NS, "ip", "addr", "add", fmt.Sprintf("10.9.%d.2/24", n), "dev", "u0")
+		run(router, "ip", "addr", "add", fmt.Sprintf("10.9.%d.1/24", n), "dev", far)
+		run(h.NS, "ip", "route", "add", "10.9.0.0/16", "via", fmt.Sprintf("10.9.%d.1", n))
+	}
+	return router
+}
+
+// TestS105_ControllersSayWhoIsWhere: hosts of one definition learn from the controller where the others' ports are,
+// without having heard a frame; what is for one host goes to that host alone; without the controller, and while agents
+// start again, all of that stays.
+func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
+	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
+	f.routed()
+	f.controller.Start()
+	for n, h := range f.hosts {
+		f.controller.Join(h.Host, fmt.Sprintf("esx%d", n), map[string]string{"rack": "a"})
+	}
+	if out := f.controller.Define(segmentText); len(out.Hosts) != 3 || len(out.Waiting) > 0 {
+		t.Fatalf("the definition: %+v", out)
+	}
+	for n := range f.hosts {
+		f.connect(n, 3, "p-web", "web")
+	}
+	between := func(from, to int) {
+		t.Helper()
+		a, b := fmt.Sprintf("p-web@%d", from), fmt.Sprintf("p-web@%d", to)
+		frame := cable.Frame(fleetMAC(to, 3), fleetMAC(from, 3), 0, "from "+a+" to "+b)
+		f.hosts[from].Await("frames come from "+a+" to "+b, func() bool {
+			f.guests[a].Send(frame)
+			return f.guests[b].Await(frame, realhost.Patience/20)
+		})
+	}
+	all := func() {
+		t.Helper()
+		for from := range f.hosts {
+			for to := range f.hosts {
+				if from != to {
+					between(from, to)
+				}
+			}
+		}
+	}
+	all()
+	quiet := f.hosts[2].counter("tunnel", "packetsInUnicast")
+	stream := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
+	f.controller.End(syscall.SIGKILL)
+	for n := range 2 {
+		f.hosts[n].End(syscall.SIGKILL)
+		f.hosts[n].Start(fmt.Sprintf(ownConfig, n, n))
+		f.hosts[n].up("p-web")
+	}
+	f.whole("without a controller, while agents start again", stream)
+	if got := f.hosts[2].counter("tunnel", "packetsInUnicast"); got != quiet {
+		t.Errorf("a host that none of it is for got %d frames", got-quiet)
+	}
+	all()
+}
