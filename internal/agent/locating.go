@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,12 +63,7 @@ func (l *locating) isDefined(name string) bool {
 	if l.ports.slice == nil || l.keeper == nil {
 		return false
 	}
-	for i := range l.ports.slice.Switches {
-		if l.ports.slice.Switches[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.ports.slice.Switches, func(s spec.Switch) bool { return s.Name == name })
 }
 
 // reach is what this host knows of the endpoints of others, for one switch: by its file, or by the controllers.

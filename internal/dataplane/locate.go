@@ -95,8 +95,8 @@ func (o *overlays) announcement(sw string, key overlay.Key, at abi.LocationKey) 
 
 // relocate makes the kernel's table what controllers have said, after segments or endpoints have changed.
 func (o *overlays) relocate() error {
-	if !o.loaded {
-		return nil
+	if !o.loaded || len(o.located) == 0 {
+		return nil // with nobody having said anything since the process began, what an earlier one was told stays
 	}
 	want := map[abi.LocationKey]abi.Location{}
 	for sw, all := range o.located {
@@ -109,9 +109,6 @@ func (o *overlays) relocate() error {
 				}
 			}
 		}
-	}
-	if len(o.located) == 0 {
-		return nil // nobody has said anything since the process began: what an earlier one was told stays
 	}
 	var gone []abi.LocationKey
 	for at := range o.announced.all {

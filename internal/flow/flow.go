@@ -120,12 +120,12 @@ type Segment struct {
 	VLAN uint16 // inside the VNI, 0 = untagged
 }
 
-// Segment returns the overlay segment of a Key's VLAN; false where that is a VLAN.
-func (p Point) Segment(vlan uint16) (Segment, bool) {
-	if p.Overlay == nil {
+// Segment returns the overlay segment of a Key's VLAN; false where that is a VLAN, as always with nil.
+func (o *Overlay) Segment(vlan uint16) (Segment, bool) {
+	if o == nil {
 		return Segment{}, false
 	}
-	s, ok := (*p.Overlay)[vlan]
+	s, ok := (*o)[vlan]
 	return s, ok
 }
 
@@ -137,11 +137,11 @@ func (p Point) Same(q Point) bool {
 
 // Renumbered reports whether a number of p's overlay segments is that of another segment in q.
 func (p Point) Renumbered(q Point) bool {
-	if p.Overlay == nil || q.Overlay == nil || p.Overlay == q.Overlay {
+	if p.Overlay == nil || p.Overlay == q.Overlay {
 		return false
 	}
 	for n, s := range *p.Overlay {
-		if t, ok := (*q.Overlay)[n]; ok && s != t {
+		if t, ok := q.Overlay.Segment(n); ok && s != t {
 			return true
 		}
 	}

@@ -4,10 +4,12 @@
 package segments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -271,8 +273,8 @@ func (k *Keeper) Take() (c Change) {
 	defer k.mu.Unlock()
 	c.Members = k.members
 	for key := range k.places {
-		if at, ok := k.endpointOf(key, self); ok {
-			c.Put = append(c.Put, overlay.Location{Key: key, Endpoint: at, Source: overlay.Announced})
+		if at, ok := k.locate(key, self); ok {
+			c.Put = append(c.Put, at)
 		} else {
 			c.Removed = append(c.Removed, key)
 		}
@@ -281,19 +283,19 @@ func (k *Keeper) Take() (c Change) {
 	return c
 }
 
-// endpointOf is the endpoint behind which a MAC is; false for none, and on this host itself.
-func (k *Keeper) endpointOf(key overlay.Key, self string) (netip.Addr, bool) {
+// locate is where a MAC is: behind which endpoint; false for nowhere, and on this host itself.
+func (k *Keeper) locate(key overlay.Key, self string) (overlay.Location, bool) {
 	content := k.known.Content(span.VNI(key.VNI))
 	if content == nil {
-		return netip.Addr{}, false
+		return overlay.Location{}, false
 	}
 	at, ok := content.Places[span.MACKey(key.MAC)]
 	if !ok || at.Host == self {
-		return netip.Addr{}, false
+		return overlay.Location{}, false
 	}
 	host := content.Members[at.Host]
 	e, ok := host.EndpointFor(span.MACKey(key.MAC))
-	return e.Address, ok
+	return overlay.Location{Key: key, Endpoint: e.Address, Source: overlay.Announced}, ok
 }
 
 // Reach is what is known of other hosts' endpoints, for a switch with these segments.
@@ -330,20 +332,7 @@ func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
 
 // members are the hosts of a segment, always in the same order.
 func members(c *span.Content) []span.Host {
-	list := make([]span.Host, 0, len(c.Members))
-	for _, m := range c.Members {
-		list = append(list, m)
-	}
-	slices.SortFunc(list, func(a, b span.Host) int {
-		switch {
-		case a.ID < b.ID:
-			return -1
-		case a.ID > b.ID:
-			return 1
-		}
-		return 0
-	})
-	return list
+	return slices.SortedFunc(maps.Values(c.Members), func(a, b span.Host) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 const fileName = "segments"
@@ -424,9 +413,8 @@ func (k *Keeper) All() (c Change) {
 			if !is {
 				continue
 			}
-			one := overlay.Key{VNI: uint32(vni), MAC: mac}
-			if at, ok := k.endpointOf(one, self); ok {
-				c.Put = append(c.Put, overlay.Location{Key: one, Endpoint: at, Source: overlay.Announced})
+			if at, ok := k.locate(overlay.Key{VNI: uint32(vni), MAC: mac}, self); ok {
+				c.Put = append(c.Put, at)
 			}
 		}
 	}

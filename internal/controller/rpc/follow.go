@@ -78,7 +78,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	if peer.RenewOnly {
 		return s.renewOnly(ctx, peer, stream)
 	}
-	first, err := s.hello(ctx, stream)
+	first, err := hello(ctx, stream, s.HelloTime)
 	if err == nil {
 		err = s.quorum.refuse()
 	}
@@ -111,11 +111,21 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
 }
 
-// hello is the first message of a host. One that does not say it in time is no longer listened to.
-func (s *Server) hello(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) (
+// hello is the first message of a host.
+func hello(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream, within time.Duration) (
 	*controllerv1.FollowSliceRequest, error) {
+	m, err := firstMessage(ctx, stream, within)
+	if err == nil && m.GetHello() == nil {
+		err = connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
+	}
+	return m, err
+}
+
+// firstMessage is the first message of a host's stream. A host that does not say it in time is no longer listened to.
+func firstMessage[M any](ctx context.Context, stream interface{ Receive() (*M, error) }, within time.Duration) (
+	*M, error) {
 	type message struct {
-		m   *controllerv1.FollowSliceRequest
+		m   *M
 		err error
 	}
 	got := make(chan message, 1)
@@ -125,11 +135,8 @@ func (s *Server) hello(ctx context.Context, stream controllerv1connect.HostServi
 	}()
 	select {
 	case first := <-got:
-		if first.err == nil && first.m.GetHello() == nil {
-			first.err = connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
-		}
 		return first.m, first.err
-	case <-time.After(s.HelloTime):
+	case <-time.After(within):
 		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the host did not say hello")
 	case <-ctx.Done():
 		return nil, ended(ctx)

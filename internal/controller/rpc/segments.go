@@ -93,7 +93,7 @@ func (s spanning) FollowSegments(ctx context.Context,
 	if peer.RenewOnly {
 		return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
 	}
-	first, err := s.firstOf(ctx, stream)
+	first, err := firstMessage(ctx, stream, s.HelloTime)
 	if err == nil {
 		err = s.quorum.refuse()
 	}
@@ -112,27 +112,6 @@ func (s spanning) FollowSegments(ctx context.Context,
 		return connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	return err
-}
-
-// firstOf is the first message of a host. One that does not say it in time is no longer listened to.
-func (s spanning) firstOf(ctx context.Context, stream segments.Stream) (*controllerv1.FollowSegmentsRequest, error) {
-	type message struct {
-		m   *controllerv1.FollowSegmentsRequest
-		err error
-	}
-	got := make(chan message, 1)
-	go func() { // ends with the stream
-		m, err := stream.Receive()
-		got <- message{m, err}
-	}()
-	select {
-	case first := <-got:
-		return first.m, first.err
-	case <-time.After(s.HelloTime):
-		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the host did not say hello")
-	case <-ctx.Done():
-		return nil, ended(ctx)
-	}
 }
 
 // definition is the one that counts, to be compared.

@@ -196,11 +196,11 @@ func (s Front) storeStatus(ctx context.Context) (out api.StoreStatus) {
 
 // disk is the space of the file system with a directory; 0 where it is not known.
 func disk(dir string) (free, size int64) {
-	var st unix.Statfs_t
-	if dir == "" || unix.Statfs(dir, &st) != nil {
+	if dir == "" {
 		return 0, 0
 	}
-	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize
+	free, size, _ = snapshots.RoomOf(dir)
+	return free, size
 }
 
 // synchronisedFile is made by systemd-timesyncd once it has the time.

@@ -73,18 +73,3 @@ func (h *Hub) Get(vni span.VNI) *controllerv1.GetSegmentResponse {
 	})
 	return out
 }
-
-// EndpointOf names the endpoint at which a host takes frames for a MAC; "" for a host that is in no segment with it.
-func (h *Hub) EndpointOf(id string, key span.Key) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, vni := range h.table.SegmentsOf(id) {
-		if l, ok := h.table.Place(vni, key); ok && l.Host == id {
-			host, _, _ := h.table.Host(id)
-			if e, ok := host.EndpointFor(key); ok {
-				return e.Address.String()
-			}
-		}
-	}
-	return ""
-}

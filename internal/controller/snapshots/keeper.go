@@ -100,7 +100,7 @@ func (k *Keeper) Run(ctx context.Context, from Source) {
 		k.Now = time.Now
 	}
 	if k.Room == nil {
-		k.Room = roomOf
+		k.Room = RoomOf
 	}
 	k.sweep()
 	for ctx.Err() == nil {
@@ -255,8 +255,8 @@ func (k *Keeper) sweep() {
 	}
 }
 
-// roomOf is how much of a directory's file system is free, and how large that is, in bytes.
-func roomOf(dir string) (free, size int64, err error) {
+// RoomOf is how much of a directory's file system is free, and how large that is, in bytes.
+func RoomOf(dir string) (free, size int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, 0, fmt.Errorf("the space in %s: %w", dir, err)

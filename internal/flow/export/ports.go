@@ -25,10 +25,8 @@ const vxlan = 1 << 56
 
 // segment returns the VLAN of a key, and its layer2SegmentId: the VNI with its type, 0 for none.
 func (p port) segment(vlan uint16) (inside uint16, id uint64) {
-	if p.overlay != nil {
-		if s, ok := (*p.overlay)[vlan]; ok {
-			return s.VLAN, vxlan | uint64(s.VNI)
-		}
+	if s, ok := p.overlay.Segment(vlan); ok {
+		return s.VLAN, vxlan | uint64(s.VNI)
 	}
 	return vlan & 0xfff, 0
 }

@@ -92,7 +92,7 @@ type segment struct {
 
 // segmentAt returns the segment of a Key's VLAN at a point.
 func segmentAt(at flow.Point, vlan uint16) segment {
-	if s, ok := at.Segment(vlan); ok {
+	if s, ok := at.Overlay.Segment(vlan); ok {
 		return segment{s.VNI, s.VLAN}
 	}
 	return segment{vlan: vlan}

@@ -46,11 +46,9 @@ func (m *measurement) static(ctx context.Context) error {
 	if m.statics, err = m.connectPorts(ctx, true); err != nil {
 		return err
 	}
-	now, most, err := m.process.memory()
-	if err != nil {
+	if err := m.weigh(); err != nil {
 		return err
 	}
-	m.memory, m.mostMemory = now, max(m.mostMemory, most)
 	return m.crowd.bound(ctx, m.process)
 }
 

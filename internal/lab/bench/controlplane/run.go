@@ -276,6 +276,11 @@ func (m *measurement) change(ctx context.Context, s *series, do, undo func(*defi
 			return err
 		}
 	}
+	return m.weigh()
+}
+
+// weigh reads how much memory the controller has, and how much it had at most.
+func (m *measurement) weigh() error {
 	now, most, err := m.process.memory()
 	m.memory, m.mostMemory = now, max(m.mostMemory, most)
 	return err

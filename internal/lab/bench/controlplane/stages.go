@@ -78,9 +78,7 @@ func (m *measurement) changeInStages(ctx context.Context) error {
 			return err
 		}
 	}
-	now, most, err := m.process.memory()
-	m.memory, m.mostMemory = now, max(m.mostMemory, most)
-	return err
+	return m.weigh()
 }
 
 // rolledOut waits until a rollout is done, and says how long after that time.

@@ -64,7 +64,5 @@ func (m *measurement) changeTogether(ctx context.Context) error {
 			return err
 		}
 	}
-	now, most, err := m.process.memory()
-	m.memory, m.mostMemory = now, max(m.mostMemory, most)
-	return err
+	return m.weigh()
 }
