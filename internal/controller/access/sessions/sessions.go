@@ -142,15 +142,15 @@ func (s Service) prune(person string) (changes []store.Change, err error) {
 		}
 	}
 	marks := s.Store.List(usedKind)
-	if len(marks) >= most {
-		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("%d people signed in of late, and no "+
-			"more can until some of their provider's tokens end", most))
-	}
 	for _, o := range marks {
 		var u used
 		if json.Unmarshal(o.Doc, &u) != nil || now.After(u.Expires) {
 			remove(usedKind, o.Name)
 		}
+	}
+	if len(marks) >= most && len(changes) == 0 { // otherwise there are fewer afterwards, or as many
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("%d people signed in of late, and no "+
+			"more can until some of their provider's tokens end", most))
 	}
 	var own []*pki.APIRecord // by age
 	for _, r := range s.Tokens() {
