@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/segments"
 	"heddle/internal/overlay/span"
 	"heddle/internal/slice"
 )
@@ -35,12 +37,22 @@ func (v segmentViewer) ListSegments(context.Context, *controllerv1.ListSegmentsR
 	return out, nil
 }
 
+// How many locations an answer has.
+const (
+	someLocations = 1000
+	mostLocations = 10_000
+)
+
 // GetSegment is one segment with who is where.
 func (v segmentViewer) GetSegment(_ context.Context, q *controllerv1.GetSegmentRequest) (
 	*controllerv1.GetSegmentResponse, error) {
+	selected, err := selection(q)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
 	vni := span.VNI(q.GetVni())
 	d, known := segmenting{v.fleet}.defined()[vni]
-	out := v.segments.Get(vni)
+	out := v.segments.Get(vni, selected)
 	switch {
 	case out == nil && !known:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no port group of the definition has VNI %d: "+
@@ -50,6 +62,18 @@ func (v segmentViewer) GetSegment(_ context.Context, q *controllerv1.GetSegmentR
 	}
 	out.Segment.Switch, out.Segment.PortGroups = d.named()
 	return out, nil
+}
+
+// selection is what a request selects.
+func selection(q *controllerv1.GetSegmentRequest) (s segments.Query, err error) {
+	s.Host, s.Limit = q.GetHost(), int(cmp.Or(q.GetLimit(), someLocations))
+	if s.Limit > mostLocations {
+		return s, fmt.Errorf("at most %d locations are told at once, not %d", mostLocations, s.Limit)
+	}
+	if q.GetKey() != "" {
+		s.Key, err = span.KeyNamed(q.GetKey())
+	}
+	return s, err
 }
 
 // definedSegment is the switch and the port groups of an overlay segment; nil for one that the definition lacks.

@@ -226,7 +226,7 @@ func TestS105_ARestartedControllerTakesNothingAway(t *testing.T) {
 	if a.at(5, 2) != "b" {
 		t.Error("it has forgotten where the other MAC is")
 	}
-	if got := anew.Get(5); len(got.GetMembers()) != 2 || got.GetMembers()[1].GetConnected() {
+	if got := anew.Get(5, Query{Limit: 9}); len(got.GetMembers()) != 2 || got.GetMembers()[1].GetConnected() {
 		t.Errorf("the members are %v", got.GetMembers())
 	}
 	b.have(map[span.VNI][]byte{5: {3}})
@@ -269,14 +269,14 @@ func TestS105_ControllersTellOneAnother(t *testing.T) {
 	}
 	lose()
 	await(t, "the first one takes both for disconnected", func() bool {
-		for _, m := range hubs[0].Get(5).GetMembers() {
+		for _, m := range hubs[0].Get(5, Query{Limit: 9}).GetMembers() {
 			if m.GetConnected() {
 				return false
 			}
 		}
 		return true
 	})
-	if got := len(hubs[0].Get(5).GetLocations()); got != 3 {
+	if got := len(hubs[0].Get(5, Query{Limit: 9}).GetLocations()); got != 3 {
 		t.Errorf("it knows %d locations", got)
 	}
 }
@@ -295,7 +295,7 @@ func TestHub_RefusesWhatIsNotAHosts(t *testing.T) {
 	a.have(map[span.VNI][]byte{5: {1}, 99: {1}})
 	a.connect(h)
 	a.is("99 is refused", func() bool { return len(a.refused) == 1 && a.refused[0] == 99 })
-	if h.Get(99) != nil || h.Get(5) == nil {
+	if h.Get(99, Query{Limit: 9}) != nil || h.Get(5, Query{Limit: 9}) == nil {
 		t.Error("it is a member of 99, or not of 5")
 	}
 	a.to <- &controllerv1.FollowSegmentsRequest{Report: &controllerv1.SegmentReport{
@@ -304,7 +304,7 @@ func TestHub_RefusesWhatIsNotAHosts(t *testing.T) {
 		t.Errorf("it ended by %v", err)
 	}
 	h.Remove("a")
-	if h.Get(5) != nil {
+	if h.Get(5, Query{Limit: 9}) != nil {
 		t.Error("a host that was removed is a member")
 	}
 	if c := h.Counts(); c.Refused != 1 || c.Hosts != 0 || c.MACs != 0 {

@@ -184,15 +184,21 @@ func (t *Table) Sizes(vni VNI) (n Sizes) {
 	return n
 }
 
-// Rivals are the ids of other hosts that claim what counts for one, in order.
-func (t *Table) Rivals(vni VNI, k Key) (ids []string) {
-	if s := t.segments[vni]; s != nil {
-		for _, c := range s.rivals[k] {
-			ids = append(ids, t.refs[c.host].ID)
-		}
+// Contested are the MACs and addresses of a segment that several hosts claim, and the ids, in order, of those whose
+// claims do not count.
+func (t *Table) Contested(vni VNI) map[Key][]string {
+	s := t.segments[vni]
+	if s == nil {
+		return nil
 	}
-	slices.Sort(ids)
-	return ids
+	all := make(map[Key][]string, len(s.rivals))
+	for k, claims := range s.rivals {
+		for _, c := range claims {
+			all[k] = append(all[k], t.refs[c.host].ID)
+		}
+		slices.Sort(all[k])
+	}
+	return all
 }
 
 // Snapshot is all of a segment; nil for one without members.

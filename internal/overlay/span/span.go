@@ -69,6 +69,18 @@ func ParseKey(b []byte) (Key, error) {
 	return Key{}, fmt.Errorf("%x is neither a MAC nor an IP address", b)
 }
 
+// KeyNamed reads a MAC or an IP address as people write it.
+func KeyNamed(text string) (Key, error) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		return AddressKey(a.Unmap()), nil
+	}
+	mac, err := plan.ParseMAC(text)
+	if err != nil {
+		return Key{}, fmt.Errorf("%q is neither a MAC nor an IP address", text)
+	}
+	return MACKey(mac), nil
+}
+
 // Bytes are the MAC's 6 bytes, or the address's 4 or 16.
 func (k Key) Bytes() []byte {
 	switch k.kind {

@@ -85,8 +85,8 @@ func (c *collector) open(h *host) {
 	go c.listen(c.conn, c.done)
 }
 
-// enlarge gives a socket that much room for what has not been read, beyond the system's limit for users: a datagram that
-// finds no room is gone without a word, and nobody counts it.
+// enlarge gives a socket that much room for what has not been read, beyond the system's limit for users: a datagram
+// that finds no room is gone without a word, and nobody counts it.
 func enlarge(conn *net.UDPConn, bytes int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -2,10 +2,14 @@ package smoke
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"syscall"
 	"testing"
 
+	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/plan"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
@@ -82,6 +86,7 @@ func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
 		}
 	}
 	all()
+	f.showsSegment()
 	quiet := f.hosts[2].counter("tunnel", "packetsInUnicast")
 	stream := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	f.controller.End(syscall.SIGKILL)
@@ -95,4 +100,36 @@ func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
 		t.Errorf("a host that none of it is for got %d frames", got-quiet)
 	}
 	all()
+}
+
+// showsSegment: the command says of the segment which hosts are in it, and where each guest is.
+func (f *fleet) showsSegment() {
+	f.t.Helper()
+	var list []api.Segment
+	f.controller.JSON(&list, "segment", "list")
+	want := api.Segment{VNI: 5000, Switch: "dvs", PortGroups: []string{"web"}, Hosts: 3, MACs: 3}
+	if len(list) != 1 || !reflect.DeepEqual(list[0], want) {
+		f.t.Errorf("the segments: %+v, want %+v", list, want)
+	}
+	var web api.SegmentDetail
+	f.controller.JSON(&web, "segment", "show", "web")
+	for n := range f.hosts {
+		host, at := fmt.Sprintf("esx%d", n), fmt.Sprintf("10.9.%d.2", n)
+		mac := plan.MAC(fleetMAC(n, 3)).String()
+		if !slices.ContainsFunc(web.Members, func(m api.SegmentMember) bool {
+			return m.Host == host && m.Connected && len(m.At) == 1 && m.At[0].Address == at && m.At[0].MTU == 1600
+		}) {
+			f.t.Errorf("host %s with its endpoint %s: %+v", host, at, web.Members)
+		}
+		if !slices.ContainsFunc(web.Locations, func(l api.SegmentLocation) bool {
+			return l.Key == mac && l.Host == host && l.Endpoint == at && l.Source == api.SegmentPort
+		}) {
+			f.t.Errorf("%s behind %s: %+v", mac, host, web.Locations)
+		}
+	}
+	var one api.SegmentDetail
+	f.controller.JSON(&one, "segment", "show", "dvs/web", "--host", "esx1")
+	if len(one.Locations) != 1 || one.Locations[0].Host != "esx1" {
+		f.t.Errorf("of one host: %+v", one.Locations)
+	}
 }

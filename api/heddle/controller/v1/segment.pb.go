@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
+	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -255,8 +256,13 @@ func (x *Segment) GetContested() uint32 {
 
 // GetSegmentRequest asks for one segment.
 type GetSegmentRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vni           uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Vni   uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"`
+	// key selects one MAC or IP address, and host what is behind the ports of one host; "" for all.
+	Key  string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Host string `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	// limit is how many locations are told, 0 for 1,000, at most 10,000.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,12 +304,36 @@ func (x *GetSegmentRequest) GetVni() uint32 {
 	return 0
 }
 
+func (x *GetSegmentRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *GetSegmentRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *GetSegmentRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
 // GetSegmentResponse is the answer.
 type GetSegmentResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Segment       *Segment               `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
-	Members       []*SegmentMember       `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
-	Locations     []*SegmentLocation     `protobuf:"bytes,3,rep,name=locations,proto3" json:"locations,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Segment *Segment               `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	Members []*SegmentMember       `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	// locations are in the order of their keys, MACs first.
+	Locations []*SegmentLocation `protobuf:"bytes,3,rep,name=locations,proto3" json:"locations,omitempty"`
+	// left_off is how many more were selected.
+	LeftOff       uint32 `protobuf:"varint,4,opt,name=left_off,json=leftOff,proto3" json:"left_off,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,11 +389,19 @@ func (x *GetSegmentResponse) GetLocations() []*SegmentLocation {
 	return nil
 }
 
+func (x *GetSegmentResponse) GetLeftOff() uint32 {
+	if x != nil {
+		return x.LeftOff
+	}
+	return 0
+}
+
 // SegmentMember is a host with ports in a segment.
 type SegmentMember struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Host      string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	Endpoints []*TunnelEndpoint      `protobuf:"bytes,2,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// at are its endpoints.
+	At []*SegmentEndpoint `protobuf:"bytes,5,rep,name=at,proto3" json:"at,omitempty"`
 	// connected: a controller hears from it; what is known of one that is not is what it said last.
 	Connected     bool   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
 	Macs          uint32 `protobuf:"varint,4,opt,name=macs,proto3" json:"macs,omitempty"`
@@ -408,9 +446,9 @@ func (x *SegmentMember) GetHost() string {
 	return ""
 }
 
-func (x *SegmentMember) GetEndpoints() []*TunnelEndpoint {
+func (x *SegmentMember) GetAt() []*SegmentEndpoint {
 	if x != nil {
-		return x.Endpoints
+		return x.At
 	}
 	return nil
 }
@@ -427,6 +465,69 @@ func (x *SegmentMember) GetMacs() uint32 {
 		return x.Macs
 	}
 	return 0
+}
+
+// SegmentEndpoint is an outer address of a host, as people write it.
+type SegmentEndpoint struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Address string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// mtu of the underlay there, in bytes.
+	Mtu uint32 `protobuf:"varint,2,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	// down: it takes no frames at present.
+	Down          bool `protobuf:"varint,3,opt,name=down,proto3" json:"down,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SegmentEndpoint) Reset() {
+	*x = SegmentEndpoint{}
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentEndpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentEndpoint) ProtoMessage() {}
+
+func (x *SegmentEndpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentEndpoint.ProtoReflect.Descriptor instead.
+func (*SegmentEndpoint) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SegmentEndpoint) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *SegmentEndpoint) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *SegmentEndpoint) GetDown() bool {
+	if x != nil {
+		return x.Down
+	}
+	return false
 }
 
 // SegmentLocation is where a MAC or an IP address is.
@@ -450,7 +551,7 @@ type SegmentLocation struct {
 
 func (x *SegmentLocation) Reset() {
 	*x = SegmentLocation{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +563,7 @@ func (x *SegmentLocation) String() string {
 func (*SegmentLocation) ProtoMessage() {}
 
 func (x *SegmentLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +576,7 @@ func (x *SegmentLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentLocation.ProtoReflect.Descriptor instead.
 func (*SegmentLocation) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SegmentLocation) GetKey() string {
@@ -549,7 +650,7 @@ type FollowSegmentsRequest struct {
 
 func (x *FollowSegmentsRequest) Reset() {
 	*x = FollowSegmentsRequest{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +662,7 @@ func (x *FollowSegmentsRequest) String() string {
 func (*FollowSegmentsRequest) ProtoMessage() {}
 
 func (x *FollowSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +675,7 @@ func (x *FollowSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FollowSegmentsRequest) GetHello() *SegmentHello {
@@ -615,7 +716,7 @@ type SegmentHello struct {
 
 func (x *SegmentHello) Reset() {
 	*x = SegmentHello{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +728,7 @@ func (x *SegmentHello) String() string {
 func (*SegmentHello) ProtoMessage() {}
 
 func (x *SegmentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +741,7 @@ func (x *SegmentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentHello.ProtoReflect.Descriptor instead.
 func (*SegmentHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SegmentHello) GetHave() []*SegmentHave {
@@ -661,7 +762,7 @@ type SegmentHave struct {
 
 func (x *SegmentHave) Reset() {
 	*x = SegmentHave{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +774,7 @@ func (x *SegmentHave) String() string {
 func (*SegmentHave) ProtoMessage() {}
 
 func (x *SegmentHave) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +787,7 @@ func (x *SegmentHave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentHave.ProtoReflect.Descriptor instead.
 func (*SegmentHave) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SegmentHave) GetVni() uint32 {
@@ -718,7 +819,7 @@ type SegmentReport struct {
 
 func (x *SegmentReport) Reset() {
 	*x = SegmentReport{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +831,7 @@ func (x *SegmentReport) String() string {
 func (*SegmentReport) ProtoMessage() {}
 
 func (x *SegmentReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +844,7 @@ func (x *SegmentReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentReport.ProtoReflect.Descriptor instead.
 func (*SegmentReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SegmentReport) GetWhole() bool {
@@ -789,7 +890,7 @@ type TunnelEndpoint struct {
 
 func (x *TunnelEndpoint) Reset() {
 	*x = TunnelEndpoint{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +902,7 @@ func (x *TunnelEndpoint) String() string {
 func (*TunnelEndpoint) ProtoMessage() {}
 
 func (x *TunnelEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +915,7 @@ func (x *TunnelEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelEndpoint.ProtoReflect.Descriptor instead.
 func (*TunnelEndpoint) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TunnelEndpoint) GetAddress() []byte {
@@ -855,7 +956,7 @@ type HostSegment struct {
 
 func (x *HostSegment) Reset() {
 	*x = HostSegment{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +968,7 @@ func (x *HostSegment) String() string {
 func (*HostSegment) ProtoMessage() {}
 
 func (x *HostSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +981,7 @@ func (x *HostSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSegment.ProtoReflect.Descriptor instead.
 func (*HostSegment) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HostSegment) GetVni() uint32 {
@@ -938,7 +1039,7 @@ type SegmentItem struct {
 
 func (x *SegmentItem) Reset() {
 	*x = SegmentItem{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1051,7 @@ func (x *SegmentItem) String() string {
 func (*SegmentItem) ProtoMessage() {}
 
 func (x *SegmentItem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1064,7 @@ func (x *SegmentItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentItem.ProtoReflect.Descriptor instead.
 func (*SegmentItem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SegmentItem) GetKey() []byte {
@@ -1026,7 +1127,7 @@ type FollowSegmentsResponse struct {
 
 func (x *FollowSegmentsResponse) Reset() {
 	*x = FollowSegmentsResponse{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1139,7 @@ func (x *FollowSegmentsResponse) String() string {
 func (*FollowSegmentsResponse) ProtoMessage() {}
 
 func (x *FollowSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1152,7 @@ func (x *FollowSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FollowSegmentsResponse) GetUpdates() []*SegmentUpdate {
@@ -1113,7 +1214,7 @@ type SegmentUpdate struct {
 
 func (x *SegmentUpdate) Reset() {
 	*x = SegmentUpdate{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1226,7 @@ func (x *SegmentUpdate) String() string {
 func (*SegmentUpdate) ProtoMessage() {}
 
 func (x *SegmentUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1239,7 @@ func (x *SegmentUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentUpdate.ProtoReflect.Descriptor instead.
 func (*SegmentUpdate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SegmentUpdate) GetVni() uint32 {
@@ -1216,7 +1317,7 @@ type SegmentHost struct {
 
 func (x *SegmentHost) Reset() {
 	*x = SegmentHost{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1329,7 @@ func (x *SegmentHost) String() string {
 func (*SegmentHost) ProtoMessage() {}
 
 func (x *SegmentHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1342,7 @@ func (x *SegmentHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentHost.ProtoReflect.Descriptor instead.
 func (*SegmentHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SegmentHost) GetId() string {
@@ -1277,7 +1378,7 @@ type SegmentPlace struct {
 
 func (x *SegmentPlace) Reset() {
 	*x = SegmentPlace{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1390,7 @@ func (x *SegmentPlace) String() string {
 func (*SegmentPlace) ProtoMessage() {}
 
 func (x *SegmentPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1403,7 @@ func (x *SegmentPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentPlace.ProtoReflect.Descriptor instead.
 func (*SegmentPlace) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SegmentPlace) GetHost() uint32 {
@@ -1328,7 +1429,7 @@ type FollowSegmentsHereRequest struct {
 
 func (x *FollowSegmentsHereRequest) Reset() {
 	*x = FollowSegmentsHereRequest{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1441,7 @@ func (x *FollowSegmentsHereRequest) String() string {
 func (*FollowSegmentsHereRequest) ProtoMessage() {}
 
 func (x *FollowSegmentsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1454,7 @@ func (x *FollowSegmentsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsHereRequest.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{19}
 }
 
 // FollowSegmentsHereResponse is what hosts of a controller said. The first ones are all that they have.
@@ -1366,7 +1467,7 @@ type FollowSegmentsHereResponse struct {
 
 func (x *FollowSegmentsHereResponse) Reset() {
 	*x = FollowSegmentsHereResponse{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1479,7 @@ func (x *FollowSegmentsHereResponse) String() string {
 func (*FollowSegmentsHereResponse) ProtoMessage() {}
 
 func (x *FollowSegmentsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1492,7 @@ func (x *FollowSegmentsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsHereResponse.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FollowSegmentsHereResponse) GetHosts() []*HostSegments {
@@ -1417,7 +1518,7 @@ type HostSegments struct {
 
 func (x *HostSegments) Reset() {
 	*x = HostSegments{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1530,7 @@ func (x *HostSegments) String() string {
 func (*HostSegments) ProtoMessage() {}
 
 func (x *HostSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1543,7 @@ func (x *HostSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSegments.ProtoReflect.Descriptor instead.
 func (*HostSegments) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HostSegments) GetHost() string {
@@ -1484,7 +1585,7 @@ var File_heddle_controller_v1_segment_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\n" +
-	"\"heddle/controller/v1/segment.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x15\n" +
+	"\"heddle/controller/v1/segment.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\x15\n" +
 	"\x13ListSegmentsRequest\"Q\n" +
 	"\x14ListSegmentsResponse\x129\n" +
 	"\bsegments\x18\x01 \x03(\v2\x1d.heddle.controller.v1.SegmentR\bsegments\"\xba\x01\n" +
@@ -1496,18 +1597,26 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\x05hosts\x18\x04 \x01(\rR\x05hosts\x12\x12\n" +
 	"\x04macs\x18\x05 \x01(\rR\x04macs\x12\x1c\n" +
 	"\taddresses\x18\x06 \x01(\rR\taddresses\x12\x1c\n" +
-	"\tcontested\x18\a \x01(\rR\tcontested\"%\n" +
+	"\tcontested\x18\a \x01(\rR\tcontested\"a\n" +
 	"\x11GetSegmentRequest\x12\x10\n" +
-	"\x03vni\x18\x01 \x01(\rR\x03vni\"\xd1\x01\n" +
+	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x12\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"\xec\x01\n" +
 	"\x12GetSegmentResponse\x127\n" +
 	"\asegment\x18\x01 \x01(\v2\x1d.heddle.controller.v1.SegmentR\asegment\x12=\n" +
 	"\amembers\x18\x02 \x03(\v2#.heddle.controller.v1.SegmentMemberR\amembers\x12C\n" +
-	"\tlocations\x18\x03 \x03(\v2%.heddle.controller.v1.SegmentLocationR\tlocations\"\x99\x01\n" +
+	"\tlocations\x18\x03 \x03(\v2%.heddle.controller.v1.SegmentLocationR\tlocations\x12\x19\n" +
+	"\bleft_off\x18\x04 \x01(\rR\aleftOff\"\x9d\x01\n" +
 	"\rSegmentMember\x12\x12\n" +
-	"\x04host\x18\x01 \x01(\tR\x04host\x12B\n" +
-	"\tendpoints\x18\x02 \x03(\v2$.heddle.controller.v1.TunnelEndpointR\tendpoints\x12\x1c\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x125\n" +
+	"\x02at\x18\x05 \x03(\v2%.heddle.controller.v1.SegmentEndpointR\x02at\x12\x1c\n" +
 	"\tconnected\x18\x03 \x01(\bR\tconnected\x12\x12\n" +
-	"\x04macs\x18\x04 \x01(\rR\x04macs\"\x96\x02\n" +
+	"\x04macs\x18\x04 \x01(\rR\x04macsJ\x04\b\x02\x10\x03R\tendpoints\"Q\n" +
+	"\x0fSegmentEndpoint\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
+	"\x03mtu\x18\x02 \x01(\rR\x03mtu\x12\x12\n" +
+	"\x04down\x18\x03 \x01(\bR\x04down\"\x96\x02\n" +
 	"\x0fSegmentLocation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x1a\n" +
@@ -1584,11 +1693,11 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x04R\asession\x12\x12\n" +
 	"\x04away\x18\x04 \x01(\bR\x04away\x12;\n" +
-	"\x06report\x18\x05 \x01(\v2#.heddle.controller.v1.SegmentReportR\x06report*d\n" +
+	"\x06report\x18\x05 \x01(\v2#.heddle.controller.v1.SegmentReportR\x06report*{\n" +
 	"\rSegmentSource\x12\x1e\n" +
-	"\x1aSEGMENT_SOURCE_UNSPECIFIED\x10\x00\x12\x1a\n" +
-	"\x16SEGMENT_SOURCE_LEARNED\x10\x01\x12\x17\n" +
-	"\x13SEGMENT_SOURCE_PORT\x10\x022\xd8\x01\n" +
+	"\x1aSEGMENT_SOURCE_UNSPECIFIED\x10\x00\x12'\n" +
+	"\x16SEGMENT_SOURCE_LEARNED\x10\x01\x1a\v\x8a\xb5\x18\alearned\x12!\n" +
+	"\x13SEGMENT_SOURCE_PORT\x10\x02\x1a\b\x8a\xb5\x18\x04port2\xd8\x01\n" +
 	"\x0eSegmentService\x12e\n" +
 	"\fListSegments\x12).heddle.controller.v1.ListSegmentsRequest\x1a*.heddle.controller.v1.ListSegmentsResponse\x12_\n" +
 	"\n" +
@@ -1607,7 +1716,7 @@ func file_heddle_controller_v1_segment_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_segment_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_segment_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_heddle_controller_v1_segment_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_heddle_controller_v1_segment_proto_goTypes = []any{
 	(SegmentSource)(0),                 // 0: heddle.controller.v1.SegmentSource
 	(*ListSegmentsRequest)(nil),        // 1: heddle.controller.v1.ListSegmentsRequest
@@ -1616,46 +1725,47 @@ var file_heddle_controller_v1_segment_proto_goTypes = []any{
 	(*GetSegmentRequest)(nil),          // 4: heddle.controller.v1.GetSegmentRequest
 	(*GetSegmentResponse)(nil),         // 5: heddle.controller.v1.GetSegmentResponse
 	(*SegmentMember)(nil),              // 6: heddle.controller.v1.SegmentMember
-	(*SegmentLocation)(nil),            // 7: heddle.controller.v1.SegmentLocation
-	(*FollowSegmentsRequest)(nil),      // 8: heddle.controller.v1.FollowSegmentsRequest
-	(*SegmentHello)(nil),               // 9: heddle.controller.v1.SegmentHello
-	(*SegmentHave)(nil),                // 10: heddle.controller.v1.SegmentHave
-	(*SegmentReport)(nil),              // 11: heddle.controller.v1.SegmentReport
-	(*TunnelEndpoint)(nil),             // 12: heddle.controller.v1.TunnelEndpoint
-	(*HostSegment)(nil),                // 13: heddle.controller.v1.HostSegment
-	(*SegmentItem)(nil),                // 14: heddle.controller.v1.SegmentItem
-	(*FollowSegmentsResponse)(nil),     // 15: heddle.controller.v1.FollowSegmentsResponse
-	(*SegmentUpdate)(nil),              // 16: heddle.controller.v1.SegmentUpdate
-	(*SegmentHost)(nil),                // 17: heddle.controller.v1.SegmentHost
-	(*SegmentPlace)(nil),               // 18: heddle.controller.v1.SegmentPlace
-	(*FollowSegmentsHereRequest)(nil),  // 19: heddle.controller.v1.FollowSegmentsHereRequest
-	(*FollowSegmentsHereResponse)(nil), // 20: heddle.controller.v1.FollowSegmentsHereResponse
-	(*HostSegments)(nil),               // 21: heddle.controller.v1.HostSegments
-	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
+	(*SegmentEndpoint)(nil),            // 7: heddle.controller.v1.SegmentEndpoint
+	(*SegmentLocation)(nil),            // 8: heddle.controller.v1.SegmentLocation
+	(*FollowSegmentsRequest)(nil),      // 9: heddle.controller.v1.FollowSegmentsRequest
+	(*SegmentHello)(nil),               // 10: heddle.controller.v1.SegmentHello
+	(*SegmentHave)(nil),                // 11: heddle.controller.v1.SegmentHave
+	(*SegmentReport)(nil),              // 12: heddle.controller.v1.SegmentReport
+	(*TunnelEndpoint)(nil),             // 13: heddle.controller.v1.TunnelEndpoint
+	(*HostSegment)(nil),                // 14: heddle.controller.v1.HostSegment
+	(*SegmentItem)(nil),                // 15: heddle.controller.v1.SegmentItem
+	(*FollowSegmentsResponse)(nil),     // 16: heddle.controller.v1.FollowSegmentsResponse
+	(*SegmentUpdate)(nil),              // 17: heddle.controller.v1.SegmentUpdate
+	(*SegmentHost)(nil),                // 18: heddle.controller.v1.SegmentHost
+	(*SegmentPlace)(nil),               // 19: heddle.controller.v1.SegmentPlace
+	(*FollowSegmentsHereRequest)(nil),  // 20: heddle.controller.v1.FollowSegmentsHereRequest
+	(*FollowSegmentsHereResponse)(nil), // 21: heddle.controller.v1.FollowSegmentsHereResponse
+	(*HostSegments)(nil),               // 22: heddle.controller.v1.HostSegments
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
 }
 var file_heddle_controller_v1_segment_proto_depIdxs = []int32{
 	3,  // 0: heddle.controller.v1.ListSegmentsResponse.segments:type_name -> heddle.controller.v1.Segment
 	3,  // 1: heddle.controller.v1.GetSegmentResponse.segment:type_name -> heddle.controller.v1.Segment
 	6,  // 2: heddle.controller.v1.GetSegmentResponse.members:type_name -> heddle.controller.v1.SegmentMember
-	7,  // 3: heddle.controller.v1.GetSegmentResponse.locations:type_name -> heddle.controller.v1.SegmentLocation
-	12, // 4: heddle.controller.v1.SegmentMember.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
+	8,  // 3: heddle.controller.v1.GetSegmentResponse.locations:type_name -> heddle.controller.v1.SegmentLocation
+	7,  // 4: heddle.controller.v1.SegmentMember.at:type_name -> heddle.controller.v1.SegmentEndpoint
 	0,  // 5: heddle.controller.v1.SegmentLocation.source:type_name -> heddle.controller.v1.SegmentSource
-	22, // 6: heddle.controller.v1.SegmentLocation.since:type_name -> google.protobuf.Timestamp
-	9,  // 7: heddle.controller.v1.FollowSegmentsRequest.hello:type_name -> heddle.controller.v1.SegmentHello
-	11, // 8: heddle.controller.v1.FollowSegmentsRequest.report:type_name -> heddle.controller.v1.SegmentReport
-	16, // 9: heddle.controller.v1.FollowSegmentsRequest.known:type_name -> heddle.controller.v1.SegmentUpdate
-	10, // 10: heddle.controller.v1.SegmentHello.have:type_name -> heddle.controller.v1.SegmentHave
-	12, // 11: heddle.controller.v1.SegmentReport.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
-	13, // 12: heddle.controller.v1.SegmentReport.segments:type_name -> heddle.controller.v1.HostSegment
-	14, // 13: heddle.controller.v1.HostSegment.put:type_name -> heddle.controller.v1.SegmentItem
+	23, // 6: heddle.controller.v1.SegmentLocation.since:type_name -> google.protobuf.Timestamp
+	10, // 7: heddle.controller.v1.FollowSegmentsRequest.hello:type_name -> heddle.controller.v1.SegmentHello
+	12, // 8: heddle.controller.v1.FollowSegmentsRequest.report:type_name -> heddle.controller.v1.SegmentReport
+	17, // 9: heddle.controller.v1.FollowSegmentsRequest.known:type_name -> heddle.controller.v1.SegmentUpdate
+	11, // 10: heddle.controller.v1.SegmentHello.have:type_name -> heddle.controller.v1.SegmentHave
+	13, // 11: heddle.controller.v1.SegmentReport.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
+	14, // 12: heddle.controller.v1.SegmentReport.segments:type_name -> heddle.controller.v1.HostSegment
+	15, // 13: heddle.controller.v1.HostSegment.put:type_name -> heddle.controller.v1.SegmentItem
 	0,  // 14: heddle.controller.v1.SegmentItem.source:type_name -> heddle.controller.v1.SegmentSource
-	16, // 15: heddle.controller.v1.FollowSegmentsResponse.updates:type_name -> heddle.controller.v1.SegmentUpdate
-	17, // 16: heddle.controller.v1.SegmentUpdate.members:type_name -> heddle.controller.v1.SegmentHost
-	18, // 17: heddle.controller.v1.SegmentUpdate.put:type_name -> heddle.controller.v1.SegmentPlace
-	12, // 18: heddle.controller.v1.SegmentHost.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
-	14, // 19: heddle.controller.v1.SegmentPlace.item:type_name -> heddle.controller.v1.SegmentItem
-	21, // 20: heddle.controller.v1.FollowSegmentsHereResponse.hosts:type_name -> heddle.controller.v1.HostSegments
-	11, // 21: heddle.controller.v1.HostSegments.report:type_name -> heddle.controller.v1.SegmentReport
+	17, // 15: heddle.controller.v1.FollowSegmentsResponse.updates:type_name -> heddle.controller.v1.SegmentUpdate
+	18, // 16: heddle.controller.v1.SegmentUpdate.members:type_name -> heddle.controller.v1.SegmentHost
+	19, // 17: heddle.controller.v1.SegmentUpdate.put:type_name -> heddle.controller.v1.SegmentPlace
+	13, // 18: heddle.controller.v1.SegmentHost.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
+	15, // 19: heddle.controller.v1.SegmentPlace.item:type_name -> heddle.controller.v1.SegmentItem
+	22, // 20: heddle.controller.v1.FollowSegmentsHereResponse.hosts:type_name -> heddle.controller.v1.HostSegments
+	12, // 21: heddle.controller.v1.HostSegments.report:type_name -> heddle.controller.v1.SegmentReport
 	1,  // 22: heddle.controller.v1.SegmentService.ListSegments:input_type -> heddle.controller.v1.ListSegmentsRequest
 	4,  // 23: heddle.controller.v1.SegmentService.GetSegment:input_type -> heddle.controller.v1.GetSegmentRequest
 	2,  // 24: heddle.controller.v1.SegmentService.ListSegments:output_type -> heddle.controller.v1.ListSegmentsResponse
@@ -1678,7 +1788,7 @@ func file_heddle_controller_v1_segment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_segment_proto_rawDesc), len(file_heddle_controller_v1_segment_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ package realhost
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -241,4 +242,13 @@ func (c *Controller) Heddle(args ...string) (out, errs string, status int) {
 		c.T.Fatal(err)
 	}
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// JSON runs a command of the heddle program with -o json, and reads what it prints.
+func (c *Controller) JSON(into any, args ...string) {
+	c.T.Helper()
+	out, errs, status := c.Heddle(append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), into); status != 0 || err != nil {
+		c.T.Fatalf("heddle %v: status %d, %v: %s%s", args, status, err, out, errs)
+	}
 }

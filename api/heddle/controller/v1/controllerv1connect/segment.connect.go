@@ -52,7 +52,7 @@ var (
 type SegmentServiceClient interface {
 	// ListSegments are the overlay segments that have members.
 	ListSegments(context.Context, *v1.ListSegmentsRequest) (*v1.ListSegmentsResponse, error)
-	// GetSegment is one of them, with who is where.
+	// GetSegment is one of them, with who is where: all of it, or what was asked for.
 	GetSegment(context.Context, *v1.GetSegmentRequest) (*v1.GetSegmentResponse, error)
 }
 
@@ -66,7 +66,7 @@ func NewSegmentServiceClient(client *connect.Client) SegmentServiceClient {
 type SegmentServiceHandler interface {
 	// ListSegments are the overlay segments that have members.
 	ListSegments(context.Context, *v1.ListSegmentsRequest) (*v1.ListSegmentsResponse, error)
-	// GetSegment is one of them, with who is where.
+	// GetSegment is one of them, with who is where: all of it, or what was asked for.
 	GetSegment(context.Context, *v1.GetSegmentRequest) (*v1.GetSegmentResponse, error)
 }
 

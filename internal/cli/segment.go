@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+func newSegment(d Deps) *cobra.Command {
+	t := &fleetTarget{}
+	c := group("segment", "Overlay segments, and who is where in them",
+		"  heddle segment list\n  heddle segment show 5000\n  heddle segment show web --mac 02:00:00:00:02:01")
+	c.Long = "An overlay segment is what the port groups with one VNI share. The controllers know from the hosts " +
+		"which MACs are behind whose ports, and tell each host that has ports in the segment."
+	t.flag(d, c, defaultController)
+	c.AddCommand(newSegmentList(d, t), newSegmentShow(d, t))
+	return c
+}
+
+func newSegmentList(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "list", Short: "List the overlay segments",
+		Long: "List the overlay segments of the definition, and others that hosts have ports in. CONTESTED is how " +
+			"many MACs several hosts say they have.",
+		Example: "  heddle segment list\n  heddle segment list -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.Segment, error) {
+				return f.Segments(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			if list == nil {
+				list = []api.Segment{}
+			}
+			return o.print(d, list, func(w io.Writer) error { return segmentTable(list).write(w) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func segmentTable(list []api.Segment) *table {
+	head := []string{"VNI", "SWITCH", "PORT GROUPS", "HOSTS", "MACS", "ADDRESSES", "CONTESTED"}
+	tab := &table{head: head, right: columns(head, "VNI", "HOSTS", "MACS", "ADDRESSES", "CONTESTED"),
+		names: columns(head, "SWITCH", "PORT GROUPS")}
+	for _, s := range list {
+		tab.add(amount(s.VNI), dash(s.Switch), dash(strings.Join(s.PortGroups, ", ")), amount(s.Hosts), amount(s.MACs),
+			amount(s.Addresses), amount(s.Contested))
+	}
+	return tab
+}
+
+func amount(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func newSegmentShow(d Deps, t *fleetTarget) *cobra.Command {
+	o, q := &output{}, api.SegmentQuery{}
+	c := &cobra.Command{
+		Use: "show VNI|PORT-GROUP", Short: "Show an overlay segment: its hosts, and who is where",
+		Long: "Show an overlay segment, by its VNI or by one of its port groups: the hosts that have ports in it, " +
+			"with their endpoints, and behind which host's ports each MAC is. A MAC's source is port where it is " +
+			"the port's own, and learned where a frame came from it.",
+		Example: "  heddle segment show 5000\n  heddle segment show dvs/web --host h2\n" +
+			"  heddle segment show web --mac 02:00:00:00:02:01",
+		Args: exactly("VNI or PORT-GROUP"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.SegmentDetail, error) {
+				vni, err := vniOf(ctx, f, args[0])
+				if err != nil {
+					return nil, err
+				}
+				q.VNI = vni
+				return f.Segment(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, s, func(w io.Writer) error { return printSegment(w, s) })
+		},
+	}
+	c.Flags().StringVar(&q.Key, "mac", "", "only this MAC or IP address")
+	c.Flags().StringVar(&q.Host, "host", "", "only what is behind the ports of this host")
+	c.Flags().Uint32Var(&q.Limit, "limit", 1000, "how many MACs to show, 1 to 10000")
+	o.flag(c)
+	return c
+}
+
+// vniOf is the VNI that an argument names: a number, or a port group as NAME or SWITCH/NAME.
+func vniOf(ctx context.Context, f *api.Fleet, arg string) (uint32, error) {
+	if n, err := strconv.ParseUint(arg, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	list, err := f.Segments(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return vniNamed(list, arg)
+}
+
+// vniNamed is the VNI of the segment that has a port group of that name: NAME or SWITCH/NAME.
+func vniNamed(list []api.Segment, arg string) (uint32, error) {
+	sw, group, whole := strings.Cut(arg, "/")
+	if !whole {
+		sw, group = "", arg
+	}
+	var found []api.Segment
+	for _, s := range list {
+		if slices.Contains(s.PortGroups, group) && (sw == "" || sw == s.Switch) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return 0, &missingError{fmt.Sprintf("no port group %s has an overlay segment (heddle segment list)",
+			printable.Text(arg))}
+	case 1:
+		return found[0].VNI, nil
+	}
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Switch+"/"+group)
+	}
+	return 0, usagef("%d segments have a port group %s: say which, as %s", len(found), printable.Text(group),
+		some(names))
+}
+
+func printSegment(w io.Writer, s *api.SegmentDetail) error {
+	rows := [][2]string{{"vni", amount(s.Segment.VNI)}, {"switch", s.Segment.Switch},
+		{"port groups", strings.Join(s.Segment.PortGroups, ", ")}, {"macs", amount(s.Segment.MACs)}}
+	if s.Segment.Addresses > 0 {
+		rows = append(rows, [2]string{"addresses", amount(s.Segment.Addresses)})
+	}
+	if err := properties(w, rows); err != nil {
+		return err
+	}
+	if len(s.Members) == 0 {
+		_, err := fmt.Fprintln(w, "\nno host has a port in it")
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := membersTable(s.Members).write(w); err != nil {
+		return err
+	}
+	if len(s.Locations) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	if err := locationsTable(s.Locations).write(w); err != nil {
+		return err
+	}
+	if s.LeftOff > 0 {
+		_, err := fmt.Fprintf(w, "and %d more: see --limit, --host and --mac\n", s.LeftOff)
+		return err
+	}
+	return nil
+}
+
+func membersTable(members []api.SegmentMember) *table {
+	head := []string{"HOST", "CONNECTED", "MACS", "ENDPOINTS"}
+	tab := &table{head: head, right: columns(head, "MACS"), keep: columns(head, "CONNECTED", "MACS"),
+		names: columns(head, "HOST")}
+	for _, m := range members {
+		connected, at := "yes", []string{}
+		if !m.Connected {
+			connected = "no"
+		}
+		for _, e := range m.At {
+			text := e.Address
+			if e.Down {
+				text += " (down)"
+			}
+			at = append(at, text)
+		}
+		tab.add(m.Host, connected, amount(m.MACs), dash(strings.Join(at, ", ")))
+	}
+	return tab
+}
+
+func locationsTable(list []api.SegmentLocation) *table {
+	head := []string{"MAC", "HOST", "ENDPOINT", "SOURCE", "GENERATION", "SINCE", "ALSO CLAIMED BY"}
+	tab := &table{head: head, right: columns(head, "GENERATION"), keep: columns(head, "MAC", "HOST", "ENDPOINT"),
+		names: columns(head, "HOST", "ALSO CLAIMED BY")}
+	for _, l := range list {
+		key, since := l.Key, "-"
+		if l.Owner != "" {
+			key += " (" + l.Owner + ")"
+		}
+		if !l.Since.IsZero() {
+			since = l.Since.Local().Format(time.DateTime)
+		}
+		tab.add(key, l.Host, dash(l.Endpoint), string(l.Source), strconv.FormatUint(l.Generation, 10), since,
+			dash(strings.Join(l.Contested, ", ")))
+	}
+	return tab
+}
