@@ -50,8 +50,7 @@ func (wt *waiting) told(p *plan.Port) error {
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs.
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
 	out := &api.Applied{}
-	err := c.do(ctx, func() error { return c.berth().refuses(q, cmp.Or(q.Switch, c.ports.onlySwitch())) })
-	if err != nil {
+	if err := c.checkBerth(ctx, q); err != nil {
 		return nil, err
 	}
 	nic, err := c.statics.claim(ctx, q.Connect, true)
@@ -109,10 +108,14 @@ func (wt *waiting) beginIncoming(p spec.Port, w state.Wait) {
 	wt.beginWait(w)
 }
 
-// Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration.
+// Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration. It
+// is refused where this host lacks what the guest needs beside its ports.
 func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 	return c.do(ctx, func() error {
-		all := maps.Clone(c.state.Expected)
+		if err := c.berth().refusesGuest(q); err != nil {
+			return err
+		}
+		all, forced := maps.Clone(c.state.Expected), maps.Clone(c.state.Forced)
 		if all == nil {
 			all = map[string]time.Time{}
 		}
@@ -122,25 +125,32 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 				"its ports begin")
 		}
 		all[q.Guest] = time.Now()
-		c.state.Expected = all
+		maps.DeleteFunc(forced, func(name string, _ bool) bool { return all[name].IsZero() || name == q.Guest })
+		if q.Force {
+			if forced == nil {
+				forced = map[string]bool{}
+			}
+			forced[q.Guest] = true
+		}
+		c.state.Expected, c.state.Forced = all, forced
 		return c.ports.save()
 	})
 }
 
-// expected reports whether the port's guest is expected to arrive by migration.
-func (wt *waiting) expected(port string) bool {
+// expected reports whether the port's guest is expected to arrive by migration. forced: whatever this host lacks.
+func (wt *waiting) expected(port string) (is, forced bool) {
 	for name, at := range wt.state.Expected {
 		if since := time.Since(at); strings.HasPrefix(port, name+"/") && since >= 0 && since < expectFor {
-			return true
+			is, forced = true, forced || wt.state.Forced[name]
 		}
 	}
-	return false
+	return is, forced
 }
 
 // isExpected is expected, called from outside the loop.
-func (c *commands) isExpected(ctx context.Context, port string) (is bool) {
-	err := c.do(ctx, func() error { is = c.waiting.expected(port); return nil })
-	return err == nil && is
+func (c *commands) isExpected(ctx context.Context, port string) (is, forced bool) {
+	err := c.do(ctx, func() error { is, forced = c.waiting.expected(port); return nil })
+	return err == nil && is, forced
 }
 
 // whole returns a run-time port with the settings that it lacks while another port has its MAC.

@@ -41,14 +41,11 @@ func (c *commands) heldMACs() (held int, err error) {
 }
 
 // refuses says by an error what the host lacks for the guest; nil for nothing.
-func (b berth) refuses(q api.Incoming, on string) error {
-	if q.Force {
-		return nil
-	}
-	var lines []string
-	if sw := b.src.Plan.Switch(on); q.NeedsUplink && sw != nil {
+func (b berth) refuses(q *arrival) error {
+	lines := b.missing("port "+q.Name+": its guest", q.Needs)
+	if sw := b.src.Plan.Switch(q.on); q.NeedsUplink && sw != nil {
 		why := b.cutOff(sw)
-		if why == "" && !b.lets(on, q.PortGroup).Teaming { // a port's own team comes along, and is not known yet
+		if why == "" && !b.lets(q.on, q.PortGroup).Teaming { // a port's own team comes along, and is not known yet
 			why = b.teamOff(sw, q.PortGroup)
 		}
 		if why != "" {
@@ -56,13 +53,8 @@ func (b berth) refuses(q api.Incoming, on string) error {
 				"would not here: %s", q.Name, why))
 		}
 	}
-	for _, name := range q.Needs {
-		if why := b.lacks(name); why != "" {
-			lines = append(lines, fmt.Sprintf("port %s: its guest needs %s, and %s", q.Name, name, why))
-		}
-	}
 	if q.MACs > 0 {
-		why, err := b.cramped(q, on)
+		why, err := b.cramped(q)
 		if err != nil {
 			return err
 		}
@@ -71,16 +63,48 @@ func (b berth) refuses(q api.Incoming, on string) error {
 				q.MACs, why))
 		}
 	}
+	if free := max(0, q.most-q.held); q.most > 0 && free < q.Flows {
+		lines = append(lines, fmt.Sprintf("port %s: it has %d flows where its guest runs, and the table of flows of "+
+			"switch %s has room for %d more here (%d of %d): flows would be exported before they end (heddle flows "+
+			"status)", q.Name, q.Flows, q.on, free, q.held, q.most))
+	}
+	if q.lacks != "" {
+		lines = append(lines, fmt.Sprintf("port %s: %s", q.Name, q.lacks))
+	}
+	return unfitBerth(lines)
+}
+
+// refusesGuest says by an error what the host lacks for a guest beside its ports; nil for nothing.
+func (b berth) refusesGuest(q api.Expect) error {
+	if q.Force {
+		return nil
+	}
+	return unfitBerth(b.missing("guest "+q.Guest, q.Needs))
+}
+
+// unfitBerth is the error of those lines, nil for none.
+func unfitBerth(lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return api.NewError(api.Invalid, append(lines, "use --force to prepare the port even so")...)
+	return api.NewError(api.Invalid, append(lines, "use --force to prepare it even so (in a domain's metadata "+
+		"force='yes', in the notes of a guest of Proxmox force=yes)")...)
+}
+
+// missing says which of the things that a guest needs this host lacks.
+func (b berth) missing(what string, needs []string) (lines []string) {
+	for _, name := range needs {
+		if why := b.lacks(name); why != "" {
+			lines = append(lines, fmt.Sprintf("%s needs %s, and %s", what, name, why))
+		}
+	}
+	return lines
 }
 
 // cramped says why the host can't hold the MACs that a port has learned; "" where it can. Where the port may have a
 // limit of its own, that comes along with it, and is not known yet.
-func (b berth) cramped(q api.Incoming, on string) (why string, err error) {
-	policy := plan.OfGroup(b.cfg, on, q.PortGroup)
+func (b berth) cramped(q *arrival) (why string, err error) {
+	on, policy := q.on, plan.OfGroup(b.cfg, q.on, q.PortGroup)
 	if policy == nil {
 		return "", nil // which says itself that there is no such port group
 	}

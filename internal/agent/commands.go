@@ -28,6 +28,9 @@ type commands struct {
 	trials    *trials
 	changer   *changer
 	statics   *statics
+	// describe asks a controller, flowStatus the metering; nil without.
+	describe   describe
+	flowStatus func(context.Context) (*api.FlowStatus, error)
 
 	quit    context.CancelFunc
 	ordered atomic.Bool // a command asked the agent to stop

@@ -33,8 +33,8 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 // Hooks need this: a hook runs when a guest has just been given the device, so whoever else claims the device is a
 // guest that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
-	if c.isExpected(ctx, q.Name) {
-		return c.ConnectIncoming(ctx, api.Incoming{Connect: q})
+	if is, forced := c.isExpected(ctx, q.Name); is {
+		return c.ConnectIncoming(ctx, api.Incoming{Connect: q, Force: forced})
 	}
 	return c.connect(ctx, q, c.ports.replacing)
 }

@@ -226,6 +226,18 @@ func (m *membership) claim(ctx context.Context, q *controllerv1.PortClaim) (*con
 	return client.Claim(ctx, q)
 }
 
+// describe asks a controller what a port has where its guest runs.
+func (m *membership) describe(ctx context.Context, q *controllerv1.DescribeArrivalRequest) (
+	*controllerv1.DescribeArrivalResponse, error) {
+	m.mu.Lock()
+	client := m.client
+	m.mu.Unlock()
+	if client == nil {
+		return nil, cluster.ErrNoController
+	}
+	return client.Describe(ctx, q)
+}
+
 // ended has the controller told that the connecting of an adapter has ended.
 func (m *membership) ended(vm, adapter string) {
 	m.mu.Lock()

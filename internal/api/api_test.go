@@ -216,7 +216,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	named := func(name string) Connect { return Connect{Port: spec.Port{Name: name}} }
 	coming := func(name string) Incoming {
 		return Incoming{Connect: named(name), Needs: []string{"storage"}, NeedsUplink: true, MACs: 3,
-			Force: true}
+			Flows: 4, Force: true}
 	}
 	for _, q := range []struct {
 		call func() error
@@ -231,7 +231,9 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, named("p")); return err }, named("p again")},
 		{func() error { _, err := c.ConnectIncoming(ctx, coming("p")); return err }, coming("p to come")},
-		{func() error { return c.Expect(ctx, Expect{Guest: "vm1"}) }, Expect{Guest: "vm1"}},
+		{func() error {
+			return c.Expect(ctx, Expect{Guest: "vm1", Needs: []string{"nfs"}, Force: true})
+		}, Expect{Guest: "vm1", Needs: []string{"nfs"}, Force: true}},
 		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
 		{func() error { _, err := c.PortMoves(ctx, PortMoveOf{"p"}); return err }, PortMoveOf{"p"}},
 		{func() error { _, err := c.CopyMovingPort(ctx, PortMoveOf{"q"}); return err }, PortMoveOf{"q"}},

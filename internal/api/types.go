@@ -412,6 +412,8 @@ type Incoming struct {
 	NeedsUplink bool     `json:"needsUplink,omitempty"`
 	// MACs is how many MACs the port has learned where its guest runs: it is refused where it could not hold them.
 	MACs int `json:"macs,omitempty"`
+	// Flows is how many of its flows are metered there: it is refused where the switch's table has no room for them.
+	Flows int `json:"flows,omitempty"`
 	// Force connects the port whatever the guest needs.
 	Force bool `json:"force,omitempty"`
 }
@@ -439,6 +441,9 @@ type Move struct {
 type Expect struct {
 	// Guest is the beginning of the names of its ports, before the slash.
 	Guest string `json:"guest"`
+	// Needs and Force are as in Incoming, for all of its ports.
+	Needs []string `json:"needs,omitempty"`
+	Force bool     `json:"force,omitempty"`
 }
 
 // Activate records that the guest of a waiting port runs here.

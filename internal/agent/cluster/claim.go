@@ -78,6 +78,16 @@ func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*control
 	return s.claim(ctx, q)
 }
 
+// Describe asks the controller what a port has where its guest runs. The error is ErrNoController where none answers.
+func (c *Client) Describe(ctx context.Context, q *controllerv1.DescribeArrivalRequest) (
+	*controllerv1.DescribeArrivalResponse, error) {
+	rpc := c.present.Load()
+	if rpc == nil {
+		return nil, ErrNoController
+	}
+	return (*rpc).DescribeArrival(ctx, q)
+}
+
 func (s *session) claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 	answer := make(chan *controllerv1.PortAnswer, 1)
 	s.claims.mu.Lock()

@@ -65,6 +65,8 @@ type State struct {
 	// Expected are the guests whose ports are about to be connected for a migration to this host: the prefix of the
 	// ports' names, and when the guest was announced.
 	Expected map[string]time.Time `json:"expected,omitzero"`
+	// Forced are those of them whose ports are connected whatever this host lacks.
+	Forced map[string]bool `json:"forced,omitzero"`
 	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`

@@ -153,7 +153,7 @@ func (f *Follower) connect(ctx context.Context, i Instance, w api.Incoming, port
 		return false, err
 	}
 	if arrives {
-		_, err = f.Agent.ConnectIncoming(ctx, w)
+		err = f.arrives(ctx, i, w)
 	} else {
 		_, err = f.Agent.Reconnect(ctx, w.Connect)
 	}
@@ -162,6 +162,23 @@ func (f *Follower) connect(ctx context.Context, i Instance, w api.Incoming, port
 	}
 	f.mine[w.Name] = true
 	return true, nil
+}
+
+// arrives connects the port of a VM that arrives. Incus does not ask whether the host can serve it: what the host lacks
+// is said, and the VM has its port even so.
+func (f *Follower) arrives(ctx context.Context, i Instance, w api.Incoming) error {
+	_, refused := f.Agent.ConnectIncoming(ctx, w)
+	var answer *api.Error
+	if refused == nil || !errors.As(refused, &answer) || answer.Kind != api.Invalid {
+		return refused
+	}
+	w.Force = true
+	if _, err := f.Agent.ConnectIncoming(ctx, w); err != nil {
+		return err
+	}
+	f.Warn("instance %s arrives, and this host can't serve it as well as the one that it leaves; its port is "+
+		"connected even so: %s", i.Name, refused)
+	return nil
 }
 
 // drop disconnects the ports that were connected here and whose device is gone.

@@ -114,6 +114,7 @@ type played struct {
 	ports   []api.Port
 	calls   []string
 	refuse  error
+	lacks   error // refuses a guest that arrives, unless forced
 }
 
 func (p *played) Has(device string) bool { return p.devices[device] }
@@ -147,6 +148,9 @@ func (p *played) Reconnect(_ context.Context, c api.Connect) (*api.Applied, erro
 }
 
 func (p *played) ConnectIncoming(_ context.Context, q api.Incoming) (*api.Applied, error) {
+	if p.lacks != nil && !q.Force {
+		return nil, p.lacks
+	}
 	return p.connect("incoming", q.Connect)
 }
 
@@ -154,6 +158,25 @@ func (p *played) Disconnect(_ context.Context, q api.Disconnect) error {
 	p.calls = append(p.calls, "disconnect "+q.Port)
 	p.ports = slices.DeleteFunc(p.ports, func(o api.Port) bool { return o.Name == q.Port })
 	return nil
+}
+
+// Incus starts a VM that arrives whatever its host lacks: that is said, and the VM has its port. What is wrong with the
+// port itself stays an error.
+func TestS100_AVMOfIncusHasItsPortWhateverTheHostLacks(t *testing.T) {
+	p := &played{devices: map[string]bool{"tap2": true}, qemus: map[string]bool{vmID: true},
+		lacks: api.NewError(api.Invalid, "port shop_vm1/eth0: its guest needs storage, and it is not here")}
+	var warned []string
+	f := &Follower{Agent: p, Host: p, Instances: served(t, 200, answer).Instances,
+		Warn: func(format string, a ...any) { warned = append(warned, fmt.Sprintf(format, a...)) }}
+	p.refuse = errors.New("no such port group")
+	if _, err := f.Sync(t.Context()); err == nil || len(p.ports) > 0 {
+		t.Errorf("%v, %+v", err, p.ports)
+	}
+	warned, p.refuse = nil, nil
+	if whole, err := f.Sync(t.Context()); err != nil || !whole || len(p.ports) != 1 || len(warned) != 1 ||
+		!strings.Contains(warned[0], "even so: port shop_vm1/eth0: its guest needs storage") {
+		t.Errorf("%v, %+v, warned %q", err, p.ports, warned)
+	}
 }
 
 // Ports follow what Incus's instances have: a container's when its device is there, a VM's when its QEMU says whether

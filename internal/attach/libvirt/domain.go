@@ -24,6 +24,10 @@ type Domain struct {
 	Name, UUID string
 	Interfaces []Interface
 	Wants      []Want
+	// Needs are host ports and port groups that the domain needs on its host beside its ports: without them a host
+	// refuses it when it arrives by a migration. Force: no host refuses it for what it lacks.
+	Needs []string
+	Force bool
 }
 
 // Interface is one <interface>.
@@ -74,6 +78,7 @@ type domainXML struct {
 	UUID     string `xml:"uuid"`
 	Metadata struct {
 		Ports []struct {
+			Attrs []xml.Attr `xml:",any,attr"`
 			Items []struct {
 				XMLName xml.Name
 				Attrs   []xml.Attr `xml:",any,attr"`
@@ -124,19 +129,54 @@ func Parse(r io.Reader) (*Domain, error) {
 			Network: i.Source.Network, PortGroup: i.Source.PortGroup})
 	}
 	for _, list := range x.Metadata.Ports {
+		if err := d.readForce(list.Attrs); err != nil {
+			return nil, err
+		}
 		for _, item := range list.Items {
-			if item.XMLName != (xml.Name{Space: Namespace, Local: "port"}) {
-				return nil, fmt.Errorf("<%s> in Heddle's metadata: only <port> of the namespace %s is known there",
-					item.XMLName.Local, Namespace)
-			}
-			w, err := readWant(item.Attrs)
-			if err != nil {
+			if err := d.readItem(item.XMLName, item.Attrs); err != nil {
 				return nil, err
 			}
-			d.Wants = append(d.Wants, w)
 		}
 	}
 	return d, d.check()
+}
+
+// readItem reads one element of Heddle's metadata.
+func (d *Domain) readItem(name xml.Name, attrs []xml.Attr) error {
+	switch name {
+	case xml.Name{Space: Namespace, Local: "port"}:
+		w, err := readWant(attrs)
+		d.Wants = append(d.Wants, w)
+		return err
+	case xml.Name{Space: Namespace, Local: "needs"}:
+		what := ""
+		if err := readAttrs("needs", attrs, attr{"name", &what}); err != nil {
+			return err
+		}
+		if what == "" {
+			return errors.New("a <heddle:needs> without name: say which host port or port group the domain needs")
+		}
+		d.Needs = append(d.Needs, what)
+		return nil
+	}
+	return fmt.Errorf("<%s> in Heddle's metadata: only <port> of the namespace %s is known there, and <needs>",
+		name.Local, Namespace)
+}
+
+// readForce reads the attributes of the element around all others.
+func (d *Domain) readForce(attrs []xml.Attr) error {
+	force := ""
+	if err := readAttrs("ports", attrs, attr{"force", &force}); err != nil {
+		return err
+	}
+	switch force {
+	case "", "no":
+	case "yes":
+		d.Force = true
+	default:
+		return fmt.Errorf("<heddle:ports force='%s'>: give yes or no", force)
+	}
+	return nil
 }
 
 // canonicalMAC is the MAC in the form that is used for comparison; a text that is not a MAC stays as it is.
@@ -148,11 +188,21 @@ func canonicalMAC(s string) string {
 }
 
 func readWant(attrs []xml.Attr) (w Want, err error) {
-	fields := []struct {
-		name string
-		to   *string
-	}{{"portGroup", &w.PortGroup}, {"switch", &w.Switch}, {"monitor", &w.Monitor}, {"mac", &w.MAC}, {"dev", &w.Device},
-		{"alias", &w.Alias}, {"portId", &w.PortID}}
+	err = readAttrs("port", attrs, attr{"portGroup", &w.PortGroup}, attr{"switch", &w.Switch},
+		attr{"monitor", &w.Monitor}, attr{"mac", &w.MAC}, attr{"dev", &w.Device}, attr{"alias", &w.Alias},
+		attr{"portId", &w.PortID})
+	w.MAC = canonicalMAC(w.MAC)
+	return w, err
+}
+
+// attr is an attribute, and where its value goes.
+type attr struct {
+	name string
+	to   *string
+}
+
+// readAttrs reads the attributes of an element, which has no others.
+func readAttrs(element string, attrs []xml.Attr, fields ...attr) error {
 next:
 	for _, a := range attrs {
 		if a.Name.Space == "xmlns" || a.Name.Local == "xmlns" {
@@ -166,11 +216,10 @@ next:
 			}
 			names = append(names, f.name)
 		}
-		return w, fmt.Errorf("attribute %s of <heddle:port>: the attributes are %s", a.Name.Local,
+		return fmt.Errorf("attribute %s of <heddle:%s>: the attributes are %s", a.Name.Local, element,
 			strings.Join(names, ", "))
 	}
-	w.MAC = canonicalMAC(w.MAC)
-	return w, nil
+	return nil
 }
 
 // selector is how the want names its adapter, "" if it does not.

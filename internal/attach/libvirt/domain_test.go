@@ -129,6 +129,10 @@ func TestWrongMetadataIsNamed(t *testing.T) {
 			"<heddle:port>: the attributes are portGroup,",
 		ports(
 			`<heddle:prot portGroup="web"/>`): "<prot> in Heddle's metadata",
+		ports(`<heddle:port portGroup="web"/><heddle:needs/>`): "a <heddle:needs> without name",
+		ports(`<heddle:port portGroup="web"/><heddle:needs of="x"/>`): "attribute of of <heddle:needs>: the attributes are " +
+			"name",
+		strings.Replace(ports(`<heddle:port portGroup="web"/>`), "ports ", "ports force='si' ", 1): "give yes or no",
 		ports(`<port xmlns="" portGroup="web"/>`): "only <port> of the " +
 			"namespace",
 		ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db"/>`): "two <heddle:port> for " +

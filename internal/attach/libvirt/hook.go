@@ -116,7 +116,7 @@ func (h *Hook) expect(ctx context.Context, d *Domain) error {
 	if err := h.check(ctx, d); err != nil || !d.Ours() {
 		return err
 	}
-	return asked(h.Agent.Expect(ctx, api.Expect{Guest: d.owner()}))
+	return asked(h.Agent.Expect(ctx, api.Expect{Guest: d.owner(), Needs: d.Needs, Force: d.Force}))
 }
 
 // exists says whether the want's port group does.

@@ -41,7 +41,10 @@ func (f *fakeAgent) Reconnect(_ context.Context, q api.Connect) (*api.Applied, e
 }
 
 func (f *fakeAgent) Expect(_ context.Context, q api.Expect) error {
-	f.did = append(f.did, "expect "+q.Guest)
+	f.did = append(f.did, strings.TrimSpace(fmt.Sprintf("expect %s %s", q.Guest, strings.Join(q.Needs, ","))))
+	if q.Force {
+		f.did = append(f.did, "force")
+	}
 	return f.down
 }
 
@@ -112,6 +115,19 @@ func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
 				t.Errorf("%s: %v, did %q", step.operation, err, f.did)
 			}
 		})
+	}
+	needs := ports(`<heddle:port portGroup="web"/><heddle:needs name="storage"/><heddle:needs name="lab/db"/>`)
+	forces := func(value string) string {
+		return strings.Replace(needs, "<heddle:ports ", "<heddle:ports force='"+value+"' ", 1)
+	}
+	for xml, want := range map[string][]string{
+		needs:         {"expect vm1 storage,lab/db"},
+		forces("yes"): {"expect vm1 storage,lab/db", "force"},
+		forces("no"):  {"expect vm1 storage,lab/db"},
+	} {
+		if _, err := f.run("migrate", running("vm1", xml), false); err != nil || !slices.Equal(want, f.did) {
+			t.Errorf("%v, did %q, want %q", err, f.did, want)
+		}
 	}
 	if _, err := f.run("migrate", running("vm1", wrong), false); err == nil || len(f.did) != 0 {
 		t.Errorf("a port group that is not here: %v, did %q", err, f.did)

@@ -35,17 +35,7 @@ const (
 // MovePort prepares a port on another host, and reports every step.
 func (a acts) MovePort(ctx context.Context, q *controllerv1.MovePortRequest,
 	out controllerv1connect.MoveServiceMovePortServerStream) error {
-	m, err := a.planned(ctx, q)
-	if err == nil && !q.GetForce() {
-		err = a.room(ctx, m)
-	}
-	if err != nil {
-		return err
-	}
-	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewPortServiceClient(rpc).ConnectIncomingPort(ctx, m.request(q))
-		return err
-	})
+	m, err := a.prepare(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -56,6 +46,21 @@ func (a acts) MovePort(ctx context.Context, q *controllerv1.MovePortRequest,
 	ctx, cancel := context.WithTimeout(ctx, max(0, min(wait, mostReport)))
 	defer cancel()
 	return a.follow(ctx, m, out.Send)
+}
+
+// prepare has the target prepare the port.
+func (a acts) prepare(ctx context.Context, q *controllerv1.MovePortRequest) (*moving, error) {
+	m, err := a.planned(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if !q.GetForce() {
+		m.macs, m.flows = a.room(ctx, m.from, m.sw, m.name)
+	}
+	return m, a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
+		_, err := agentv1connect.NewPortServiceClient(rpc).ConnectIncomingPort(ctx, m.request(q))
+		return err
+	})
 }
 
 // follow reports the steps of a move until it is over, or ctx ends.

@@ -39,9 +39,9 @@ type mover struct {
 	called []string
 	// refusal is the answer to the next preparation; nil for none.
 	refusal error
-	// learned are the MACs that the port has learned, flows and most those of the switch's table of flows.
-	learned     uint64
-	flows, most int32
+	// learned is how many MACs the port has learned, flows how many of its flows are metered.
+	learned uint64
+	flows   int32
 }
 
 // ListStats has the number of learned MACs.
@@ -52,12 +52,14 @@ func (m *mover) ListStats(context.Context, *agentv1.ListStatsRequest) (*agentv1.
 		Extra: []*agentv1.Counter{{Name: "macsLearned", Value: m.learned}}}}}, nil
 }
 
-// GetFlowStatus has the table of flows.
-func (m *mover) GetFlowStatus(context.Context, *agentv1.GetFlowStatusRequest) (*agentv1.GetFlowStatusResponse, error) {
+// ListFlows has the number of flows.
+func (m *mover) ListFlows(_ context.Context, q *agentv1.ListFlowsRequest) (*agentv1.ListFlowsResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &agentv1.GetFlowStatusResponse{Status: &agentv1.FlowStatus{Switches: []*agentv1.FlowSwitch{{Switch: "dvs",
-		Flows: m.flows, MaxFlows: m.most}}}}, nil
+	if f := q.GetFilter(); f.GetSwitch() != "dvs" || f.GetPort() != "vm/eth0" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, "another port")
+	}
+	return &agentv1.ListFlowsResponse{List: &agentv1.FlowList{Total: m.flows}}, nil
 }
 
 // ConnectIncomingPort prepares.
@@ -346,36 +348,46 @@ func TestS100_AControllerReassignsAPort(t *testing.T) {
 	}
 }
 
-// A target whose table of flows is full is refused in words, unless somebody insists, and the number of MACs that the
-// port has learned goes to the target.
-func TestS100_ATargetWithoutRoomForFlowsIsRefused(t *testing.T) {
+// What a port takes up where its guest runs goes to the target, which has to have room for it: when a controller
+// prepares the move, and when the target's own hook does and the target asks. Who has no such port is told nothing.
+func TestS100_ATargetHearsWhatAPortTakesUp(t *testing.T) {
 	c, from, to := movingHosts(t)
+	from.learned, from.flows = 7, 90
 	a, ctx := acts{movers{people{c.Server}}}, t.Context()
-	from.learned = 7
+	_, err := a.prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"})
+	if err != nil || len(to.asked) != 1 || to.asked[0].GetMacs() != 7 || to.asked[0].GetFlows() != 90 {
+		t.Errorf("prepared with %v, %v", to.asked, err)
+	}
+	describe := func(of *mover, vm, group string) *controllerv1.DescribeArrivalResponse {
+		t.Helper()
+		r, err := of.client.Describe(ctx, &controllerv1.DescribeArrivalRequest{Vm: vm, Adapter: "net0", Switch: "dvs",
+			PortGroup: group})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := describe(to, strings.ToUpper(actsVM), "web"); r.GetHost() != "esx1" || r.GetMacs() != 7 ||
+		r.GetFlows() != 90 || !r.GetUplink() || r.GetLacks() != "" {
+		t.Errorf("the target hears %v", r)
+	}
 	for _, row := range []struct {
-		name        string
-		flows, most int32
-		says        string
+		name, vm, group string
+		of              *mover
 	}{
-		{"it meters nothing", 0, 0, ""},
-		{"there is room", 99, 100, ""},
-		{"it is full", 100, 100, "the table of flows of switch dvs on host esx2 is full (100 of 100)"},
+		{"nobody has that VM", "6f9619ff-8b86-d011-b42d-00c04fc96499", "web", to},
+		{"the host where it runs asks", actsVM, "web", from},
+		{"a port group that the host does not serve", actsVM, "none", to},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			to.mu.Lock()
-			to.flows, to.most = row.flows, row.most
-			to.mu.Unlock()
-			m, err := a.planned(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = a.room(ctx, m)
-			if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
-				t.Errorf("%v, want %q", err, row.says)
-			}
-			if n := m.request(&controllerv1.MovePortRequest{}).GetMacs(); n != 7 {
-				t.Errorf("the target hears of %d MACs", n)
+			if r := describe(row.of, row.vm, row.group); r.GetHost() != "" || r.GetMacs() != 0 {
+				t.Errorf("it hears %v", r)
 			}
 		})
+	}
+	for _, q := range []*controllerv1.DescribeArrivalRequest{{}, {Vm: "x", Adapter: "net0"}, {Vm: actsVM}} {
+		if _, err := to.client.Describe(ctx, q); connect.CodeOf(err) != connect.CodeInvalidArgument {
+			t.Errorf("%v: %v", q, err)
+		}
 	}
 }

@@ -60,7 +60,8 @@ type moving struct {
 	group    string
 	// uplink: the source reaches the physical network.
 	uplink bool
-	macs   int32 // that the port has learned at the source
+	// macs is how many MACs the port has learned at the source, flows how many of its flows are metered there.
+	macs, flows int32
 }
 
 // request is what prepares the port at the target.
@@ -68,6 +69,7 @@ func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomi
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
 		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
+		Flows: m.flows,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: cmp.Or(q.GetDevice(), p.GetDevice())}}
 }
@@ -177,13 +179,21 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return refusedMove("host %s has no usable uplink of switch %s, as host %s has: %s (--force moves "+
 			"the port even so)", m.to, m.sw, m.from, why)
 	}
-	for _, l := range to.lacks {
-		if l.Security() {
-			return refusedMove("the agent of host %s does not know %s, so that the port would be less protected "+
-				"there: update the host, or use --force", m.to, l)
-		}
+	if why := lessProtected(to); why != "" {
+		return refusedMove("%s, or use --force", why)
 	}
 	return nil
+}
+
+// lessProtected says why a port would be less protected on a host; "" for nothing. The caller holds the lock.
+func lessProtected(h *host) string {
+	for _, l := range h.lacks {
+		if l.Security() {
+			return fmt.Sprintf("the agent of host %s does not know %s, so that the port would be less protected "+
+				"there: update the host", h.doc.Name, l)
+		}
+	}
+	return ""
 }
 
 // isolatedBy is why a switch of a host is cut off from the physical network; "" where it is not.

@@ -9,36 +9,27 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 )
 
-// room finds what a move needs at the target: how many MACs the port has learned, which the target compares with its
-// limits. It refuses a target whose table of flows is full. A host that does not say is no reason not to move.
-func (a acts) room(ctx context.Context, m *moving) error {
-	var learned []*agentv1.Stats
-	err := a.askAgent(ctx, m.from, func(ctx context.Context, rpc *connect.Client) error {
+// room finds what a port takes up at its host, which the target compares with what it has: how many MACs the port has
+// learned, and how many of its flows are metered. A host that does not say is no reason not to move.
+func (s acts) room(ctx context.Context, host, sw, port string) (macs, flows int32) {
+	err := s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
 		r, err := agentv1connect.NewStatsServiceClient(rpc).ListStats(ctx, &agentv1.ListStatsRequest{})
-		learned = r.GetStats()
+		macs = learnedAt(r.GetStats(), sw, port)
 		return err
 	})
 	if err != nil {
-		a.Log.Debug("a host does not say how many MACs a port has learned", "host", m.from, "err", err)
+		s.Log.Debug("a host does not say how many MACs a port has learned", "host", host, "err", err)
 	}
-	m.macs = learnedAt(learned, m.sw, m.name)
-	var flows *agentv1.FlowStatus
-	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		r, err := agentv1connect.NewFlowServiceClient(rpc).GetFlowStatus(ctx, &agentv1.GetFlowStatusRequest{})
-		flows = r.GetStatus()
+	err = s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
+		r, err := agentv1connect.NewFlowServiceClient(rpc).ListFlows(ctx, &agentv1.ListFlowsRequest{Limit: 1,
+			Sort: agentv1.FlowSort_FLOW_SORT_BYTES, Filter: &agentv1.FlowFilter{Switch: sw, Port: port}})
+		flows = int32(min(r.GetList().GetTotal(), 1<<30))
 		return err
 	})
 	if err != nil {
-		a.Log.Debug("a host does not say how many flows it meters", "host", m.to, "err", err)
+		s.Log.Debug("a host does not say how many flows of a port it meters", "host", host, "err", err)
 	}
-	for _, sw := range flows.GetSwitches() {
-		if sw.GetSwitch() == m.sw && sw.GetMaxFlows() > 0 && sw.GetFlows() >= sw.GetMaxFlows() {
-			return refusedMove("the table of flows of switch %s on host %s is full (%d of %d): flows of the port "+
-				"would be exported before they end (heddle flows status; --force moves the port even so)", m.sw, m.to,
-				sw.GetFlows(), sw.GetMaxFlows())
-		}
-	}
-	return nil
+	return macs, flows
 }
 
 // learnedAt is how many MACs a port has learned, by its host's counters; 0 where they don't say.

@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -17,14 +17,22 @@ const (
 	// mostFollowing is how many streams of slices one host may have at a time. It needs one, and another for a moment
 	// when it comes again; each may make the controller read a message of maxBody.
 	mostFollowing = 4
+	// mostDescribing is how many questions one host may have under way at a time about guests that arrive: each has the
+	// controller ask other hosts.
+	mostDescribing = 32
 )
 
 // allowance bounds what callers may make a controller read at a time: what a stolen host can take is bounded, however
 // many connections it opens (S104).
 type allowance struct {
 	mu        sync.Mutex
-	following map[string]int // streams, by host
+	following counts // streams, by host
+	// describing are questions about guests that arrive, by host.
+	describing counts
 }
+
+// counts are how many of something each host has.
+type counts map[string]int
 
 // bound applies the caller's bounds to a request. leave ends it.
 func (a *allowance) bound(ctx context.Context, w http.ResponseWriter, r *http.Request) (leave func(), err error) {
@@ -32,28 +40,33 @@ func (a *allowance) bound(ctx context.Context, w http.ResponseWriter, r *http.Re
 	switch {
 	case c.peer != nil && c.peer.Name.Kind == identity.Host &&
 		r.URL.Path == controllerv1connect.HostServiceFollowSliceProcedure:
-		return a.follow(c.peer.Name.ID)
+		return a.one(&a.following, c.peer.Name.ID, mostFollowing, "streams")
+	case c.peer != nil && c.peer.Name.Kind == identity.Host &&
+		r.URL.Path == controllerv1connect.HostServiceDescribeArrivalProcedure:
+		r.Body = http.MaxBytesReader(w, r.Body, guestBody)
+		return a.one(&a.describing, c.peer.Name.ID, mostDescribing, "questions")
 	case c.peer == nil, c.peer.Name.Kind == identity.Host:
 		r.Body = http.MaxBytesReader(w, r.Body, guestBody)
 	}
 	return func() {}, nil
 }
 
-func (a *allowance) follow(host string) (leave func(), err error) {
+// one counts another one of a host, most at a time.
+func (a *allowance) one(of *counts, host string, most int, what string) (leave func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.following[host] >= mostFollowing {
-		return nil, errors.New("the host has too many streams at once: end those before")
+	if (*of)[host] >= most {
+		return nil, fmt.Errorf("the host has too many %s at once: end those before", what)
 	}
-	if a.following == nil {
-		a.following = map[string]int{}
+	if *of == nil {
+		*of = counts{}
 	}
-	a.following[host]++
+	(*of)[host]++
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.following[host]--; a.following[host] == 0 {
-			delete(a.following, host)
+		if (*of)[host]--; (*of)[host] == 0 {
+			delete(*of, host)
 		}
 	}, nil
 }

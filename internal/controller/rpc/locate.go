@@ -26,9 +26,16 @@ func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequ
 		return nil, connect.NewError(connect.CodeInvalidArgument,
 			"say which port: the UUID of a VM, or the name of a port")
 	}
+	ports, unreachable := s.locate(ctx, q)
+	return &controllerv1.LocatePortsResponse{Stale: s.staleText(), Unreachable: unreachable,
+		Ports: seenPorts(access.GrantedTo(ctx), ports)}, nil
+}
+
+// locate finds where ports are, by what all controllers know; those that do not answer are named.
+func (s movers) locate(ctx context.Context, q *controllerv1.LocatePortsRequest) (ports []*controllerv1.LocatedPort,
+	unreachable []string) {
 	q = proto.CloneOf(q)
 	q.Vm = strings.ToLower(q.GetVm())
-	out := &controllerv1.LocatePortsResponse{Stale: s.staleText()}
 	known := locating{s.fleet}.here(q)
 	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
 		*controllerv1.LocatePortsHereResponse, error) {
@@ -36,13 +43,12 @@ func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequ
 	}) {
 		if a.err != nil {
 			s.Log.Debug("another controller does not say where ports are", "controller", nameOf(a.of), "err", a.err)
-			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+			unreachable = append(unreachable, nameOf(a.of))
 			continue
 		}
 		known = append(known, a.got.GetPorts()...)
 	}
-	out.Ports = seenPorts(access.GrantedTo(ctx), locating{s.fleet}.together(known))
-	return out, nil
+	return locating{s.fleet}.together(known), unreachable
 }
 
 // LocatePortsHere says what this controller knows of it, for another one.

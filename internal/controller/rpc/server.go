@@ -190,7 +190,7 @@ func (s *Server) Run(ctx context.Context) {
 // Hosts answers agents: the listener is given connections of TLS.
 func (s *Server) Hosts() http.Handler {
 	rpc := connect.NewServer()
-	controllerv1connect.RegisterHostServiceHandler(rpc, spanning{s})
+	controllerv1connect.RegisterHostServiceHandler(rpc, arriving{spanning{s}})
 	controllerv1connect.RegisterControllerServiceHandler(rpc, others{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())

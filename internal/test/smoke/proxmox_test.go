@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -67,6 +68,14 @@ func (p *proxmoxes) conf(n int, vmid string) string {
 // hook calls the hook on a node.
 func (p *proxmoxes) hook(n int, vmid, phase string, env ...string) {
 	p.t.Helper()
+	if out, err := p.calls(n, vmid, phase, env...); err != nil {
+		p.t.Fatalf("node %d: hook %s %s: %v\n%s", n, vmid, phase, err, out)
+	}
+}
+
+// calls is hook, and what the hook says.
+func (p *proxmoxes) calls(n int, vmid, phase string, env ...string) (said string, err error) {
+	p.t.Helper()
 	script, err := filepath.Abs("../../../packaging/proxmox/heddle")
 	if err != nil {
 		p.t.Fatal(err)
@@ -80,9 +89,7 @@ func (p *proxmoxes) hook(n int, vmid, phase string, env ...string) {
 	if err = p.hosts[n].Launch(cmd); err == nil {
 		err = cmd.Wait()
 	}
-	if err != nil {
-		p.t.Fatalf("node %d: hook %s %s: %v\n%s", n, vmid, phase, err, out.String())
-	}
+	return out.String(), err
 }
 
 // qemu begins a QEMU's part on a node: its tap is in the bridge.
@@ -119,13 +126,54 @@ func (p *proxmoxes) ends(n int) {
 func (p *proxmoxes) arrives(run string, mac [6]byte) {
 	p.t.Helper()
 	const from = "PVE_MIGRATED_FROM=esx0"
-	p.qemu(1, run, mac)
 	p.hook(1, "9100", "pre-start", from)
+	if !p.has(1) {
+		p.t.Error("before its QEMU the guest's port is not there")
+	}
+	p.qemu(1, run, mac)
 	p.hook(1, "9100", "post-start", from)
 	p.moves(1, "9100/net0", in("copied"), "a copy is there")
 	if p.port(1, "9100/net0").Wait == nil || p.port(0, "9100/net0").Wait != nil {
 		p.t.Error("the guest runs at the source, and the ports say something else")
 	}
+}
+
+// refuses has the target refuse the guest for what it needs, and for what it has where it runs, unless its notes
+// insist: before its QEMU is there, by the hook's error, and nothing is left behind.
+func (p *proxmoxes) refuses() {
+	p.t.Helper()
+	conf, err := os.ReadFile(p.conf(0, "9100"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	refused := func(notes, says string) {
+		p.t.Helper()
+		p.write(p.conf(0, "9100"), notes+string(conf), 0o600)
+		out, err := p.calls(1, "9100", "pre-start", "PVE_MIGRATED_FROM=esx0")
+		if err == nil || !strings.Contains(out, says) || p.has(1) {
+			p.t.Errorf("%v, %q, want %q; the port is there: %v", err, out, says, p.has(1))
+		}
+	}
+	refused("#heddle net0=dvs/web needs=nfs\n", "its guest needs nfs, and this host has neither")
+	p.write(p.conf(0, "9100"), string(conf), 0o600)
+	p.link(1, "eno2", false)
+	p.hosts[1].Await("the controller says that the guest reaches the network where it runs", func() bool {
+		out, err := p.calls(1, "9100", "pre-start", "PVE_MIGRATED_FROM=esx0")
+		if err == nil {
+			p.hook(1, "9100", "post-stop")
+		}
+		return err != nil && strings.Contains(out, "its guest reaches the physical network where it runs")
+	})
+	p.write(p.conf(0, "9100"), "#heddle net0=dvs/web needs=nfs force=yes\n"+string(conf), 0o600)
+	p.hook(1, "9100", "pre-start", "PVE_MIGRATED_FROM=esx0")
+	p.hook(1, "9100", "post-stop")
+	p.link(1, "eno2", true)
+	p.write(p.conf(0, "9100"), string(conf), 0o600)
+	p.hosts[1].Await("the uplink is up", func() bool {
+		_, err := p.calls(1, "9100", "pre-start", "PVE_MIGRATED_FROM=esx0")
+		return err == nil
+	})
+	p.hook(1, "9100", "post-stop")
 }
 
 // has reports whether a node has the guest's port.
@@ -155,6 +203,8 @@ func TestS99_S100_ProxmoxMovesAVMInACluster(t *testing.T) {
 	f.hosts[0].up("9100/net0")
 	send := func(n, frames int) { f.sendsAs(n, "tap9100i0", mac, frames) }
 	send(0, framesBefore-1)
+
+	p.refuses()
 
 	p.arrives("given-up", mac)
 	p.ends(1)

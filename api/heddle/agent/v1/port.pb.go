@@ -292,7 +292,10 @@ type ConnectIncomingPortRequest struct {
 	NeedsUplink bool `protobuf:"varint,72,opt,name=needs_uplink,json=needsUplink,proto3" json:"needs_uplink,omitempty"`
 	// macs is how many MACs the port has learned where the guest runs: the port is refused where it could not hold them,
 	// because of its limit here or of the host's table of learned MACs. 0 for none.
-	Macs          int32 `protobuf:"varint,73,opt,name=macs,proto3" json:"macs,omitempty"`
+	Macs int32 `protobuf:"varint,73,opt,name=macs,proto3" json:"macs,omitempty"`
+	// flows is how many of the port's flows are metered where the guest runs: the port is refused where the switch's table
+	// of flows here has no room for them. 0 for none.
+	Flows         int32 `protobuf:"varint,74,opt,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,6 +393,13 @@ func (x *ConnectIncomingPortRequest) GetMacs() int32 {
 	return 0
 }
 
+func (x *ConnectIncomingPortRequest) GetFlows() int32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
 // ConnectIncomingPortResponse is the answer.
 type ConnectIncomingPortResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -440,7 +450,11 @@ func (x *ConnectIncomingPortResponse) GetApplied() *Applied {
 type ExpectGuestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// guest is the beginning of the names of its ports, before the slash.
-	Guest         string `protobuf:"bytes,1,opt,name=guest,proto3" json:"guest,omitempty"`
+	Guest string `protobuf:"bytes,1,opt,name=guest,proto3" json:"guest,omitempty"`
+	// needs as in ConnectIncomingPortRequest: the guest is refused where this host lacks one of them.
+	Needs []string `protobuf:"bytes,70,rep,name=needs,proto3" json:"needs,omitempty"`
+	// force: its ports are connected even where this host can't serve the guest as well as the one that it leaves.
+	Force         bool `protobuf:"varint,71,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -480,6 +494,20 @@ func (x *ExpectGuestRequest) GetGuest() string {
 		return x.Guest
 	}
 	return ""
+}
+
+func (x *ExpectGuestRequest) GetNeeds() []string {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *ExpectGuestRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // ExpectGuestResponse says that it is done.
@@ -1205,7 +1233,7 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
 	"\aport_id\x18\x05 \x01(\tR\x06portId\"K\n" +
 	"\x15ReconnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xb3\x02\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xc9\x02\n" +
 	"\x1aConnectIncomingPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
 	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
@@ -1215,11 +1243,14 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x05needs\x18F \x03(\tR\x05needs\x12\x14\n" +
 	"\x05force\x18G \x01(\bR\x05force\x12!\n" +
 	"\fneeds_uplink\x18H \x01(\bR\vneedsUplink\x12\x12\n" +
-	"\x04macs\x18I \x01(\x05R\x04macs\"Q\n" +
+	"\x04macs\x18I \x01(\x05R\x04macs\x12\x14\n" +
+	"\x05flows\x18J \x01(\x05R\x05flows\"Q\n" +
 	"\x1bConnectIncomingPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"*\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"V\n" +
 	"\x12ExpectGuestRequest\x12\x14\n" +
-	"\x05guest\x18\x01 \x01(\tR\x05guest\"\x15\n" +
+	"\x05guest\x18\x01 \x01(\tR\x05guest\x12\x14\n" +
+	"\x05needs\x18F \x03(\tR\x05needs\x12\x14\n" +
+	"\x05force\x18G \x01(\bR\x05force\"\x15\n" +
 	"\x13ExpectGuestResponse\")\n" +
 	"\x13ActivatePortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"\x16\n" +

@@ -22,6 +22,156 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// DescribeArrivalRequest names the adapter of a VM that is to arrive at the host that asks, and the port group there.
+type DescribeArrivalRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Switch        string                 `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup     string                 `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeArrivalRequest) Reset() {
+	*x = DescribeArrivalRequest{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeArrivalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeArrivalRequest) ProtoMessage() {}
+
+func (x *DescribeArrivalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeArrivalRequest.ProtoReflect.Descriptor instead.
+func (*DescribeArrivalRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *DescribeArrivalRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *DescribeArrivalRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *DescribeArrivalRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *DescribeArrivalRequest) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+// DescribeArrivalResponse is the answer.
+type DescribeArrivalResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is the one where the guest runs; "" where none is known, and then nothing else is said.
+	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// uplink: the switch reaches the physical network there.
+	Uplink bool `protobuf:"varint,2,opt,name=uplink,proto3" json:"uplink,omitempty"`
+	// macs is how many MACs the port has learned there, flows how many of its flows are metered.
+	Macs  int32 `protobuf:"varint,3,opt,name=macs,proto3" json:"macs,omitempty"`
+	Flows int32 `protobuf:"varint,4,opt,name=flows,proto3" json:"flows,omitempty"`
+	// lacks says, for people, why the port would be less protected on the host that asks; "" for nothing.
+	Lacks         string `protobuf:"bytes,5,opt,name=lacks,proto3" json:"lacks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeArrivalResponse) Reset() {
+	*x = DescribeArrivalResponse{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeArrivalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeArrivalResponse) ProtoMessage() {}
+
+func (x *DescribeArrivalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeArrivalResponse.ProtoReflect.Descriptor instead.
+func (*DescribeArrivalResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DescribeArrivalResponse) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *DescribeArrivalResponse) GetUplink() bool {
+	if x != nil {
+		return x.Uplink
+	}
+	return false
+}
+
+func (x *DescribeArrivalResponse) GetMacs() int32 {
+	if x != nil {
+		return x.Macs
+	}
+	return 0
+}
+
+func (x *DescribeArrivalResponse) GetFlows() int32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *DescribeArrivalResponse) GetLacks() string {
+	if x != nil {
+		return x.Lacks
+	}
+	return ""
+}
+
 // PingControllerRequest asks for a sign of life.
 type PingControllerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -31,7 +181,7 @@ type PingControllerRequest struct {
 
 func (x *PingControllerRequest) Reset() {
 	*x = PingControllerRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -43,7 +193,7 @@ func (x *PingControllerRequest) String() string {
 func (*PingControllerRequest) ProtoMessage() {}
 
 func (x *PingControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -56,7 +206,7 @@ func (x *PingControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingControllerRequest.ProtoReflect.Descriptor instead.
 func (*PingControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
 }
 
 // PingControllerResponse is the answer.
@@ -68,7 +218,7 @@ type PingControllerResponse struct {
 
 func (x *PingControllerResponse) Reset() {
 	*x = PingControllerResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -80,7 +230,7 @@ func (x *PingControllerResponse) String() string {
 func (*PingControllerResponse) ProtoMessage() {}
 
 func (x *PingControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -93,7 +243,7 @@ func (x *PingControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingControllerResponse.ProtoReflect.Descriptor instead.
 func (*PingControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
 }
 
 // JoinHostRequest asks to be a host.
@@ -113,7 +263,7 @@ type JoinHostRequest struct {
 
 func (x *JoinHostRequest) Reset() {
 	*x = JoinHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -125,7 +275,7 @@ func (x *JoinHostRequest) String() string {
 func (*JoinHostRequest) ProtoMessage() {}
 
 func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -138,7 +288,7 @@ func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostRequest.ProtoReflect.Descriptor instead.
 func (*JoinHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *JoinHostRequest) GetToken() string {
@@ -179,7 +329,7 @@ type JoinHostResponse struct {
 
 func (x *JoinHostResponse) Reset() {
 	*x = JoinHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -191,7 +341,7 @@ func (x *JoinHostResponse) String() string {
 func (*JoinHostResponse) ProtoMessage() {}
 
 func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -204,7 +354,7 @@ func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostResponse.ProtoReflect.Descriptor instead.
 func (*JoinHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JoinHostResponse) GetIdentity() *HostIdentity {
@@ -235,7 +385,7 @@ type HostIdentity struct {
 
 func (x *HostIdentity) Reset() {
 	*x = HostIdentity{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +397,7 @@ func (x *HostIdentity) String() string {
 func (*HostIdentity) ProtoMessage() {}
 
 func (x *HostIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +410,7 @@ func (x *HostIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostIdentity.ProtoReflect.Descriptor instead.
 func (*HostIdentity) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostIdentity) GetCluster() string {
@@ -316,7 +466,7 @@ type RenewHostRequest struct {
 
 func (x *RenewHostRequest) Reset() {
 	*x = RenewHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +478,7 @@ func (x *RenewHostRequest) String() string {
 func (*RenewHostRequest) ProtoMessage() {}
 
 func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +491,7 @@ func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostRequest.ProtoReflect.Descriptor instead.
 func (*RenewHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RenewHostRequest) GetCsr() []byte {
@@ -361,7 +511,7 @@ type RenewHostResponse struct {
 
 func (x *RenewHostResponse) Reset() {
 	*x = RenewHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -373,7 +523,7 @@ func (x *RenewHostResponse) String() string {
 func (*RenewHostResponse) ProtoMessage() {}
 
 func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -386,7 +536,7 @@ func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostResponse.ProtoReflect.Descriptor instead.
 func (*RenewHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RenewHostResponse) GetIdentity() *HostIdentity {
@@ -428,7 +578,7 @@ type FollowSliceRequest struct {
 
 func (x *FollowSliceRequest) Reset() {
 	*x = FollowSliceRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +590,7 @@ func (x *FollowSliceRequest) String() string {
 func (*FollowSliceRequest) ProtoMessage() {}
 
 func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +603,7 @@ func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceRequest.ProtoReflect.Descriptor instead.
 func (*FollowSliceRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FollowSliceRequest) GetHello() *HostHello {
@@ -551,7 +701,7 @@ type ClaimedAdapter struct {
 
 func (x *ClaimedAdapter) Reset() {
 	*x = ClaimedAdapter{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +713,7 @@ func (x *ClaimedAdapter) String() string {
 func (*ClaimedAdapter) ProtoMessage() {}
 
 func (x *ClaimedAdapter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +726,7 @@ func (x *ClaimedAdapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimedAdapter.ProtoReflect.Descriptor instead.
 func (*ClaimedAdapter) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ClaimedAdapter) GetVm() string {
@@ -606,7 +756,7 @@ type PreparedChange struct {
 
 func (x *PreparedChange) Reset() {
 	*x = PreparedChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -618,7 +768,7 @@ func (x *PreparedChange) String() string {
 func (*PreparedChange) ProtoMessage() {}
 
 func (x *PreparedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -631,7 +781,7 @@ func (x *PreparedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedChange.ProtoReflect.Descriptor instead.
 func (*PreparedChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PreparedChange) GetId() string {
@@ -659,7 +809,7 @@ type ClockQuestion struct {
 
 func (x *ClockQuestion) Reset() {
 	*x = ClockQuestion{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +821,7 @@ func (x *ClockQuestion) String() string {
 func (*ClockQuestion) ProtoMessage() {}
 
 func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +834,7 @@ func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockQuestion.ProtoReflect.Descriptor instead.
 func (*ClockQuestion) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClockQuestion) GetSent() int64 {
@@ -708,7 +858,7 @@ type ClockAnswer struct {
 
 func (x *ClockAnswer) Reset() {
 	*x = ClockAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +870,7 @@ func (x *ClockAnswer) String() string {
 func (*ClockAnswer) ProtoMessage() {}
 
 func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +883,7 @@ func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
 func (*ClockAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClockAnswer) GetAsked() int64 {
@@ -781,7 +931,7 @@ type PortClaim struct {
 
 func (x *PortClaim) Reset() {
 	*x = PortClaim{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +943,7 @@ func (x *PortClaim) String() string {
 func (*PortClaim) ProtoMessage() {}
 
 func (x *PortClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +956,7 @@ func (x *PortClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortClaim.ProtoReflect.Descriptor instead.
 func (*PortClaim) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PortClaim) GetNumber() uint64 {
@@ -890,7 +1040,7 @@ type PortAnswer struct {
 
 func (x *PortAnswer) Reset() {
 	*x = PortAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +1052,7 @@ func (x *PortAnswer) String() string {
 func (*PortAnswer) ProtoMessage() {}
 
 func (x *PortAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +1065,7 @@ func (x *PortAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAnswer.ProtoReflect.Descriptor instead.
 func (*PortAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PortAnswer) GetNumber() uint64 {
@@ -970,7 +1120,7 @@ type StaticPort struct {
 
 func (x *StaticPort) Reset() {
 	*x = StaticPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1132,7 @@ func (x *StaticPort) String() string {
 func (*StaticPort) ProtoMessage() {}
 
 func (x *StaticPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1145,7 @@ func (x *StaticPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPort.ProtoReflect.Descriptor instead.
 func (*StaticPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StaticPort) GetPort() string {
@@ -1061,7 +1211,7 @@ type StaticPorts struct {
 
 func (x *StaticPorts) Reset() {
 	*x = StaticPorts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1223,7 @@ func (x *StaticPorts) String() string {
 func (*StaticPorts) ProtoMessage() {}
 
 func (x *StaticPorts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1236,7 @@ func (x *StaticPorts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPorts.ProtoReflect.Descriptor instead.
 func (*StaticPorts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StaticPorts) GetWhole() bool {
@@ -1120,7 +1270,7 @@ type PortConflicts struct {
 
 func (x *PortConflicts) Reset() {
 	*x = PortConflicts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1282,7 @@ func (x *PortConflicts) String() string {
 func (*PortConflicts) ProtoMessage() {}
 
 func (x *PortConflicts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1295,7 @@ func (x *PortConflicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflicts.ProtoReflect.Descriptor instead.
 func (*PortConflicts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PortConflicts) GetConflicts() []*PortConflict {
@@ -1169,7 +1319,7 @@ type PortConflict struct {
 
 func (x *PortConflict) Reset() {
 	*x = PortConflict{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1331,7 @@ func (x *PortConflict) String() string {
 func (*PortConflict) ProtoMessage() {}
 
 func (x *PortConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1344,7 @@ func (x *PortConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflict.ProtoReflect.Descriptor instead.
 func (*PortConflict) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PortConflict) GetVm() string {
@@ -1254,7 +1404,7 @@ type HostHello struct {
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1416,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1429,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -1364,7 +1514,7 @@ type SliceAcknowledgement struct {
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1526,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1539,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -1443,7 +1593,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1605,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1618,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -1515,7 +1665,7 @@ type HostSwitch struct {
 
 func (x *HostSwitch) Reset() {
 	*x = HostSwitch{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1677,7 @@ func (x *HostSwitch) String() string {
 func (*HostSwitch) ProtoMessage() {}
 
 func (x *HostSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1690,7 @@ func (x *HostSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSwitch.ProtoReflect.Descriptor instead.
 func (*HostSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HostSwitch) GetName() string {
@@ -1586,7 +1736,7 @@ type HostUplink struct {
 
 func (x *HostUplink) Reset() {
 	*x = HostUplink{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1748,7 @@ func (x *HostUplink) String() string {
 func (*HostUplink) ProtoMessage() {}
 
 func (x *HostUplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1761,7 @@ func (x *HostUplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostUplink.ProtoReflect.Descriptor instead.
 func (*HostUplink) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostUplink) GetName() string {
@@ -1657,7 +1807,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1819,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1832,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -1722,7 +1872,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1884,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1897,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -1789,7 +1939,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1951,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +1964,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -1873,7 +2023,7 @@ type HostPort struct {
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2035,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2048,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -2082,7 +2232,7 @@ type FollowSliceResponse struct {
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2244,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2257,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -2250,7 +2400,7 @@ type PrepareChange struct {
 
 func (x *PrepareChange) Reset() {
 	*x = PrepareChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2412,7 @@ func (x *PrepareChange) String() string {
 func (*PrepareChange) ProtoMessage() {}
 
 func (x *PrepareChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2425,7 @@ func (x *PrepareChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareChange.ProtoReflect.Descriptor instead.
 func (*PrepareChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PrepareChange) GetId() string {
@@ -2303,7 +2453,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2465,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2478,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -2356,7 +2506,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2518,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2531,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -2426,7 +2576,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2588,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2601,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -2493,7 +2643,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2655,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2668,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -2568,7 +2718,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2730,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2743,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -2614,7 +2764,19 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"y\n" +
+	"\x16DescribeArrivalRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x04 \x01(\tR\tportGroup\"\x85\x01\n" +
+	"\x17DescribeArrivalResponse\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06uplink\x18\x02 \x01(\bR\x06uplink\x12\x12\n" +
+	"\x04macs\x18\x03 \x01(\x05R\x04macs\x12\x14\n" +
+	"\x05flows\x18\x04 \x01(\x05R\x05flows\x12\x14\n" +
+	"\x05lacks\x18\x05 \x01(\tR\x05lacks\"\x17\n" +
 	"\x15PingControllerRequest\"\x18\n" +
 	"\x16PingControllerResponse\"l\n" +
 	"\x0fJoinHostRequest\x12\x19\n" +
@@ -2820,12 +2982,13 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x8c\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xfc\x04\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
 	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01\x12o\n" +
-	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12k\n" +
+	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12n\n" +
+	"\x0fDescribeArrival\x12,.heddle.controller.v1.DescribeArrivalRequest\x1a-.heddle.controller.v1.DescribeArrivalResponse\x12k\n" +
 	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
@@ -2840,110 +3003,114 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
-	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
-	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
-	(*JoinHostRequest)(nil),        // 2: heddle.controller.v1.JoinHostRequest
-	(*JoinHostResponse)(nil),       // 3: heddle.controller.v1.JoinHostResponse
-	(*HostIdentity)(nil),           // 4: heddle.controller.v1.HostIdentity
-	(*RenewHostRequest)(nil),       // 5: heddle.controller.v1.RenewHostRequest
-	(*RenewHostResponse)(nil),      // 6: heddle.controller.v1.RenewHostResponse
-	(*FollowSliceRequest)(nil),     // 7: heddle.controller.v1.FollowSliceRequest
-	(*ClaimedAdapter)(nil),         // 8: heddle.controller.v1.ClaimedAdapter
-	(*PreparedChange)(nil),         // 9: heddle.controller.v1.PreparedChange
-	(*ClockQuestion)(nil),          // 10: heddle.controller.v1.ClockQuestion
-	(*ClockAnswer)(nil),            // 11: heddle.controller.v1.ClockAnswer
-	(*PortClaim)(nil),              // 12: heddle.controller.v1.PortClaim
-	(*PortAnswer)(nil),             // 13: heddle.controller.v1.PortAnswer
-	(*StaticPort)(nil),             // 14: heddle.controller.v1.StaticPort
-	(*StaticPorts)(nil),            // 15: heddle.controller.v1.StaticPorts
-	(*PortConflicts)(nil),          // 16: heddle.controller.v1.PortConflicts
-	(*PortConflict)(nil),           // 17: heddle.controller.v1.PortConflict
-	(*HostHello)(nil),              // 18: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),   // 19: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),             // 20: heddle.controller.v1.HostReport
-	(*HostSwitch)(nil),             // 21: heddle.controller.v1.HostSwitch
-	(*HostUplink)(nil),             // 22: heddle.controller.v1.HostUplink
-	(*RevertedSlice)(nil),          // 23: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),       // 24: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),            // 25: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),               // 26: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),    // 27: heddle.controller.v1.FollowSliceResponse
-	(*PrepareChange)(nil),          // 28: heddle.controller.v1.PrepareChange
-	(*RenewCertificate)(nil),       // 29: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),               // 30: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),          // 31: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),             // 32: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),        // 33: heddle.controller.v1.HostAnswerBegin
-	nil,                            // 34: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                            // 35: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*HostOffers)(nil),             // 36: heddle.controller.v1.HostOffers
-	(*SliceVersion)(nil),           // 37: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 39: heddle.controller.v1.SliceUpdate
-	(*HostMoves)(nil),              // 40: heddle.controller.v1.HostMoves
-	(*HostFlapping)(nil),           // 41: heddle.controller.v1.HostFlapping
-	(*FollowSegmentsRequest)(nil),  // 42: heddle.controller.v1.FollowSegmentsRequest
-	(*FollowSegmentsResponse)(nil), // 43: heddle.controller.v1.FollowSegmentsResponse
+	(*DescribeArrivalRequest)(nil),  // 0: heddle.controller.v1.DescribeArrivalRequest
+	(*DescribeArrivalResponse)(nil), // 1: heddle.controller.v1.DescribeArrivalResponse
+	(*PingControllerRequest)(nil),   // 2: heddle.controller.v1.PingControllerRequest
+	(*PingControllerResponse)(nil),  // 3: heddle.controller.v1.PingControllerResponse
+	(*JoinHostRequest)(nil),         // 4: heddle.controller.v1.JoinHostRequest
+	(*JoinHostResponse)(nil),        // 5: heddle.controller.v1.JoinHostResponse
+	(*HostIdentity)(nil),            // 6: heddle.controller.v1.HostIdentity
+	(*RenewHostRequest)(nil),        // 7: heddle.controller.v1.RenewHostRequest
+	(*RenewHostResponse)(nil),       // 8: heddle.controller.v1.RenewHostResponse
+	(*FollowSliceRequest)(nil),      // 9: heddle.controller.v1.FollowSliceRequest
+	(*ClaimedAdapter)(nil),          // 10: heddle.controller.v1.ClaimedAdapter
+	(*PreparedChange)(nil),          // 11: heddle.controller.v1.PreparedChange
+	(*ClockQuestion)(nil),           // 12: heddle.controller.v1.ClockQuestion
+	(*ClockAnswer)(nil),             // 13: heddle.controller.v1.ClockAnswer
+	(*PortClaim)(nil),               // 14: heddle.controller.v1.PortClaim
+	(*PortAnswer)(nil),              // 15: heddle.controller.v1.PortAnswer
+	(*StaticPort)(nil),              // 16: heddle.controller.v1.StaticPort
+	(*StaticPorts)(nil),             // 17: heddle.controller.v1.StaticPorts
+	(*PortConflicts)(nil),           // 18: heddle.controller.v1.PortConflicts
+	(*PortConflict)(nil),            // 19: heddle.controller.v1.PortConflict
+	(*HostHello)(nil),               // 20: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),    // 21: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),              // 22: heddle.controller.v1.HostReport
+	(*HostSwitch)(nil),              // 23: heddle.controller.v1.HostSwitch
+	(*HostUplink)(nil),              // 24: heddle.controller.v1.HostUplink
+	(*RevertedSlice)(nil),           // 25: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),        // 26: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),             // 27: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),                // 28: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),     // 29: heddle.controller.v1.FollowSliceResponse
+	(*PrepareChange)(nil),           // 30: heddle.controller.v1.PrepareChange
+	(*RenewCertificate)(nil),        // 31: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),                // 32: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),           // 33: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),              // 34: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),         // 35: heddle.controller.v1.HostAnswerBegin
+	nil,                             // 36: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                             // 37: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*HostOffers)(nil),              // 38: heddle.controller.v1.HostOffers
+	(*SliceVersion)(nil),            // 39: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),             // 41: heddle.controller.v1.SliceUpdate
+	(*HostMoves)(nil),               // 42: heddle.controller.v1.HostMoves
+	(*HostFlapping)(nil),            // 43: heddle.controller.v1.HostFlapping
+	(*FollowSegmentsRequest)(nil),   // 44: heddle.controller.v1.FollowSegmentsRequest
+	(*FollowSegmentsResponse)(nil),  // 45: heddle.controller.v1.FollowSegmentsResponse
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
-	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	4,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	18, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	19, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	20, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	24, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	32, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	12, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
-	36, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
-	8,  // 9: heddle.controller.v1.FollowSliceRequest.connected:type_name -> heddle.controller.v1.ClaimedAdapter
-	9,  // 10: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
-	11, // 11: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
-	14, // 12: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
-	14, // 13: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
-	17, // 14: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	37, // 15: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	20, // 16: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	38, // 17: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
-	37, // 18: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	26, // 19: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	23, // 20: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	21, // 21: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	22, // 22: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	37, // 23: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	26, // 24: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	25, // 25: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	21, // 26: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	38, // 27: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	39, // 28: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	37, // 29: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	29, // 30: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	30, // 31: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	13, // 32: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	15, // 33: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	16, // 34: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	40, // 35: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	41, // 36: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
-	28, // 37: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	10, // 38: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	39, // 39: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	31, // 40: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	34, // 41: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	33, // 42: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	35, // 43: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	42, // 47: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
-	0,  // 48: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 49: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 50: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	27, // 51: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	43, // 52: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
-	1,  // 53: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	49, // [49:54] is the sub-list for method output_type
-	44, // [44:49] is the sub-list for method input_type
+	6,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	6,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	20, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	21, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	22, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	26, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	34, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	14, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
+	38, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
+	10, // 9: heddle.controller.v1.FollowSliceRequest.connected:type_name -> heddle.controller.v1.ClaimedAdapter
+	11, // 10: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
+	13, // 11: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
+	16, // 12: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	16, // 13: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	19, // 14: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	39, // 15: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	22, // 16: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	40, // 17: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
+	39, // 18: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	28, // 19: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	25, // 20: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	23, // 21: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	24, // 22: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	39, // 23: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	28, // 24: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	27, // 25: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	23, // 26: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	40, // 27: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	41, // 28: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	39, // 29: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	31, // 30: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	32, // 31: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	15, // 32: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	17, // 33: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	18, // 34: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	42, // 35: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	43, // 36: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	30, // 37: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	12, // 38: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	41, // 39: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	33, // 40: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	36, // 41: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	35, // 42: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	37, // 43: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	4,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	7,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	9,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	44, // 47: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
+	0,  // 48: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
+	2,  // 49: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	5,  // 50: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	8,  // 51: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	29, // 52: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	45, // 53: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
+	1,  // 54: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
+	3,  // 55: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	50, // [50:56] is the sub-list for method output_type
+	44, // [44:50] is the sub-list for method input_type
 	44, // [44:44] is the sub-list for extension type_name
 	44, // [44:44] is the sub-list for extension extendee
 	0,  // [0:44] is the sub-list for field type_name
@@ -2963,7 +3130,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -67,7 +67,7 @@ func StartEvery(t testing.TB, from, to *End, src, dst [6]byte, every time.Durati
 }
 
 func (s *Stream) send(ctx context.Context) {
-	if err := stay(); err != nil {
+	if err := Stay(); err != nil {
 		s.t.Error(err)
 		return
 	}
@@ -88,9 +88,9 @@ func (s *Stream) send(ctx context.Context) {
 	}
 }
 
-// stay keeps the calling goroutine on one CPU until it ends, when its thread ends too. A veth device queues frames by
+// Stay keeps the calling goroutine on one CPU until it ends, when its thread ends too. A veth device queues frames by
 // the CPU that sends them: those of a sender that moves may overtake each other there, before they come to any switch.
-func stay() error {
+func Stay() error {
 	runtime.LockOSThread()
 	var allowed, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {

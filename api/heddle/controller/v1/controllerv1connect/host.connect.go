@@ -32,6 +32,9 @@ const (
 	HostServiceFollowSliceProcedure = "/heddle.controller.v1.HostService/FollowSlice"
 	// HostServiceFollowSegmentsProcedure is the procedure name of the HostService's FollowSegments RPC.
 	HostServiceFollowSegmentsProcedure = "/heddle.controller.v1.HostService/FollowSegments"
+	// HostServiceDescribeArrivalProcedure is the procedure name of the HostService's DescribeArrival
+	// RPC.
+	HostServiceDescribeArrivalProcedure = "/heddle.controller.v1.HostService/DescribeArrival"
 	// HostServicePingControllerProcedure is the procedure name of the HostService's PingController RPC.
 	HostServicePingControllerProcedure = "/heddle.controller.v1.HostService/PingController"
 )
@@ -65,6 +68,13 @@ var (
 			Procedure:  HostServiceFollowSegmentsProcedure,
 		}
 	})
+	hostServiceDescribeArrivalSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_host_proto.Services().ByName("HostService").Methods().ByName("DescribeArrival"),
+			Procedure:  HostServiceDescribeArrivalProcedure,
+		}
+	})
 	hostServicePingControllerSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -85,6 +95,9 @@ type HostServiceClient interface {
 	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
 	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
 	FollowSegments(context.Context) (HostServiceFollowSegmentsClientStream, error)
+	// DescribeArrival says what a port has where its guest runs, to the host that the guest is to move to: whether that host
+	// can serve it as well is checked before anything changes (S100).
+	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
@@ -179,6 +192,9 @@ type HostServiceHandler interface {
 	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
 	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
 	FollowSegments(context.Context, HostServiceFollowSegmentsServerStream) error
+	// DescribeArrival says what a port has where its guest runs, to the host that the guest is to move to: whether that host
+	// can serve it as well is checked before anything changes (S100).
+	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
@@ -192,6 +208,7 @@ func RegisterHostServiceHandler(server *connect.Server, svc HostServiceHandler) 
 		connect.Method{Spec: hostServiceRenewHostSpec(), Handler: adapter.renewHost},
 		connect.Method{Spec: hostServiceFollowSliceSpec(), Handler: adapter.followSlice},
 		connect.Method{Spec: hostServiceFollowSegmentsSpec(), Handler: adapter.followSegments},
+		connect.Method{Spec: hostServiceDescribeArrivalSpec(), Handler: adapter.describeArrival},
 		connect.Method{Spec: hostServicePingControllerSpec(), Handler: adapter.pingController},
 	)
 }
@@ -264,6 +281,10 @@ func (UnimplementedHostServiceHandler) FollowSegments(context.Context, HostServi
 	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowSegments is not implemented")
 }
 
+func (UnimplementedHostServiceHandler) DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.DescribeArrival is not implemented")
+}
+
 func (UnimplementedHostServiceHandler) PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.PingController is not implemented")
 }
@@ -302,6 +323,14 @@ func (c *hostServiceClient) FollowSegments(ctx context.Context) (HostServiceFoll
 		return HostServiceFollowSegmentsClientStream{}, err
 	}
 	return HostServiceFollowSegmentsClientStream{stream: stream}, nil
+}
+
+func (c *hostServiceClient) DescribeArrival(ctx context.Context, req *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error) {
+	var res v1.DescribeArrivalResponse
+	if err := c.client.CallUnary(ctx, hostServiceDescribeArrivalSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
 }
 
 func (c *hostServiceClient) PingController(ctx context.Context, req *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
@@ -344,6 +373,18 @@ func (h hostServiceHandler) followSlice(ctx context.Context, _ connect.Spec, str
 
 func (h hostServiceHandler) followSegments(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
 	return h.svc.FollowSegments(ctx, HostServiceFollowSegmentsServerStream{stream: stream})
+}
+
+func (h hostServiceHandler) describeArrival(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.DescribeArrivalRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.DescribeArrival(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
 }
 
 func (h hostServiceHandler) pingController(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
