@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,12 +45,7 @@ func (r *rig) totals(s shape, records []flow.Record, both bool) (t totals) {
 // freePort is a UDP port that is not in use at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	return netip.MustParseAddrPort(testkit.Unused(t)).Port()
 }
 
 // daemon is a program that collects on a port.
