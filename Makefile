@@ -23,9 +23,10 @@ endif
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: check-go ## build bin/heddle and bin/heddle-controller (needs only Go: the kernel programs are in the repository)
+build: check-go ## build bin/heddle, heddle-controller and heddle-vsphere (needs only Go: the kernel programs are in the repository)
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-controller ./cmd/heddle-controller
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-vsphere ./cmd/heddle-vsphere
 
 check-go:
 	@scripts/check-go $(GO)
