@@ -124,7 +124,8 @@ type Client struct {
 	conversations atomic.Uint64
 	// wait waits for a pause between two attempts; false when ctx has ended.
 	wait func(ctx context.Context, pause time.Duration) bool
-	// first is closed when a controller has answered for the first time, began is when the client began to look for one.
+	// first is closed when a controller has answered for the first time, began is when the client began to look for
+	// one.
 	first     chan struct{}
 	firstOnce sync.Once
 	began     atomic.Pointer[time.Time]
@@ -149,7 +150,8 @@ func New(o Options) *Client {
 		o.Connected = func(string, error) {}
 	}
 	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1),
-		first: make(chan struct{}), wait: sleep, offering: offering{again: make(chan struct{}, 1)}}
+		first: make(chan struct{}), wait: sleep,
+		offering: offering{again: make(chan struct{}, 1)}}
 }
 
 // Changed says that what the host has may be another. It does not block.

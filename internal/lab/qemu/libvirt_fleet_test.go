@@ -184,8 +184,8 @@ func (s *libvirtSite) located(t *testing.T, ctx context.Context, host string) {
 	})
 }
 
-// refusesNeeds has the target refuse the domain for what its metadata says that it needs: the migration fails in words, and
-// nothing of it is there.
+// refusesNeeds has the target refuse the domain for what its metadata says that it needs: the migration fails in words,
+// and nothing of it is there.
 func (s *libvirtSite) refusesNeeds(t *testing.T, ctx context.Context) {
 	t.Helper()
 	from, to := s.libvirt[0], s.libvirt[1]

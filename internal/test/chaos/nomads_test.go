@@ -159,8 +159,8 @@ func (n *nomad) stopped() bool {
 	})
 }
 
-// goes moves the VM to a host. It sends there before anybody has told that host anything, and its port leaves the source
-// when that knows where it is.
+// goes moves the VM to a host. It sends there before anybody has told that host anything, and its port leaves the
+// source when that knows where it is.
 func (n *nomad) goes(to int) {
 	from := n.on
 	if !n.prepared(to) {

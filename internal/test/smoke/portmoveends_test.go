@@ -177,8 +177,9 @@ func (f *fleet) losesHost(vm int) {
 	f.bothRun(port, mac)
 }
 
-// boots has a host lose its power with a guest. Where the guest was started on another host meanwhile, the first one asks
-// before it starts the guest, and says who has the port. Where no controller answers, the guest gets the port that it had.
+// boots has a host lose its power with a guest. Where the guest was started on another host meanwhile, the first one
+// asks before it starts the guest, and says who has the port. Where no controller answers, the guest gets the port that
+// it had.
 func (f *fleet) boots(vm int) {
 	t := f.t
 	t.Helper()

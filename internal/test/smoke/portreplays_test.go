@@ -33,8 +33,8 @@ func (f *fleet) caller(n int) *ferry.Caller {
 	return c
 }
 
-// repeats has every message of a move come again later: copies by a connection of its own with the source's key, and the
-// calls of managers. None changes anything.
+// repeats has every message of a move come again later: copies by a connection of its own with the source's key, and
+// the calls of managers. None changes anything.
 func (f *fleet) repeats(vm int) {
 	t := f.t
 	t.Helper()
@@ -88,7 +88,8 @@ func (f *fleet) repeats(vm int) {
 		t.Error("a port is silenced that has left")
 	}
 	f.speaks(1, port, 1)
-	if after, _ := f.moveOf(1, port); after.Move != m.Move || after.Generation != m.Generation || after.Phase != "active" {
+	after, _ := f.moveOf(1, port)
+	if after.Move != m.Move || after.Generation != m.Generation || after.Phase != "active" {
 		t.Errorf("the move was %+v, and is %+v", m, after)
 	}
 	f.counted(1, port, framesBefore+framesAfter)
