@@ -215,7 +215,12 @@ func (f *fleet) boots(vm int) {
 		t.Errorf("with a controller that answers it has port %q, conflict %q; it had %q", got.PortID, got.Conflict,
 			first.PortID)
 	}
-	f.static("fixed", port+" on esx0 up", "free")
+	f.controller.Await("the controllers have it there", func() bool {
+		list, err := f.controller.StaticPorts(t.Context(), api.StaticPortQuery{PortGroup: "fixed"})
+		return err == nil && slices.ContainsFunc(list.Ports, func(p api.StaticPort) bool {
+			return p.VM == uuid(vm) && p.Port == first.PortID && p.Host == "esx0"
+		})
+	})
 
 	f.controller.End(syscall.SIGKILL)
 	off()
