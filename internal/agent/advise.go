@@ -109,6 +109,7 @@ func (an *answers) traceHost() (*trace.Host, error) {
 		return nil, errors.New("nothing is active yet")
 	}
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
+		Reach:    maps.Clone(an.effect.applied.Reach),
 		NewModel: model.New, File: an.state.Config.File,
 		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: traceGroups(an.ports.cfg),
 		Silent: an.silent(), Waiting: map[plan.PortID]problem.Problem{}}

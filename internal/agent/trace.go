@@ -10,6 +10,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -133,14 +134,46 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagn
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	h.Kernel = dryKernel{run}
+	var lost error
+	h.Crossings = crossings(h, s, &lost)
+	defer func() {
+		if err == nil && lost != nil {
+			r, err = nil, &trace.KernelError{Err: lost}
+		}
+	}()
 	return trace.Run(h, q)
+}
+
+// crossings are the second runs of the tunnels, by what the kernel knows of where MACs are; what can't be found out is
+// joined to lost.
+func crossings(h *trace.Host, s *dataplane.Snapshot, lost *error) map[string]*model.Crossing {
+	all := map[string]*model.Crossing{}
+	for _, sw := range h.Plan.Switches {
+		if sw.Tunnel == nil {
+			continue
+		}
+		locate := func(seg model.Segment, mac plan.MAC) (overlay.Location, bool) {
+			l, ok, err := s.Located(sw.Name, seg.VNI, seg.VLAN, mac)
+			*lost = errors.Join(*lost, err)
+			return l, ok
+		}
+		all[sw.Name] = model.NewCrossing(sw, h.Facts[sw.Tunnel.ID], h.Reach[sw.Name], locate)
+	}
+	return all
 }
 
 // dryKernel converts the records of a dry run into the form that a trace compares.
 type dryKernel struct{ run *dataplane.DryRun }
 
 func (k dryKernel) Frame(at plan.PortID, frame []byte) (trace.Outcome, error) {
-	r, err := k.run.Frame(at, frame)
+	return outcomeOf(k.run.Frame(at, frame))
+}
+
+func (k dryKernel) FrameFrom(sw string, vni uint32, frame []byte) (trace.Outcome, error) {
+	return outcomeOf(k.run.FrameFrom(sw, vni, frame))
+}
+
+func outcomeOf(r *dataplane.Recorded, err error) (trace.Outcome, error) {
 	if err != nil {
 		return trace.Outcome{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"heddle/internal/diagnose"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 const traceLong = `Trace a frame on the active plan and tables: where it would go, or why it is dropped. The first line is the answer; of
@@ -28,6 +30,9 @@ ARP, IPv4 and IPv6, in both directions.
 A frame is given by its fields, in hexadecimal, or in a capture file. Fields that are left out are filled in as the sender
 would: its own MAC, the receiver's MAC (TO), the tag of a trunk. From an uplink a frame comes as the physical network would
 bring it. Of a file that "heddle capture -w" wrote, the frames are traced that entered the switch at a port, from that port.
+
+From the tunnel of a switch (its uplink "tunnel") a frame comes in a VNI, from an endpoint of another host: --vni, --peer.
+Where a frame leaves by the tunnel, the answer names the outer addresses, and how it is known that the guest is there.
 
 With --controller, FROM and TO may be on two hosts: each answers for its part, and what the physical network does in
 between is not known. Where several hosts have a port of that name, write HOST:PORT. Frames of a file that was captured on
@@ -43,6 +48,7 @@ const traceExample = `  heddle trace vm1/eth0 vm2/eth0
   heddle trace vm1/eth0 --arp 192.0.2.2
   heddle trace vm1/eth0 --dst-mac 02:00:00:00:02:01 --length 1600
   heddle trace uplink1 vm2/eth0 --vlan 10 --ip 198.51.100.7,192.0.2.2 --icmp
+  heddle trace tunnel vm2/eth0 --vni 5000 --peer 192.0.2.1 --arp 10.0.0.2
   heddle trace --pcap vm1.pcapng --packet 3
   tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace vm1/eth0 --hex -
   heddle --controller /run/heddle-controller/api.sock trace esx1:vm1 esx2:vm2`
@@ -56,6 +62,8 @@ type traceFlags struct {
 	length, packet                    int
 	hex, pcap                         string
 	verbose                           bool
+	vni                               uint32
+	peer                              string
 
 	everywhere bool // all hosts are asked: which of them has a frame of the file is found out then
 
@@ -146,6 +154,8 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what "+
 		"--to asks for on a trunk")
 	s.Uint16Var(&f.qinq, "qinq", 0, "outer 802.1ad tag, 0–4094")
+	s.Uint32Var(&f.vni, "vni", 0, "from a tunnel: the VNI in which the frame comes; default: that of TO")
+	s.StringVar(&f.peer, "peer", "", "from a tunnel: the endpoint of another host that sends it; default: a right one")
 	s.StringVar(&f.etherType, "ethertype", "", "Ethernet type of another protocol, such as 0x88cc")
 	s.StringVar(&f.arp, "arp", "", "an ARP request: [SRC,]DST; with --dst-mac a reply")
 	s.StringVar(&f.ip, "ip", "", "an IPv4 packet: [SRC,]DST")
@@ -172,6 +182,9 @@ func fieldFlags() []string {
 func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, notes []string, err error) {
 	q = diagnose.Request{From: f.from, To: f.to, Packet: f.packet}
 	given := c.Flags().Changed
+	if q.Through, err = f.through(given); err != nil {
+		return q, nil, err
+	}
 	var fields []string
 	for _, name := range fieldFlags() {
 		if given(name) {
@@ -200,6 +213,25 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, note
 		return q, nil, &UsageError{Err: err}
 	}
 	return q, notes, nil
+}
+
+// through is the packet in which frames come from a tunnel; nil where no flag says so.
+func (f *traceFlags) through(given func(string) bool) (*diagnose.Through, error) {
+	if !given("vni") && !given("peer") {
+		return nil, nil
+	}
+	if given("vni") && (f.vni < 1 || f.vni > spec.MaxVNI) {
+		return nil, usagef("--vni %d: a VNI is 1 to %d", f.vni, spec.MaxVNI)
+	}
+	p := &diagnose.Through{VNI: f.vni}
+	if !given("peer") {
+		return p, nil
+	}
+	var err error
+	if p.Source, err = netip.ParseAddr(f.peer); err != nil {
+		return nil, usagef("--peer %q is no IP address, such as 192.0.2.2", f.peer)
+	}
+	return p, nil
 }
 
 func (f *traceFlags) readHex(d Deps) ([][]byte, error) {

@@ -150,7 +150,9 @@ func (l *lines) outcome(f *diagnose.Frame) {
 	}
 }
 
-// copyWords describes a copy: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes".
+// copyWords describes a copy: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes". Of one that leaves by a tunnel it
+// names
+// the packets.
 func copyWords(c diagnose.Copy) string {
 	what := string(c.Kind)
 	if c.Kind == diagnose.ToHost {
@@ -159,8 +161,15 @@ func copyWords(c diagnose.Copy) string {
 	if c.Device != "" {
 		what += ", device " + c.Device
 	}
-	return fmt.Sprintf("%s (%s): %s, %d bytes", c.To, what, c.Tag, c.Length)
+	words := fmt.Sprintf("%s (%s): %s, %d bytes", c.To, what, c.Tag, c.Length)
+	if out := c.Packets(mostOuter); out != "" {
+		words += ", in " + out
+	}
+	return words
 }
+
+// mostOuter is how many packets of a copy are named.
+const mostOuter = 8
 
 func (l *lines) causes(list []diagnose.Cause) {
 	for _, c := range list {

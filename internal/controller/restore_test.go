@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,17 +12,14 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/controller/pki"
 	"heddle/internal/host/keystore"
+	"heddle/internal/test/testkit"
 )
 
 // optionsIn are those of a controller that stays alone, with free ports.
 func optionsIn(t *testing.T, dir string) Options {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return Options{Dir: filepath.Join(dir, "data"), Listen: l.Addr().String(), Advertise: l.Addr().String(),
+	at := testkit.Unused(t)
+	return Options{Dir: filepath.Join(dir, "data"), Listen: at, Advertise: at,
 		ListenPeers: noPeers, Socket: filepath.Join(dir, "run", "api.sock"), Name: "test", Controller: "c1",
 		Log: slog.New(slog.DiscardHandler)}
 }

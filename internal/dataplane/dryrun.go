@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // DryRun runs frames through the recording build of the switch program on copies of the live tables, as they were when
@@ -54,6 +55,15 @@ func (d *DryRun) fill(s *Snapshot) error {
 // Frame runs a frame that a port or uplink receives, as Recorder.Frame does.
 func (d *DryRun) Frame(at plan.PortID, frame []byte) (*Recorded, error) {
 	return d.r.run(d.r.objects.HeddleRecord, at, frame, d.ticks)
+}
+
+// FrameFrom runs a frame that comes from a switch's tunnel, as Recorder.FrameFrom does.
+func (d *DryRun) FrameFrom(sw string, vni uint32, frame []byte) (*Recorded, error) {
+	in, err := d.r.numbered(sw, vni, frame)
+	if err != nil {
+		return nil, err
+	}
+	return d.Frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, in)
 }
 
 // Close frees the tables and programs.

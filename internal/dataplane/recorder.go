@@ -236,6 +236,15 @@ func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Reco
 // FrameFrom runs a frame that comes from a switch's tunnel, in a segment in which the switch has a port: as the
 // tunnel's program hands it on, which gives it the segment's number for its VLAN inside.
 func (r *Recorder) FrameFrom(sw string, vni uint32, frame []byte, now time.Duration) (*Recorded, error) {
+	in, err := r.numbered(sw, vni, frame)
+	if err != nil {
+		return nil, err
+	}
+	return r.Frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, in, now)
+}
+
+// numbered is a frame in a VNI as the tunnel's program hands it to the switch program.
+func (r *Recorder) numbered(sw string, vni uint32, frame []byte) ([]byte, error) {
 	seg, rest, tci := compile.OverlaySegment{Switch: sw, VNI: vni}, frame[12:], uint16(0)
 	if binary.BigEndian.Uint16(rest) == vlanTag {
 		tci, rest = binary.BigEndian.Uint16(rest[2:]), rest[4:]
@@ -246,8 +255,7 @@ func (r *Recorder) FrameFrom(sw string, vni uint32, frame []byte, now time.Durat
 		return nil, fmt.Errorf("switch %s has no port in VLAN %d of VNI %d", sw, seg.VLAN, vni)
 	}
 	in := binary.BigEndian.AppendUint16(append([]byte{}, frame[:12]...), vlanTag)
-	in = append(binary.BigEndian.AppendUint16(in, tci&^abi.VIDMask|number), rest...)
-	return r.Frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, in, now)
+	return append(binary.BigEndian.AppendUint16(in, tci&^abi.VIDMask|number), rest...), nil
 }
 
 // vlanTag is the EtherType of an 802.1Q tag.

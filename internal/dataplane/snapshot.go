@@ -34,6 +34,7 @@ type Snapshot struct {
 	room      uint32 // for learned MACs
 	slots     map[plan.PortID]uint32
 	overlays  map[compile.OverlaySegment]uint16
+	tunnels   tunnelMaps // the live tables; none on a host without overlay segments
 	control   abi.Control
 	plan      [][]byte // the active half of each plan table, in the order of halves
 	macs      contents[abi.MACKey, abi.Learned]
@@ -118,6 +119,9 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 	}
 	s.Now = s.at(s.ticks)
 	s.overlays = maps.Clone(k.slots.Segments)
+	if k.overlays != nil && k.overlays.loaded {
+		s.tunnels = k.overlays.maps
+	}
 	s.name(k.slots)
 	return s, nil
 }

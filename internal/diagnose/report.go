@@ -2,7 +2,13 @@
 // sub-packages find the answers. It is pure.
 package diagnose
 
-import "heddle/internal/plan"
+import (
+	"fmt"
+	"net/netip"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec/known"
+)
 
 // Report answers a request: exactly one of Frames and Talk is set.
 type Report struct {
@@ -89,6 +95,56 @@ type Copy struct {
 	Length int    `json:"length"`
 	// Bytes are those that leave by an uplink, in hexadecimal; "" for other copies.
 	Bytes string `json:"bytes,omitempty"`
+	// Outer are the packets in which the copy leaves by a tunnel, and those that are refused; nil for other copies.
+	Outer []Outer `json:"outer,omitempty"`
+}
+
+// Outer is a packet in which a tunnel carries a frame to another host.
+type Outer struct {
+	VNI uint32 `json:"vni"`
+	// Source and Destination are the outer addresses; zero where there are none.
+	Source      netip.Addr `json:"source,omitzero"`
+	Destination netip.Addr `json:"destination,omitzero"`
+	// Host has the endpoint; "" where its name is not known.
+	Host string `json:"host,omitempty"`
+	// Known says how it is known that the destination is there: "static", "announced", "learned"; "" for a frame that
+	// goes to all hosts of the segment.
+	Known string `json:"known,omitempty"`
+	// TOS is the outer packet's byte of DSCP and ECN.
+	TOS uint8 `json:"tos"`
+	// Reason is why it does not leave; "" where it does.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Leaves are the packets of a copy that leave by a tunnel.
+func (c *Copy) Leaves() (list []Outer) {
+	for _, o := range c.Outer {
+		if o.Reason == "" {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Packets names the packets in which a copy leaves by a tunnel, n at most: "VNI 5000 to 192.0.2.2 (host2)".
+func (c *Copy) Packets(n int) string {
+	leaves := c.Leaves()
+	words := make([]string, 0, n+1)
+	for i, o := range leaves {
+		if i == n {
+			words = append(words, fmt.Sprintf("%d more", len(leaves)-n))
+			break
+		}
+		whom := o.Destination.String()
+		if o.Host != "" {
+			whom += " (" + o.Host + ")"
+		}
+		words = append(words, whom)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("VNI %d to %s", leaves[0].VNI, known.List(words))
 }
 
 // Cause says why somebody gets nothing, and what changes that.

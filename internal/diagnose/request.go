@@ -19,6 +19,16 @@ type Request struct {
 	// Packet is the number, from 1, of the one of Frames that is reported in full; those before it are sent first. 0 =
 	// all of them.
 	Packet int `json:"packet,omitempty"`
+	// Through is the packet of a tunnel in which the frames come, where From is one; nil otherwise.
+	Through *Through `json:"through,omitempty"`
+}
+
+// Through is a packet that carries a frame through a tunnel.
+type Through struct {
+	VNI uint32 `json:"vni"`
+	// Source and Destination are the outer addresses. One that is not valid is taken to be right.
+	Source      netip.Addr `json:"source,omitzero"`
+	Destination netip.Addr `json:"destination,omitzero"`
 }
 
 // Bounds of a request.

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"fmt"
 	"heddle/internal/diagnose"
 	"strings"
 	"testing"
@@ -30,6 +31,10 @@ type asKernel struct{ difftest.Subject }
 func (k asKernel) Frame(at plan.PortID, f []byte) (trace.Outcome, error) {
 	o, err := k.Subject.Frame(at, f, time.Hour)
 	return trace.Outcome{Delivered: o.Delivered, Reason: o.Reason, Copies: o.Copies, Refused: o.Refused}, err
+}
+
+func (k asKernel) FrameFrom(sw string, vni uint32, _ []byte) (trace.Outcome, error) {
+	return trace.Outcome{}, fmt.Errorf("switch %s has no tunnel, for VNI %d", sw, vni)
 }
 
 // traced traces a forged frame with a model that has a mistake, or none, beside the right one.

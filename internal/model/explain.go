@@ -45,6 +45,10 @@ func (r *run) saySegment() {
 	if !r.h.explain {
 		return
 	}
+	if r.via != nil && r.via.tunnel {
+		r.say(StageClassify, "it belongs to %s: it came from tunnel %s", r.seg, r.via.ID)
+		return
+	}
 	if r.via != nil {
 		r.say(StageAdmit, "uplink %s takes the frame", r.via.ID)
 		r.say(StageClassify, "it belongs to %s: uplink %s carries %s", r.seg, r.via.ID, setWords(r.via.VLANs))

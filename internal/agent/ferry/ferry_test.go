@@ -21,6 +21,7 @@ import (
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/test/testkit"
 )
 
 const someMove = "00112233445566778899aabbccddeeff"
@@ -146,7 +147,7 @@ func TestS79_ACopyGoesFromTheSourceToTheTarget(t *testing.T) {
 	g.takes("source")
 	k := c.caller(c.host("source"))
 	order := g.order("target")
-	closed := unused(t)
+	closed := testkit.Unused(t)
 	order.Addresses = []string{"name.example:7413", closed, g.at[0]}
 	for n := range uint64(3) {
 		a, err := k.Call(t.Context(), order, copyOf(n+1))
@@ -166,17 +167,6 @@ func TestS79_ACopyGoesFromTheSourceToTheTarget(t *testing.T) {
 	if _, err := k.Call(t.Context(), order, copyOf(4)); err != nil || !slices.Equal(k.tried, g.at) {
 		t.Error(err, k.tried)
 	}
-}
-
-// unused is an address at which nobody answers.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestS104_ADoorServesTheHostThatWasNamed(t *testing.T) {

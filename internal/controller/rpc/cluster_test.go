@@ -32,7 +32,7 @@ import (
 )
 
 // patience is how long a condition may take; no test waits that long when all is well.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // clusterText is what the clusters of these tests define: hosts have the switch dvs by their label.
 const clusterText = `

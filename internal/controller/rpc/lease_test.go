@@ -1,13 +1,12 @@
 package rpc
 
 import (
-	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/test/testkit"
 )
 
 // leaseText has a port group with static ports.
@@ -189,10 +188,8 @@ func TestS100_AnOldReportEndsNoLease(t *testing.T) {
 			t.Errorf("%s: %v", when, a)
 		}
 	}
-	dead := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	away := &roster{store: c.disk}
-	if err := errors.Join(dead.Close(), away.Announce(t.Context(), Controller{ID: "c2", Name: "c2",
-		Address: dead.Addr().String()})); err != nil {
+	if err := away.Announce(t.Context(), Controller{ID: "c2", Name: "c2", Address: testkit.Unused(t)}); err != nil {
 		t.Fatal(err)
 	}
 	c.await("another controller is known", func() bool { return len(c.others()) == 1 })

@@ -137,7 +137,7 @@ func TestS102_AChangeGoesFromStageToStage(t *testing.T) {
 		t.Fatalf("the dry run: %v, %v", dry, err)
 	}
 	out, err := p.stages(another("30"), "1,50%,100%", func(q *controllerv1.ApplyDefinitionRequest) {
-		q.Stages.Wait = durationpb.New(2 * time.Second)
+		q.Stages.Wait = durationpb.New(4 * time.Second) // for what is looked at in a stage
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -186,8 +186,10 @@ func TestS102_ABadChangeHaltsByItself(t *testing.T) {
 		!strings.Contains(halted.GetFound()[0].GetWhat(), "dropped for vlan-not-allowed") {
 		t.Errorf("%v have it: %v", bad, halted)
 	}
-	if p.other.log.count("rollout", "halted")+p.one.log.count("rollout", "halted") != 1 {
-		t.Error("the log does not say so once")
+	logged := func() int { return p.other.log.count("rollout", "halted") + p.one.log.count("rollout", "halted") }
+	p.one.await("the log says so", func() bool { return logged() > 0 })
+	if n := logged(); n != 1 {
+		t.Errorf("the log says so %d times", n)
 	}
 	r := rollouts{people{p.one.Server}}
 	aborted := must(r.AbortRollout(t.Context(), &controllerv1.AbortRolloutRequest{Id: id}))(t).GetRollout()
@@ -210,17 +212,20 @@ func TestS102_ABadChangeHaltsByItself(t *testing.T) {
 		t.Errorf("it was taken back for %v", r.GetFound())
 	}
 	p.one.await("all have the old version", func() bool { return len(p.on("10")) == 4 })
-	said := 0
-	for _, c := range []*controller{p.one, p.other} {
-		found := must(c.Audit.List(audit.Query{}))(t)
-		for _, e := range found.Entries {
-			if e.Call == "DriveRollout" && slices.Contains(e.Objects, "taken-back") {
-				said++
+	said := func() (n int) {
+		for _, c := range []*controller{p.one, p.other} {
+			found := must(c.Audit.List(audit.Query{}))(t)
+			for _, e := range found.Entries {
+				if e.Call == "DriveRollout" && slices.Contains(e.Objects, "taken-back") {
+					n++
+				}
 			}
 		}
+		return n
 	}
-	if said != 1 {
-		t.Errorf("%d audit lines say that it was taken back", said)
+	p.one.await("the audit log says that it was taken back", func() bool { return said() > 0 })
+	if n := said(); n != 1 {
+		t.Errorf("%d audit lines say that it was taken back", n)
 	}
 }
 

@@ -138,7 +138,7 @@ func (a *agent) is(what string, f func() bool) {
 
 func await(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !f(); {
+	for until := time.Now().Add(2 * time.Minute); !f(); {
 		if time.Now().After(until) {
 			t.Fatalf("it does not come: %s", what)
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/certs"
 )
 
@@ -41,12 +41,7 @@ func peerFiles(t *testing.T) Peers {
 // freeURL is a URL that nobody listens at.
 func freeURL(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "https://" + l.Addr().String()
+	return "https://" + testkit.Unused(t)
 }
 
 // members are the embedded members of one cluster.

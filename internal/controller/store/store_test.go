@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a condition may take; no test waits that long when all is well.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // testLog writes warnings of the store into the test's output.
 func testLog(t *testing.T) *slog.Logger {

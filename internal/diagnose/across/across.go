@@ -136,6 +136,9 @@ func walk(ctx context.Context, ask Ask, from, to Station, q diagnose.Request) (*
 		}
 		return l, nil
 	}
+	if len(out[0].Outer) > 0 {
+		return l, l.through(ctx, ask, from, to, out[0])
+	}
 	l.Network = network(out, from, to)
 	if len(to.Uplinks) == 0 {
 		l.Host, l.Reason, l.Path = to.Host, "no-uplink", "no uplink of "+to.Host+" is up"
@@ -263,8 +266,13 @@ func (l *Leg) family() string {
 // yes is the answer when frames arrive.
 func (s *Story) yes(how string) diagnose.Answer {
 	i := slices.IndexFunc(s.Legs, func(l Leg) bool { return l.Verdict == diagnose.Yes })
+	l := &s.Legs[i]
+	carries := leaving(&l.Sent.Frames[0])[0].Tag + " between the hosts"
+	if o := l.Outer; o != nil {
+		carries = fmt.Sprintf("VXLAN from %s to %s", o.Source, o.Destination)
+	}
 	return diagnose.Answer{Verdict: diagnose.Yes, Text: fmt.Sprintf("%s reaches %s%s, if the physical network carries "+
-		"%s between the hosts, which is not known", s.From, s.To, how, leaving(&s.Legs[i].Sent.Frames[0])[0].Tag)}
+		"%s, which is not known", s.From, s.To, how, carries)}
 }
 
 // why is the answer of a leg that does not arrive.

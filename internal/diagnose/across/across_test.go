@@ -3,6 +3,7 @@ package across
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -165,5 +166,56 @@ func TestTalk(t *testing.T) {
 	h.drop = "forged-transmit"
 	if s, err = Talk(t.Context(), ask, a, b); err != nil || s.Answer.Verdict != diagnose.No || s.Host != "esx1" {
 		t.Errorf("%+v %v", s.Answer, err)
+	}
+}
+
+// Through a tunnel a frame comes to the host whose endpoint the packet is for, and to no other.
+func TestFrame_ThroughATunnel(t *testing.T) {
+	a, b := stations()
+	outer := []diagnose.Outer{{VNI: 10, Destination: netip.MustParseAddr("192.0.2.3"), Host: "esx3"},
+		{VNI: 10, Destination: netip.MustParseAddr("192.0.2.9"), Reason: "tunnel-mtu"},
+		{VNI: 10, Source: netip.MustParseAddr("192.0.2.1"), Destination: netip.MustParseAddr("192.0.2.2"),
+			Host: "esx2"}}
+	var asked []string
+	ask := func(with []diagnose.Outer) Ask {
+		return func(_ context.Context, host string, q diagnose.Request) (*diagnose.Report, error) {
+			f := diagnose.Frame{Number: 1, Delivered: true}
+			switch p := q.Through; {
+			case host == "esx1":
+				f.Copies = []diagnose.Copy{{To: "tunnel", Kind: diagnose.ToUplink, Bytes: out("02")[0].Bytes,
+					Outer: with}}
+			case p == nil:
+				t.Errorf("%s is asked for a frame that comes in no packet", host)
+			case p.Destination.String() == "192.0.2.2":
+				f.Copies = []diagnose.Copy{{To: q.To, Kind: diagnose.ToPort, Tag: "untagged"}}
+			default:
+				f.Delivered, f.Reason = false, otherEndpoint
+			}
+			if q.Through != nil {
+				asked = append(asked, fmt.Sprint(q.From, " VNI ", q.Through.VNI, " to ", q.Through.Destination))
+			}
+			return &diagnose.Report{Agree: true, Frames: []diagnose.Frame{f}}, nil
+		}
+	}
+	s, err := Frame(t.Context(), ask(outer), a, b, diagnose.Request{Frame: &diagnose.Fields{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "esx1:vm1 reaches esx2:vm2, if the physical network carries VXLAN from 192.0.2.1 to 192.0.2.2, " +
+		"which is not known"; s.Answer.Verdict != diagnose.Yes || s.Answer.Text != want {
+		t.Errorf("%+v", s.Answer)
+	}
+	if l := s.Legs[0]; l.Path != "leaves by tunnel, VNI 10, from 192.0.2.1 to 192.0.2.2; comes in by tunnel" ||
+		l.Outer == nil || l.Outer.Host != "esx2" {
+		t.Errorf("%s, %+v", l.Path, l.Outer)
+	}
+	want := []string{"dvs/tunnel VNI 10 to 192.0.2.3", "dvs/tunnel VNI 10 to 192.0.2.2"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("%q", asked)
+	}
+	s, err = Frame(t.Context(), ask(outer[:1]), a, b, diagnose.Request{Frame: &diagnose.Fields{}})
+	if l := s.Legs[0]; err != nil || s.Answer.Verdict != diagnose.No || s.Host != "esx1" || l.Reason != otherEndpoint ||
+		l.Path != "leaves by tunnel to 192.0.2.3 (esx3): none of them is of esx2" {
+		t.Errorf("%+v, %+v, %v", s.Answer, s.Legs[0], err)
 	}
 }

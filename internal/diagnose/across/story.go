@@ -47,6 +47,8 @@ type Leg struct {
 	Sent     *diagnose.Report `json:"sent"`
 	Network  string           `json:"network,omitempty"`
 	Received []Arrival        `json:"received,omitempty"`
+	// Outer is the packet in which the frame goes through a tunnel; nil for a frame that goes by a VLAN.
+	Outer *diagnose.Outer `json:"outer,omitempty"`
 }
 
 // Arrival is a frame that comes in at an uplink.

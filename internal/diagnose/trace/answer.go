@@ -195,7 +195,11 @@ func receivers(f *diagnose.Frame) string {
 		case diagnose.ToHost:
 			names = append(names, "the host's own stack behind "+c.To)
 		case diagnose.ToUplink:
-			names = append(names, c.To+" ("+c.Tag+")")
+			how := c.Tag
+			if len(c.Outer) > 0 {
+				how = c.Packets(3)
+			}
+			names = append(names, c.To+" ("+how+")")
 		default:
 			names = append(names, c.To)
 		}

@@ -33,6 +33,8 @@ func Uncounted() map[string]string {
 		otherUplink:  "The uplink asked about is not the one that the frame leaves by, if it leaves at all.",
 		notAddressed: "The port asked about has another MAC, and takes no frames for others.",
 		notConnected: "The port asked about has no device.",
+		otherEndpoint: "The packet that carries the frame through a tunnel is for an endpoint that the host asked " +
+			"does not have.",
 	}
 }
 

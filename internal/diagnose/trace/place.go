@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"heddle/internal/diagnose"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -30,6 +31,7 @@ type place struct {
 	sw     *plan.Switch
 	port   *plan.Port
 	uplink *plan.Uplink
+	tunnel bool // the uplink is the switch's tunnel
 }
 
 func (p *place) device() string {
@@ -72,6 +74,8 @@ type tracer struct {
 	model  *model.Host
 	places map[plan.PortID]*place
 	as     map[*place]identity // identities of the ends that were named by an address
+	// through is the packet in which frames come from a tunnel.
+	through diagnose.Through
 }
 
 func newTracer(h *Host) *tracer {
@@ -91,6 +95,10 @@ func placesOf(p *plan.Plan) map[plan.PortID]*place {
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
 			places[u.ID] = &place{id: u.ID, sw: sw, uplink: u}
+		}
+		if t := sw.Tunnel; t != nil {
+			places[t.ID] = &place{id: t.ID, sw: sw, tunnel: true,
+				uplink: &plan.Uplink{ID: t.ID, Number: t.Number, Device: t.Device, VLANs: plan.AllVLANs()}}
 		}
 		for _, p := range sw.Ports {
 			places[p.ID] = &place{id: p.ID, sw: sw, port: p}

@@ -8,7 +8,6 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/model"
-	"heddle/internal/plan"
 )
 
 // Run answers a request. The error is about the request, or is a NotFoundError or KernelError.
@@ -16,6 +15,9 @@ func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	t := newTracer(h)
 	from, to, notes, err := t.ends(q)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.cross(from, to, q.Through); err != nil {
 		return nil, err
 	}
 	r := &diagnose.Report{From: from.id.String(), Agree: true, Notes: notes}
@@ -141,7 +143,11 @@ func (t *tracer) frames(r *diagnose.Report, from, to *place, q diagnose.Request)
 // one sends one frame.
 func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
 	f := diagnose.Frame{Summary: Describe(b), Length: len(b), Bytes: hex.EncodeToString(b)}
-	res := t.model.Frame(from.id, short(b), t.Now)
+	if why := t.arrive(from, &f, b); why != nil {
+		f.Causes = []diagnose.Cause{*why}
+		return f, nil
+	}
+	res := t.enter(from, short(b))
 	for _, s := range res.Steps {
 		f.Steps = append(f.Steps, diagnose.Step{Stage: string(s.Stage), Text: s.Text})
 	}
@@ -155,7 +161,8 @@ func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
 	}
 	f.Causes = t.causes(from, to, b, &res)
 	var err error
-	f.Kernel, f.Differences, err = t.askKernel(from.id, short(b), &res)
+	f.Kernel, f.Differences, err = t.askKernel(from, short(b), &res)
+	t.leave(from, &f, &res)
 	return f, err
 }
 
@@ -181,7 +188,7 @@ func (t *tracer) copy(c model.Copy) diagnose.Copy {
 }
 
 // askKernel runs the kernel program on the frame and compares.
-func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (diagnose.KernelSays, []string,
+func (t *tracer) askKernel(at *place, b []byte, res *model.Result) (diagnose.KernelSays, []string,
 	error) {
 	switch {
 	case t.Kernel == nil:
@@ -189,7 +196,13 @@ func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (diagnos
 	case len(b) < 14:
 		return diagnose.KernelTooShort, nil, nil
 	}
-	got, err := t.Kernel.Frame(at, b)
+	var got Outcome
+	var err error
+	if at.tunnel {
+		got, err = t.Kernel.FrameFrom(at.id.Switch, t.through.VNI, b)
+	} else {
+		got, err = t.Kernel.Frame(at.id, b)
+	}
 	if err != nil {
 		return "", nil, &KernelError{err}
 	}

@@ -180,6 +180,9 @@ func judge(h *diagnose.Hop, f *diagnose.Frame, to *place) {
 }
 
 func leaves(c diagnose.Copy) string {
+	if out := c.Leaves(); len(out) > 0 {
+		return fmt.Sprintf("leaves by %s, %s", c.To, c.Packets(1))
+	}
 	return fmt.Sprintf("leaves by %s, %s", c.To, c.Tag)
 }
 
@@ -211,6 +214,9 @@ func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 	if slices.ContainsFunc(r.Talk.Hops, func(h diagnose.Hop) bool { return h.Verdict == diagnose.Unknown }) {
 		add("what leaves by an uplink: whether the physical network, or a router beyond it, brings it to %s cannot "+
 			"be known on this host", to.id.Name)
+	} else if from.tunnel || to.tunnel {
+		add("beyond the tunnel: whether the network between the hosts carries its packets, and what the other host " +
+			"does with them, cannot be known on this host")
 	} else if from.uplink != nil || to.uplink != nil {
 		add("beyond the uplink: whether the physical network carries the VLAN and knows the way cannot be known on " +
 			"this host")

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/model"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -28,6 +29,10 @@ type Host struct {
 	// Speakers are the ports that sent last with the MACs of their siblings (S111).
 	Speakers []model.Speaker
 	Now      time.Duration // on the clock of Learned, Sent and Spent
+	// Reach is what tunnels know of the endpoints of other hosts, by switch.
+	Reach map[string]overlay.Reach
+	// Crossings are the second runs of frames in the tunnels of switches, by switch.
+	Crossings map[string]*model.Crossing
 	// Kernel runs the kernel program on the same tables; nil if there is none.
 	Kernel Kernel
 	// NewModel is model.New, or a substitute with a fault, for tests.
@@ -79,6 +84,8 @@ type Group struct {
 type Kernel interface {
 	// Frame runs a frame of at least 14 bytes, all zero from byte KernelBytes on, from a connected port or uplink.
 	Frame(at plan.PortID, frame []byte) (Outcome, error)
+	// FrameFrom runs one that the tunnel of a switch hands on, in a VNI in which the switch has ports.
+	FrameFrom(sw string, vni uint32, frame []byte) (Outcome, error)
 }
 
 // KernelBytes is how many bytes of a frame a dry run can take. The rules read nothing after them.

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,12 +45,7 @@ func (r *rig) totals(s shape, records []flow.Record, both bool) (t totals) {
 // freePort is a UDP port that is not in use at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	return netip.MustParseAddrPort(testkit.Unused(t)).Port()
 }
 
 // daemon is a program that collects on a port.
@@ -83,7 +78,7 @@ func (s *said) String() string {
 // awaitText waits until the daemon has printed a text.
 func (d *daemon) awaitText(text string) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(d.said.String(),
+	for end := time.Now().Add(2 * time.Minute); !strings.Contains(d.said.String(),
 		text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			d.t.Fatalf("the collector does not say %q, but %s", text, d.said)
@@ -111,7 +106,7 @@ func run(t *testing.T, port uint16, name string, args ...string) *daemon {
 // read, in hexadecimal.
 func (d *daemon) awaitQueue(what string, want func(rx string) bool) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, table := range []string{"/proc/net/udp", "/proc/net/udp6"} {
 			data, _ := os.ReadFile(table)
 			for line := range strings.Lines(string(data)) {
@@ -146,7 +141,7 @@ func (d *daemon) stop(s os.Signal) string {
 	}
 	select {
 	case <-d.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		d.t.Fatal("the collector does not end")
 	}
 	return d.said.String()

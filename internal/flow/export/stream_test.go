@@ -364,7 +364,7 @@ func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 		r.send(many(portion)...)
 		r.until("the other has read it", func(Status) bool { return other.told().records == uint64(i+1)*portion })
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > portions*time.Second { // an attempt that is given up takes longer than that
 		t.Errorf("%v for what the other collector takes at once", took)
 	}
 	st := r.x.Status()
@@ -435,7 +435,9 @@ func TestTCPServiceThatAnswersIsNoCollector(t *testing.T) {
 }
 
 func TestTCPNobodyListens(t *testing.T) {
-	r := newRig(t, streaming(&streamCollector{at: own(4745)}, TCP))
+	conf := streaming(&streamCollector{at: own(4745)}, TCP)
+	conf.pace.finish = 2 * time.Minute // for what is under way, which nothing is
+	r := newRig(t, conf)
 	if r.x.Budget(r.now) == 0 {
 		t.Error("the others have to wait for it")
 	}
@@ -447,7 +449,7 @@ func TestTCPNobodyListens(t *testing.T) {
 	began := time.Now()
 	r.x.Close(r.now)
 	if st := r.x.Status()[0]; st.Lost.Records != 10 || st.Waiting != (Loss{}) ||
-		time.Since(began) > 500*time.Millisecond {
+		time.Since(began) > time.Minute {
 		t.Errorf("closed after %v with %+v", time.Since(began), st)
 	}
 }

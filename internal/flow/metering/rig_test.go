@@ -192,7 +192,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 // await waits until f returns true.
 func (g *rig) await(what string, f func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			g.t.Fatalf("%s: not within 30 s", what)
 		}

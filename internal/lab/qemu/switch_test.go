@@ -73,11 +73,11 @@ func sum(counters map[string]uint64, prefix string, except ...string) (n uint64)
 }
 
 // checkBooks checks S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on
-// its way while the counters are read, so they have a second to agree.
+// its way while the counters are read, so they are read again until they agree, for a minute.
 func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
 	t.Helper()
 	var wrong []string
-	for deadline := time.Now().Add(time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := h.Output(ctx, "stats", "-o", "json")
 		if err != nil {
 			t.Fatal(err)

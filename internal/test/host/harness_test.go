@@ -193,12 +193,15 @@ func (h *host) kill(sig os.Signal) {
 	h.agent = nil
 }
 
+// patience is how long something that must come is awaited.
+const patience = 3 * time.Minute
+
 func (h *host) await(what string, ok func() bool) {
 	h.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			h.t.Fatalf("%s: not within a minute\n%s", what, h.log)
+			h.t.Fatalf("%s: not within %s\n%s", what, patience, h.log)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/cable"
 )
 
 // stream is a numbered stream of datagrams between two namespaces.
@@ -26,7 +27,7 @@ type stream struct {
 	sent, received atomic.Uint64
 	stop           chan struct{}
 	done           chan error
-	in             net.PacketConn
+	in             *net.UDPConn
 }
 
 // startStream sends a numbered datagram every half millisecond until finish is called.
@@ -34,8 +35,12 @@ func startStream(t *testing.T, from, to *netns.NS, address string) *stream {
 	t.Helper()
 	s := &stream{stop: make(chan struct{}), done: make(chan error, 2)}
 	var out net.Conn
-	err := to.Do(func() (err error) { s.in, err = net.ListenPacket("udp", net.JoinHostPort(address, "0")); return err })
+	err := to.Do(func() (err error) {
+		s.in, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(address)})
+		return err
+	})
 	if err == nil {
+		testkit.Room(t, s.in)
 		err = from.Do(func() (err error) { out, err = net.Dial("udp", s.in.LocalAddr().String()); return err })
 	}
 	if err != nil {
@@ -48,6 +53,9 @@ func startStream(t *testing.T, from, to *netns.NS, address string) *stream {
 
 func (s *stream) send(c net.Conn) error {
 	defer c.Close()
+	if err := cable.Stay(); err != nil {
+		return err
+	}
 	tick := time.NewTicker(500 * time.Microsecond)
 	defer tick.Stop()
 	var b [8]byte

@@ -222,11 +222,12 @@ func TestS41_ADrainedUplinkIsNotForgotten(t *testing.T) {
 	}
 }
 
+// bundled is slow: with the fast timeout an agent that a busy machine delays for 3 s would lose its members.
 const bundled = `
 switches:
   - name: lab
     uplinks: [{name: uplink1, device: up1}, {name: uplink2, device: up2}]
-    lags: [{name: lag1, uplinks: [uplink1, uplink2], timeout: fast, hash: ip-port}]
+    lags: [{name: lag1, uplinks: [uplink1, uplink2], timeout: slow, hash: ip-port}]
     portGroups: [{name: web}]
 ports:
   - {name: vm, switch: lab, portGroup: web, device: port1, mac: "02:00:00:00:01:%02x"}

@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/lab/netns"
 	"heddle/internal/lab/traffic"
+	"heddle/internal/test/testkit/cable"
 )
 
 const (
@@ -62,11 +63,15 @@ func startNumbered(t *testing.T, from, to *netns.NS, address string) *numbered {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cpu, err := cable.CPU() // one: packets of a sender that moves may overtake each other before any switch
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	n := &numbered{t: t, sink: sink, stop: stop, sent: make(chan sentPackets, 1)}
 	go func() {
-		res, err := traffic.Send(ctx, traffic.Endpoint{NS: from}, traffic.Load{Kind: traffic.KindUDP, Rate: rate},
-			sink.Addr())
+		res, err := traffic.Send(ctx, traffic.Endpoint{NS: from, CPUs: []int{cpu}},
+			traffic.Load{Kind: traffic.KindUDP, Rate: rate}, sink.Addr())
 		n.sent <- sentPackets{res, err}
 	}()
 	t.Cleanup(stop)

@@ -28,7 +28,7 @@ const allVar = "HEDDLE_KERNELS_ALL"
 // bootPatience is how long a guest may take to boot, guestPatience how long a test binary in it may say nothing: how
 // long it takes in all depends on what else the machine does.
 const (
-	bootPatience  = time.Minute
+	bootPatience  = 5 * time.Minute
 	guestPatience = 5 * time.Minute
 )
 

@@ -97,7 +97,7 @@ func TestS94_D17_OfSegmentedFramesTheSegmentsCountForTheMTU(t *testing.T) {
 func TestS17_S91_S92_S93_TimeOnRealDevices(t *testing.T) {
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1}]
-  defaults: {security: {forgedTransmits: accept, macLearning: {ageing: 2s, unicastFlooding: false}}}
+  defaults: {security: {forgedTransmits: accept, macLearning: {ageing: 6s, unicastFlooding: false}}}
   portGroups: [{name: learn, security: {macLearning: {enabled: true}}}, {name: sniff, security: {promiscuous: accept}}]
 `, "vm1 learn", "vm2 learn", "vm3 sniff")
 	idle := func(more time.Duration) {
@@ -125,7 +125,7 @@ func TestS17_S91_S92_S93_TimeOnRealDevices(t *testing.T) {
 	idle(time.Second)
 	h.emit("vm2", "nest1 vm2 0800", to("vm1 vm3"))
 	h.emit("u1", "vm1 ext1 0800", to("vm1 vm3"))
-	idle(2 * time.Second)
+	idle(6 * time.Second)
 	h.emit("vm2", "nest1 vm2 0800", to("vm3 u1")) // expired, and nobody has swept
 	h.emit("vm1", "all nest1 0806", to("vm2 vm3 u1"))
 	h.emit("vm2", "nest1 vm2 0800", to("vm1 vm3"))

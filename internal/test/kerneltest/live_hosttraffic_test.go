@@ -43,7 +43,7 @@ func (h *host) hostTraffic(on bool) {
 
 // ping sends three echo requests, and says what went wrong.
 func ping(from *netns.NS, to string) error {
-	_, err := from.Output("ping", "-n", "-c", "3", "-i", "0.02", "-W", "5", to)
+	_, err := from.Output("ping", "-n", "-c", "3", "-i", "0.02", "-W", "60", to)
 	return err
 }
 

@@ -156,7 +156,7 @@ func TestS96_TheHostsOwnTrafficOnAnUplinkGoesOn(t *testing.T) {
 		t.Helper()
 		before := h.counters()["u1"].PacketsToHost
 		for from, to := range map[*netns.NS]string{network: "10.9.1.1", h.ns: "10.9.1.2"} {
-			if _, err := from.Output("ping", "-n", "-c", "3", "-i", "0.02", "-W", "2", to); err != nil {
+			if _, err := from.Output("ping", "-n", "-c", "3", "-i", "0.02", "-W", "60", to); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
 		}

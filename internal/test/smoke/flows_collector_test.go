@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"heddle/internal/flow/ipfix"
+	"heddle/internal/test/testkit"
 )
 
 // flowID names a flow as its records do: what was seen where, and its flowId, or in the shape of a VDS when the record
@@ -78,27 +78,9 @@ func (c *collector) open(h *host) {
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	if err := enlarge(c.conn, 64<<20); err != nil {
-		h.T.Fatal(err)
-	}
+	testkit.Room(h.T, c.conn)
 	c.port, c.done = c.conn.LocalAddr().(*net.UDPAddr).Port, make(chan struct{})
 	go c.listen(c.conn, c.done)
-}
-
-// enlarge gives a socket that much room for what has not been read, beyond the system's limit for users: a datagram
-// that finds no room is gone without a word, and nobody counts it.
-func enlarge(conn *net.UDPConn, bytes int) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var set error
-	if err := raw.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes)
-	}); err != nil {
-		return err
-	}
-	return set
 }
 
 // close stops listening; received data has been read.

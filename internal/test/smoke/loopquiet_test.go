@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/test/testkit/cable"
+	"heddle/internal/test/testkit/realhost"
 	"heddle/internal/uplinks/lacp"
 )
 
@@ -23,20 +24,26 @@ func (s *site) noLoops(t *testing.T) {
 	}
 }
 
-// paced calls send so often, at the pace of what is tried: several signs within a second.
-func paced(times int, send func(i int)) {
-	for i := range times {
-		send(i)
-		time.Sleep(25 * time.Millisecond)
+// pace is the time between two of the frames that are tried: there are several signs within a second.
+const pace = 25 * time.Millisecond
+
+// probed calls send at that pace, so often and until a probe comes to the guest: there were signs, and they were
+// answered. It gives the number of the last call.
+func probed(t *testing.T, e *cable.End, times int, send func(i int)) (last int) {
+	t.Helper()
+	deadline := time.Now().Add(realhost.Patience)
+	for found := false; last < times || !found; last++ {
+		if time.Now().After(deadline) {
+			t.Fatalf("no probe came after %d rounds of signs", last)
+		}
+		send(last)
+		time.Sleep(pace)
+		found = e.Hears(isProbe) || found
 	}
+	return last - 1
 }
 
-// probed awaits a probe at the guest: there were signs, and they were answered.
-func probed(e *cable.End) {
-	e.Gather("signs are followed by probes", func(all [][]byte) bool {
-		return bytes.Contains(all[len(all)-1], []byte("HdLp"))
-	})
-}
+func isProbe(frame []byte) bool { return bytes.Contains(frame, []byte("HdLp")) }
 
 // A guest whose bond speaks LACP sends from one address by two ports, and hears by each what it sent by the other.
 func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
@@ -53,9 +60,9 @@ func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
 		head := slices.Concat(lacp.Destination[:], []byte{2, 0, 0, 0, 7, 7})
 		return append(binary.BigEndian.AppendUint16(head, lacp.EtherType), pdu.Encode()...)
 	}
-	paced(60, func(i int) { ends[i%2].Send(frame(i)) })
-	s.q[s.a].Expect(frame(59), "the policy lets LACP pass")
-	probed(second)
+	probed(t, second, 60, func(i int) { ends[i%2].Send(frame(i)) })
+	second.Send(frame(61))
+	s.q[s.a].Expect(frame(61), "the policy lets LACP pass")
 	s.noLoops(t)
 }
 
@@ -63,15 +70,14 @@ func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
 func TestS110_ReflectedFramesAreNoLoop(t *testing.T) {
 	s := newSite(t, true)
 	network := cable.Open(t, s.network, "network")
-	paced(60, func(i int) {
+	n := probed(t, s.q[s.a], 60, func(i int) {
 		f := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, fmt.Sprintf("comes back %d", i))
 		s.vm[s.a].Send(f)
 		network.Send(f)
 		s.q[s.a].Send(f) // of a guest that may send from any address
 		s.q[s.b].Send(f)
 	})
-	probed(s.q[s.a])
-	last := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "comes back 59")
+	last := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, fmt.Sprintf("comes back %d", n))
 	s.vm[s.b].Expect(last, "they were all sent")
 	s.noLoops(t)
 }
@@ -82,14 +88,15 @@ func TestS110_AnAddressThatMovesBetweenHostsIsNoLoop(t *testing.T) {
 	s := newSite(t, true)
 	moving := [6]byte{2, 0, 0, 0, 8, 8}
 	hosts := []*host{s.a, s.b}
-	paced(60, func(i int) {
+	for i := range 60 {
 		h := hosts[i%2]
 		// as QEMU announces a guest that has come
 		s.q[h].Send(cable.Frame(cable.Broadcast(), moving, 0, fmt.Sprintf("here I am %d", i)))
 		s.q[h].Send(cable.Frame(cable.MAC(byte(2-i%2)), moving, 0, fmt.Sprintf("and speak %d", i)))
 		s.vm[h].Send(cable.Frame(cable.Broadcast(), cable.MAC(byte(2-i%2)), 0, fmt.Sprintf("of the other host's "+
 			"guest %d", i)))
-	})
+		time.Sleep(pace)
+	}
 	s.vm[s.a].Expect(cable.Frame(cable.MAC(1), moving, 0, "and speak 59"), "the last host is the one that it is at")
 	s.noLoops(t)
 }

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose"
+	"heddle/internal/diagnose/across"
 	"heddle/internal/lab/netns"
 	"heddle/internal/plan"
 	"heddle/internal/test/testkit"
@@ -87,6 +90,7 @@ func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
 	}
 	all()
 	f.showsSegment()
+	f.tracesThroughTheTunnel()
 	quiet := f.hosts[2].counter("tunnel", "packetsInUnicast")
 	stream := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	f.controller.End(syscall.SIGKILL)
@@ -131,5 +135,29 @@ func (f *fleet) showsSegment() {
 	f.controller.JSON(&one, "segment", "show", "dvs/web", "--host", "esx1")
 	if len(one.Locations) != 1 || one.Locations[0].Host != "esx1" {
 		f.t.Errorf("of one host: %+v", one.Locations)
+	}
+}
+
+// tracesThroughTheTunnel: a trace from a guest of one host to a guest of another is one story, with the packets between
+// them, and says which host the frame does not come to.
+func (f *fleet) tracesThroughTheTunnel() {
+	f.t.Helper()
+	for _, args := range [][]string{{"trace", "esx0:p-web", "esx1:p-web"},
+		{"trace", "esx0:p-web", "esx1:p-web", "--icmp", "--ip", "10.0.0.1,10.0.0.2"}} {
+		var s across.Story
+		f.controller.JSON(&s, args...)
+		want := "esx0:p-web reaches esx1:p-web, if the physical network carries VXLAN from 10.9.0.2 to 10.9.1.2, " +
+			"which is not known"
+		if s.Answer.Verdict != diagnose.Yes || s.Answer.Text != want || !s.Agree {
+			f.t.Errorf("%v: %+v, agree: %v", args, s.Answer, s.Agree)
+		}
+		last := s.Legs[len(s.Legs)-1]
+		if o := last.Outer; o == nil || o.VNI != 5000 || o.Host != last.To.Host || o.Known != "announced" {
+			f.t.Errorf("%v: the packet %+v", args, o)
+		}
+	}
+	out, errs, status := f.controller.Heddle("trace", "esx0:p-web", "esx1:p-web", "--length", "1550")
+	if status != 1 || !strings.Contains(out, "mtu-exceeded") {
+		f.t.Errorf("status %d: %s%s", status, out, errs)
 	}
 }

@@ -156,16 +156,28 @@ func flowFrame(to, from [6]byte, flow uint16, n uint32) []byte {
 	return append(binary.BigEndian.AppendUint32(f, n), make([]byte, 14)...)
 }
 
-// flows sends numbered datagrams of many flows, each flow by one of the sender's queues.
+// flows sends numbered datagrams of many flows, each flow by one of the sender's queues, from one CPU.
 func (q *queues) flows(to, from [6]byte, base uint16) {
 	q.t.Helper()
+	sent := make(chan error)
+	go func() { sent <- q.sendFlows(to, from, base) }()
+	if err := <-sent; err != nil {
+		q.t.Fatalf("send: %v", err)
+	}
+}
+
+func (q *queues) sendFlows(to, from [6]byte, base uint16) error {
+	if err := cable.Stay(); err != nil {
+		return err
+	}
 	for n := range uint32(perFlow) {
 		for flow := range uint16(flowCount) {
 			if _, err := unix.Write(q.fds[int(flow)%len(q.fds)], flowFrame(to, from, base+flow, n)); err != nil {
-				q.t.Fatalf("send: %v", err)
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // collect receives all of them and holds each flow to one queue and its order; it gives how many queues were used.

@@ -85,7 +85,7 @@ func untilHeard(t *testing.T, heard <-chan *Frame, source [6]byte, send func() e
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(2 * time.Minute); ; {
 		if err := send(); err != nil {
 			t.Fatal(err)
 		}

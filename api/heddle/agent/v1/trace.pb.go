@@ -201,7 +201,9 @@ type TraceRequest struct {
 	Frames [][]byte `protobuf:"bytes,4,rep,name=frames,proto3" json:"frames,omitempty"`
 	// packet is the number, from 1, of the one of frames that is reported in full; those before it are sent first. 0 =
 	// all of them.
-	Packet        int32 `protobuf:"varint,5,opt,name=packet,proto3" json:"packet,omitempty"`
+	Packet int32 `protobuf:"varint,5,opt,name=packet,proto3" json:"packet,omitempty"`
+	// through is the packet of a tunnel in which the frames come; absent where they come from elsewhere.
+	Through       *TraceThrough `protobuf:"bytes,6,opt,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,6 +273,75 @@ func (x *TraceRequest) GetPacket() int32 {
 	return 0
 }
 
+func (x *TraceRequest) GetThrough() *TraceThrough {
+	if x != nil {
+		return x.Through
+	}
+	return nil
+}
+
+// TraceThrough is a packet that carries a frame through a tunnel.
+type TraceThrough struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Vni   uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"`
+	// source and destination are the outer addresses; absent where they are not told, which then are taken to be right.
+	Source        []byte `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	Destination   []byte `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceThrough) Reset() {
+	*x = TraceThrough{}
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceThrough) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceThrough) ProtoMessage() {}
+
+func (x *TraceThrough) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceThrough.ProtoReflect.Descriptor instead.
+func (*TraceThrough) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TraceThrough) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
+func (x *TraceThrough) GetSource() []byte {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *TraceThrough) GetDestination() []byte {
+	if x != nil {
+		return x.Destination
+	}
+	return nil
+}
+
 // TraceResponse is the answer.
 type TraceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -281,7 +352,7 @@ type TraceResponse struct {
 
 func (x *TraceResponse) Reset() {
 	*x = TraceResponse{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[1]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +364,7 @@ func (x *TraceResponse) String() string {
 func (*TraceResponse) ProtoMessage() {}
 
 func (x *TraceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[1]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +377,7 @@ func (x *TraceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceResponse.ProtoReflect.Descriptor instead.
 func (*TraceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *TraceResponse) GetReport() *TraceReport {
@@ -327,7 +398,7 @@ type TraceAddresses struct {
 
 func (x *TraceAddresses) Reset() {
 	*x = TraceAddresses{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[2]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -339,7 +410,7 @@ func (x *TraceAddresses) String() string {
 func (*TraceAddresses) ProtoMessage() {}
 
 func (x *TraceAddresses) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[2]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -352,7 +423,7 @@ func (x *TraceAddresses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceAddresses.ProtoReflect.Descriptor instead.
 func (*TraceAddresses) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{2}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TraceAddresses) GetSrc() []byte {
@@ -380,7 +451,7 @@ type TracePorts struct {
 
 func (x *TracePorts) Reset() {
 	*x = TracePorts{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +463,7 @@ func (x *TracePorts) String() string {
 func (*TracePorts) ProtoMessage() {}
 
 func (x *TracePorts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +476,7 @@ func (x *TracePorts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TracePorts.ProtoReflect.Descriptor instead.
 func (*TracePorts) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TracePorts) GetSrc() uint32 {
@@ -448,7 +519,7 @@ type TraceFields struct {
 
 func (x *TraceFields) Reset() {
 	*x = TraceFields{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +531,7 @@ func (x *TraceFields) String() string {
 func (*TraceFields) ProtoMessage() {}
 
 func (x *TraceFields) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +544,7 @@ func (x *TraceFields) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceFields.ProtoReflect.Descriptor instead.
 func (*TraceFields) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TraceFields) GetDstMac() []byte {
@@ -564,7 +635,7 @@ type TraceStep struct {
 
 func (x *TraceStep) Reset() {
 	*x = TraceStep{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +647,7 @@ func (x *TraceStep) String() string {
 func (*TraceStep) ProtoMessage() {}
 
 func (x *TraceStep) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +660,7 @@ func (x *TraceStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceStep.ProtoReflect.Descriptor instead.
 func (*TraceStep) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TraceStep) GetStage() string {
@@ -616,14 +687,16 @@ type TraceCopy struct {
 	Tag    string `protobuf:"bytes,4,opt,name=tag,proto3" json:"tag,omitempty"`
 	Length int32  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
 	// bytes are those that leave by an uplink, in hexadecimal; "" for other copies.
-	Bytes         string `protobuf:"bytes,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Bytes string `protobuf:"bytes,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// outer are the packets in which a copy leaves by a tunnel, and those that are refused.
+	Outer         []*TraceOuter `protobuf:"bytes,7,rep,name=outer,proto3" json:"outer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TraceCopy) Reset() {
 	*x = TraceCopy{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +708,7 @@ func (x *TraceCopy) String() string {
 func (*TraceCopy) ProtoMessage() {}
 
 func (x *TraceCopy) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +721,7 @@ func (x *TraceCopy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceCopy.ProtoReflect.Descriptor instead.
 func (*TraceCopy) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TraceCopy) GetTo() string {
@@ -693,6 +766,112 @@ func (x *TraceCopy) GetBytes() string {
 	return ""
 }
 
+func (x *TraceCopy) GetOuter() []*TraceOuter {
+	if x != nil {
+		return x.Outer
+	}
+	return nil
+}
+
+// TraceOuter is a packet in which a tunnel carries a frame to another host.
+type TraceOuter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Vni   uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"`
+	// source and destination are the outer addresses; absent where there are none.
+	Source      []byte `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	Destination []byte `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	// host has the endpoint, "" where its name is not known.
+	Host string `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
+	// known says how it is known that the destination is there: "static", "announced", "learned"; "" for a frame that goes
+	// to all hosts of the segment.
+	Known string `protobuf:"bytes,5,opt,name=known,proto3" json:"known,omitempty"`
+	// tos is the outer packet's byte of DSCP and ECN.
+	Tos uint32 `protobuf:"varint,6,opt,name=tos,proto3" json:"tos,omitempty"`
+	// reason is why it does not leave; "" where it does.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceOuter) Reset() {
+	*x = TraceOuter{}
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceOuter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceOuter) ProtoMessage() {}
+
+func (x *TraceOuter) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceOuter.ProtoReflect.Descriptor instead.
+func (*TraceOuter) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TraceOuter) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
+func (x *TraceOuter) GetSource() []byte {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *TraceOuter) GetDestination() []byte {
+	if x != nil {
+		return x.Destination
+	}
+	return nil
+}
+
+func (x *TraceOuter) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *TraceOuter) GetKnown() string {
+	if x != nil {
+		return x.Known
+	}
+	return ""
+}
+
+func (x *TraceOuter) GetTos() uint32 {
+	if x != nil {
+		return x.Tos
+	}
+	return 0
+}
+
+func (x *TraceOuter) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // TraceCause says why somebody gets nothing, and what changes that.
 type TraceCause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -719,7 +898,7 @@ type TraceCause struct {
 
 func (x *TraceCause) Reset() {
 	*x = TraceCause{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +910,7 @@ func (x *TraceCause) String() string {
 func (*TraceCause) ProtoMessage() {}
 
 func (x *TraceCause) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +923,7 @@ func (x *TraceCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceCause.ProtoReflect.Descriptor instead.
 func (*TraceCause) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TraceCause) GetReason() string {
@@ -844,7 +1023,7 @@ type TraceFrame struct {
 
 func (x *TraceFrame) Reset() {
 	*x = TraceFrame{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +1035,7 @@ func (x *TraceFrame) String() string {
 func (*TraceFrame) ProtoMessage() {}
 
 func (x *TraceFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +1048,7 @@ func (x *TraceFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceFrame.ProtoReflect.Descriptor instead.
 func (*TraceFrame) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TraceFrame) GetNumber() int32 {
@@ -969,7 +1148,7 @@ type TraceProtocol struct {
 
 func (x *TraceProtocol) Reset() {
 	*x = TraceProtocol{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1160,7 @@ func (x *TraceProtocol) String() string {
 func (*TraceProtocol) ProtoMessage() {}
 
 func (x *TraceProtocol) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1173,7 @@ func (x *TraceProtocol) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceProtocol.ProtoReflect.Descriptor instead.
 func (*TraceProtocol) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TraceProtocol) GetName() string {
@@ -1037,7 +1216,7 @@ type TraceHop struct {
 
 func (x *TraceHop) Reset() {
 	*x = TraceHop{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1228,7 @@ func (x *TraceHop) String() string {
 func (*TraceHop) ProtoMessage() {}
 
 func (x *TraceHop) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1241,7 @@ func (x *TraceHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceHop.ProtoReflect.Descriptor instead.
 func (*TraceHop) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TraceHop) GetProtocol() string {
@@ -1140,7 +1319,7 @@ type TraceTalk struct {
 
 func (x *TraceTalk) Reset() {
 	*x = TraceTalk{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +1331,7 @@ func (x *TraceTalk) String() string {
 func (*TraceTalk) ProtoMessage() {}
 
 func (x *TraceTalk) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +1344,7 @@ func (x *TraceTalk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceTalk.ProtoReflect.Descriptor instead.
 func (*TraceTalk) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TraceTalk) GetProtocols() []*TraceProtocol {
@@ -1211,7 +1390,7 @@ type TraceReport struct {
 
 func (x *TraceReport) Reset() {
 	*x = TraceReport{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1402,7 @@ func (x *TraceReport) String() string {
 func (*TraceReport) ProtoMessage() {}
 
 func (x *TraceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1415,7 @@ func (x *TraceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceReport.ProtoReflect.Descriptor instead.
 func (*TraceReport) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TraceReport) GetFrom() string {
@@ -1310,7 +1489,7 @@ type TraceAnswer struct {
 
 func (x *TraceAnswer) Reset() {
 	*x = TraceAnswer{}
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1501,7 @@ func (x *TraceAnswer) String() string {
 func (*TraceAnswer) ProtoMessage() {}
 
 func (x *TraceAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1514,7 @@ func (x *TraceAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceAnswer.ProtoReflect.Descriptor instead.
 func (*TraceAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TraceAnswer) GetVerdict() TraceVerdict {
@@ -1370,13 +1549,18 @@ var File_heddle_agent_v1_trace_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/agent/v1/trace.proto\x12\x0fheddle.agent.v1\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x96\x01\n" +
+	"\x1bheddle/agent/v1/trace.proto\x12\x0fheddle.agent.v1\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcf\x01\n" +
 	"\fTraceRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x122\n" +
 	"\x05frame\x18\x03 \x01(\v2\x1c.heddle.agent.v1.TraceFieldsR\x05frame\x12\x16\n" +
 	"\x06frames\x18\x04 \x03(\fR\x06frames\x12\x16\n" +
-	"\x06packet\x18\x05 \x01(\x05R\x06packet\"E\n" +
+	"\x06packet\x18\x05 \x01(\x05R\x06packet\x127\n" +
+	"\athrough\x18\x06 \x01(\v2\x1d.heddle.agent.v1.TraceThroughR\athrough\"Z\n" +
+	"\fTraceThrough\x12\x10\n" +
+	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\fR\x06source\x12 \n" +
+	"\vdestination\x18\x03 \x01(\fR\vdestination\"E\n" +
 	"\rTraceResponse\x124\n" +
 	"\x06report\x18\x01 \x01(\v2\x1c.heddle.agent.v1.TraceReportR\x06report\"4\n" +
 	"\x0eTraceAddresses\x12\x10\n" +
@@ -1409,14 +1593,24 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\v_ether_type\"5\n" +
 	"\tTraceStep\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xa7\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xda\x01\n" +
 	"\tTraceCopy\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.heddle.agent.v1.TraceCopyKindR\x04kind\x12\x16\n" +
 	"\x06device\x18\x03 \x01(\tR\x06device\x12\x10\n" +
 	"\x03tag\x18\x04 \x01(\tR\x03tag\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x05R\x06length\x12\x14\n" +
-	"\x05bytes\x18\x06 \x01(\tR\x05bytes\"\xa4\x02\n" +
+	"\x05bytes\x18\x06 \x01(\tR\x05bytes\x121\n" +
+	"\x05outer\x18\a \x03(\v2\x1b.heddle.agent.v1.TraceOuterR\x05outer\"\xac\x01\n" +
+	"\n" +
+	"TraceOuter\x12\x10\n" +
+	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\fR\x06source\x12 \n" +
+	"\vdestination\x18\x03 \x01(\fR\vdestination\x12\x12\n" +
+	"\x04host\x18\x04 \x01(\tR\x04host\x12\x14\n" +
+	"\x05known\x18\x05 \x01(\tR\x05known\x12\x10\n" +
+	"\x03tos\x18\x06 \x01(\rR\x03tos\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\xa4\x02\n" +
 	"\n" +
 	"TraceCause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
@@ -1512,59 +1706,63 @@ func file_heddle_agent_v1_trace_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_trace_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heddle_agent_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_heddle_agent_v1_trace_proto_goTypes = []any{
 	(TraceCopyKind)(0),     // 0: heddle.agent.v1.TraceCopyKind
 	(TraceVerdict)(0),      // 1: heddle.agent.v1.TraceVerdict
 	(TraceKernel)(0),       // 2: heddle.agent.v1.TraceKernel
 	(*TraceRequest)(nil),   // 3: heddle.agent.v1.TraceRequest
-	(*TraceResponse)(nil),  // 4: heddle.agent.v1.TraceResponse
-	(*TraceAddresses)(nil), // 5: heddle.agent.v1.TraceAddresses
-	(*TracePorts)(nil),     // 6: heddle.agent.v1.TracePorts
-	(*TraceFields)(nil),    // 7: heddle.agent.v1.TraceFields
-	(*TraceStep)(nil),      // 8: heddle.agent.v1.TraceStep
-	(*TraceCopy)(nil),      // 9: heddle.agent.v1.TraceCopy
-	(*TraceCause)(nil),     // 10: heddle.agent.v1.TraceCause
-	(*TraceFrame)(nil),     // 11: heddle.agent.v1.TraceFrame
-	(*TraceProtocol)(nil),  // 12: heddle.agent.v1.TraceProtocol
-	(*TraceHop)(nil),       // 13: heddle.agent.v1.TraceHop
-	(*TraceTalk)(nil),      // 14: heddle.agent.v1.TraceTalk
-	(*TraceReport)(nil),    // 15: heddle.agent.v1.TraceReport
-	(*TraceAnswer)(nil),    // 16: heddle.agent.v1.TraceAnswer
-	(*TraceEdit)(nil),      // 17: heddle.agent.v1.TraceEdit
-	(*PolicyRow)(nil),      // 18: heddle.agent.v1.PolicyRow
+	(*TraceThrough)(nil),   // 4: heddle.agent.v1.TraceThrough
+	(*TraceResponse)(nil),  // 5: heddle.agent.v1.TraceResponse
+	(*TraceAddresses)(nil), // 6: heddle.agent.v1.TraceAddresses
+	(*TracePorts)(nil),     // 7: heddle.agent.v1.TracePorts
+	(*TraceFields)(nil),    // 8: heddle.agent.v1.TraceFields
+	(*TraceStep)(nil),      // 9: heddle.agent.v1.TraceStep
+	(*TraceCopy)(nil),      // 10: heddle.agent.v1.TraceCopy
+	(*TraceOuter)(nil),     // 11: heddle.agent.v1.TraceOuter
+	(*TraceCause)(nil),     // 12: heddle.agent.v1.TraceCause
+	(*TraceFrame)(nil),     // 13: heddle.agent.v1.TraceFrame
+	(*TraceProtocol)(nil),  // 14: heddle.agent.v1.TraceProtocol
+	(*TraceHop)(nil),       // 15: heddle.agent.v1.TraceHop
+	(*TraceTalk)(nil),      // 16: heddle.agent.v1.TraceTalk
+	(*TraceReport)(nil),    // 17: heddle.agent.v1.TraceReport
+	(*TraceAnswer)(nil),    // 18: heddle.agent.v1.TraceAnswer
+	(*TraceEdit)(nil),      // 19: heddle.agent.v1.TraceEdit
+	(*PolicyRow)(nil),      // 20: heddle.agent.v1.PolicyRow
 }
 var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
-	7,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
-	15, // 1: heddle.agent.v1.TraceResponse.report:type_name -> heddle.agent.v1.TraceReport
-	5,  // 2: heddle.agent.v1.TraceFields.arp:type_name -> heddle.agent.v1.TraceAddresses
-	5,  // 3: heddle.agent.v1.TraceFields.ip:type_name -> heddle.agent.v1.TraceAddresses
-	6,  // 4: heddle.agent.v1.TraceFields.tcp:type_name -> heddle.agent.v1.TracePorts
-	6,  // 5: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
-	0,  // 6: heddle.agent.v1.TraceCopy.kind:type_name -> heddle.agent.v1.TraceCopyKind
-	17, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
-	18, // 8: heddle.agent.v1.TraceCause.setting:type_name -> heddle.agent.v1.PolicyRow
-	8,  // 9: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
-	9,  // 10: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
-	10, // 11: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
-	2,  // 12: heddle.agent.v1.TraceFrame.kernel:type_name -> heddle.agent.v1.TraceKernel
-	1,  // 13: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	1,  // 14: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	2,  // 15: heddle.agent.v1.TraceHop.kernel:type_name -> heddle.agent.v1.TraceKernel
-	12, // 16: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
-	13, // 17: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
-	10, // 18: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
-	11, // 19: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
-	14, // 20: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
-	16, // 21: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
-	1,  // 22: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	3,  // 23: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
-	4,  // 24: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
-	24, // [24:25] is the sub-list for method output_type
-	23, // [23:24] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	8,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
+	4,  // 1: heddle.agent.v1.TraceRequest.through:type_name -> heddle.agent.v1.TraceThrough
+	17, // 2: heddle.agent.v1.TraceResponse.report:type_name -> heddle.agent.v1.TraceReport
+	6,  // 3: heddle.agent.v1.TraceFields.arp:type_name -> heddle.agent.v1.TraceAddresses
+	6,  // 4: heddle.agent.v1.TraceFields.ip:type_name -> heddle.agent.v1.TraceAddresses
+	7,  // 5: heddle.agent.v1.TraceFields.tcp:type_name -> heddle.agent.v1.TracePorts
+	7,  // 6: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
+	0,  // 7: heddle.agent.v1.TraceCopy.kind:type_name -> heddle.agent.v1.TraceCopyKind
+	11, // 8: heddle.agent.v1.TraceCopy.outer:type_name -> heddle.agent.v1.TraceOuter
+	19, // 9: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
+	20, // 10: heddle.agent.v1.TraceCause.setting:type_name -> heddle.agent.v1.PolicyRow
+	9,  // 11: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
+	10, // 12: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
+	12, // 13: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
+	2,  // 14: heddle.agent.v1.TraceFrame.kernel:type_name -> heddle.agent.v1.TraceKernel
+	1,  // 15: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	1,  // 16: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	2,  // 17: heddle.agent.v1.TraceHop.kernel:type_name -> heddle.agent.v1.TraceKernel
+	14, // 18: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
+	15, // 19: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
+	12, // 20: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
+	13, // 21: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
+	16, // 22: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
+	18, // 23: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
+	1,  // 24: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	3,  // 25: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
+	5,  // 26: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
+	26, // [26:27] is the sub-list for method output_type
+	25, // [25:26] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_trace_proto_init() }
@@ -1573,14 +1771,14 @@ func file_heddle_agent_v1_trace_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_word_proto_init()
-	file_heddle_agent_v1_trace_proto_msgTypes[4].OneofWrappers = []any{}
+	file_heddle_agent_v1_trace_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_trace_proto_rawDesc), len(file_heddle_agent_v1_trace_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -147,7 +147,7 @@ func (e *estate) settled() (all []string) {
 func (e *estate) restored(before []string, why string) {
 	e.T.Helper()
 	var now []string
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(realhost.Poll) {
+	for deadline := time.Now().Add(realhost.Patience); ; time.Sleep(realhost.Poll) {
 		if now = e.snapshot(); slices.Equal(before, now) {
 			return
 		}

@@ -123,7 +123,7 @@ func (e *estate) back(before []string, out api.Applied, errs string, status int,
 	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || len(out.Trial.Asked) == 0 {
 		e.T.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
 	}
-	if took > 30*time.Second {
+	if took > time.Minute {
 		e.T.Errorf("the host was back after %s", took)
 	}
 	e.reaches()
@@ -260,13 +260,13 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	for i, how := range []string{"--replace", "--incoming"} {
 		out, errs, status, took := e.answer(vmk1("other", how, "--confirm-within", "2s")...)
 		if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted ||
-			!strings.Contains(errs, "gateway 192.0.2.2 by vmk1") || took > 30*time.Second {
+			!strings.Contains(errs, "gateway 192.0.2.2 by vmk1") || took > time.Minute {
 			t.Errorf("%s: status %d after %s: %+v\n%s", how, status, took, out.Trial, errs)
 		}
 		goesBack("after "+how, 1+i)
 	}
 	// Interrupted: the agent continues without the command.
-	cmd := e.Command(vmk1("other", "--replace", "--confirm-within", "3s")...)
+	cmd := e.Command(vmk1("other", "--replace", "--confirm-within", "15s")...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	if err := e.Launch(cmd); err != nil {
@@ -280,7 +280,7 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	}
 	goesBack("after Ctrl-C", 3)
 	// Killed: the next agent undoes it, although the time to confirm is not over.
-	cmd = e.Command(vmk1("other", "--replace", "--confirm-within", "5s")...)
+	cmd = e.Command(vmk1("other", "--replace", "--confirm-within", "15s")...)
 	if err := e.Launch(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
 	for _, confirmed := range []bool{false, true} {
 		within := map[bool]string{false: "2s", true: "1h"}[confirmed]
 		out, errs, status, took := e.answer(vmk1("other", "--replace", "--confirm-within", within)...)
-		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 20*time.Second ||
+		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > time.Minute ||
 			!strings.Contains(errs, "heddle confirm") {
 			t.Fatalf("status %d after %s: %+v %s", status, took, out.Trial, errs)
 		}
@@ -346,7 +346,8 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 		"a security policy": edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, "),
 	} {
 		out, errs, status, took := e.try(config)
-		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || took > 5*time.Second {
+		// The change would have 20 s.
+		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || took > 15*time.Second {
 			t.Errorf("%s: status %d after %s: %+v\n%s", what, status, took, out.Trial, errs)
 		}
 		t.Logf("%s: decided after %s", what, took)
@@ -413,8 +414,8 @@ func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
 	if status != 2 || !strings.Contains(errs, "--confirm-within") || e.vlanOf("vmk0") != "none" {
 		t.Fatalf("status %d, VLAN %s: %s", status, e.vlanOf("vmk0"), errs)
 	}
-	out, errs, status, took := e.try(next, "--confirm-within", "3s")
-	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 10*time.Second ||
+	out, errs, status, took := e.try(next, "--confirm-within", "15s")
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took >= 15*time.Second ||
 		!strings.Contains(errs, "heddle confirm") {
 		t.Errorf("status %d: %+v %s", status, out.Trial, errs)
 	}
@@ -423,7 +424,7 @@ func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
 		t.Errorf("another change meanwhile: status %d, %s", status, errs)
 	}
 	e.Await("it goes back", func() bool { return e.vlanOf("vmk0") == "none" })
-	if n, text := e.happened(event.Reverted); n != 1 || !strings.Contains(text, "not confirmed within 3s") {
+	if n, text := e.happened(event.Reverted); n != 1 || !strings.Contains(text, "not confirmed within 15s") {
 		t.Errorf("%d events: %s", n, text)
 	}
 	if err := e.Heddle("confirm"); err == nil {
@@ -473,7 +474,7 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 	for _, c := range []struct {
 		what, within string
 		reboot       bool
-	}{{"in time", "5s", false}, {"when the time is over", "1s", false}, {"after a reboot", "1h", true}} {
+	}{{"in time", "6s", false}, {"when the time is over", "5s", false}, {"after a reboot", "1h", true}} {
 		t.Run(c.what, func(t *testing.T) {
 			e := newManaged(t)
 			before := e.settled()
@@ -491,11 +492,11 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 			if c.reboot {
 				e.reboot()
 			}
-			if c.within == "1s" {
-				time.Sleep(time.Second) // the test is about the time that the change has
+			if c.within == "5s" {
+				time.Sleep(5 * time.Second) // the test is about the time that the change has
 			}
 			e.Start("")
-			if c.within != "5s" && e.vlanOf("vmk0") != "none" {
+			if c.within != "6s" && e.vlanOf("vmk0") != "none" {
 				t.Errorf("the agent serves with VLAN %s", e.vlanOf("vmk0"))
 			}
 			e.Await("it goes back", func() bool { return e.vlanOf("vmk0") == "none" })

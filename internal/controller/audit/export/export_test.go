@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"heddle/internal/controller/audit"
+	"heddle/internal/test/testkit"
 )
 
 func logIn(t *testing.T, dir string, b audit.Bounds) *audit.Log {
@@ -132,14 +133,7 @@ func frames(r *bufio.Reader, each func(string)) {
 // A syslog server that is away gets all of it when it is there, in order, as RFC 5424 has it.
 func TestExport_ToSyslogThatWasAway(t *testing.T) {
 	l := logIn(t, filepath.Join(t.TempDir(), "audit"), audit.DefaultBounds())
-	first, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := first.Addr().String()
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := testkit.Unused(t)
 	x, stop := runs(t, l, "syslog+tcp://"+address)
 	defer stop()
 	writes(t, l, "ann")

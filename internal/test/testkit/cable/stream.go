@@ -67,7 +67,7 @@ func StartEvery(t testing.TB, from, to *End, src, dst [6]byte, every time.Durati
 }
 
 func (s *Stream) send(ctx context.Context) {
-	if err := stay(); err != nil {
+	if err := Stay(); err != nil {
 		s.t.Error(err)
 		return
 	}
@@ -88,24 +88,34 @@ func (s *Stream) send(ctx context.Context) {
 	}
 }
 
-// stay keeps the calling goroutine on one CPU until it ends, when its thread ends too. A veth device queues frames by
+// Stay keeps the calling goroutine on one CPU until it ends, when its thread ends too. A veth device queues frames by
 // the CPU that sends them: those of a sender that moves may overtake each other there, before they come to any switch.
-func stay() error {
+func Stay() error {
 	runtime.LockOSThread()
-	var allowed, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		return fmt.Errorf("on which CPUs the sender may be: %w", err)
+	cpu, err := CPU()
+	if err != nil {
+		return err
 	}
-	for cpu := range mostCPUs {
-		if allowed.IsSet(cpu) {
-			one.Set(cpu)
-			break
-		}
-	}
+	var one unix.CPUSet
+	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return fmt.Errorf("keep the sender on one CPU: %w", err)
 	}
 	return nil
+}
+
+// CPU is the first one that the calling thread may use.
+func CPU() (int, error) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return 0, fmt.Errorf("on which CPUs the sender may be: %w", err)
+	}
+	for cpu := range mostCPUs {
+		if allowed.IsSet(cpu) {
+			return cpu, nil
+		}
+	}
+	return 0, errors.New("the sender may be on no CPU")
 }
 
 // take counts what comes, from the first frame on: a socket's buffer holds those of half a minute.

@@ -14,7 +14,7 @@ import (
 const (
 	// patience is how long what is on its way out may take: the kernel frees programs and tables after a grace period,
 	// and a connection ends when the other side's end is noticed.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	poll     = 20 * time.Millisecond
 )
 

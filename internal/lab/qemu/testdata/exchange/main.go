@@ -130,7 +130,7 @@ func tcp(addr string, size int) error {
 }
 
 // patience is for how long no byte may move: an emulated guest on a busy machine is slow, but not dead.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // steady is a connection that may take as long as it needs while bytes move.
 type steady struct{ net.Conn }

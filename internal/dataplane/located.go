@@ -1,0 +1,51 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Located says behind which endpoint of another host a MAC of an overlay segment is, by the live table, as the tunnel's
+// program would find it at the time of the copy; false where it would find nothing. The VLAN is that inside the VNI, 0
+// for none.
+func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (l overlay.Location, ok bool, err error) {
+	number, has := s.overlays[compile.OverlaySegment{Switch: sw, VNI: vni, VLAN: vlan}]
+	slot, tunnel := s.slots[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	if !has || !tunnel || s.tunnels.Locations == nil {
+		return l, false, nil
+	}
+	var at abi.Location
+	key := abi.LocationKey{Segment: slot<<16 | uint32(number), MAC: mac}
+	if err := s.tunnels.Locations.Lookup(key, &at); err != nil {
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return l, false, nil
+		}
+		return l, false, fmt.Errorf("find out where %s is: %w", mac, err)
+	}
+	if at.Source == abi.LocationLearned && s.ticks > at.Seen && s.ticks-at.Seen > abi.LocationAgeing*s.hz {
+		return l, false, nil
+	}
+	var e abi.Endpoint
+	if err := s.tunnels.Endpoints.Lookup(at.Endpoint, &e); err != nil {
+		return l, false, fmt.Errorf("find out where %s is: %w", mac, err)
+	}
+	if e.Flags&abi.EndpointNamed == 0 {
+		return l, false, nil
+	}
+	return overlay.Location{Key: overlay.Key{VNI: vni, MAC: mac}, Endpoint: compile.AddressOf(e),
+		Source: sourceOf(at.Source)}, true, nil
+}
+
+// sourceOf is how a location of the kernel's table is known.
+func sourceOf(source uint32) overlay.Source {
+	return map[uint32]overlay.Source{abi.LocationLearned: overlay.Learned, abi.LocationAnnounced: overlay.Announced,
+		abi.LocationStatic: overlay.Static}[source]
+}

@@ -1,0 +1,137 @@
+package trace
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"heddle/internal/diagnose"
+	"heddle/internal/model"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// overlayHost has a tunnel to two hosts, of which the first has mac(9), and a port group without an overlay.
+func overlayHost(t *testing.T, mtu int) *Host {
+	t.Helper()
+	h := host(t, config("tunnel: {endpoints: [{address: 192.0.2.1}]}\nuplinks: [{name: uplink1, device: u1}]",
+		"{name: web, overlay: {vni: 10}}\n{name: flat}", "vm1 web", "vm2 web", "vm3 flat"))
+	sw := h.Plan.Switches[0]
+	fact := plan.Fact{Up: true, MTU: mtu, Endpoints: []netip.Addr{ip("192.0.2.1")}}
+	h.Facts[sw.Tunnel.ID] = fact
+	members := []netip.Addr{ip("198.51.100.2"), ip("198.51.100.3")}
+	h.Reach = map[string]overlay.Reach{"lab": {
+		Endpoints: []overlay.Endpoint{{Address: members[0], Host: "host2"}, {Address: members[1], Host: "host3"}},
+		Segments:  []overlay.Segment{{VNI: 10, Members: members}}}}
+	h.Crossings = map[string]*model.Crossing{"lab": model.NewCrossing(sw, fact, h.Reach["lab"],
+		func(_ model.Segment, m plan.MAC) (overlay.Location, bool) {
+			return overlay.Location{Endpoint: members[0], Source: overlay.Announced}, m == mac(9)
+		})}
+	return h
+}
+
+// TestS105_ATraceNamesThePacketsInWhichAFrameLeaves: the outer addresses, the host, and how its place is known.
+func TestS105_ATraceNamesThePacketsInWhichAFrameLeaves(t *testing.T) {
+	r := run(t, overlayHost(t, 1600), diagnose.Request{From: "vm1", Frame: to(mac(9), diagnose.Fields{})})
+	f := &r.Frames[0]
+	if len(f.Copies) != 1 || f.Copies[0].To != spec.TunnelName || len(f.Copies[0].Outer) != 1 {
+		t.Fatalf("copies: %+v", f.Copies)
+	}
+	want := diagnose.Outer{VNI: 10, Source: ip("192.0.2.1"), Destination: ip("198.51.100.2"), Host: "host2",
+		Known: "announced"}
+	if got := f.Copies[0].Outer[0]; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	last := f.Steps[len(f.Steps)-1]
+	if last.Stage != stageTunnel || last.Text != "in VNI 10 from 192.0.2.1 to 198.51.100.2 (host2): the controllers "+
+		"say that "+mac(9).String()+" is there" {
+		t.Errorf("%+v", last)
+	}
+	r = run(t, overlayHost(t, 1600), diagnose.Request{From: "vm1", Frame: to(mac(8), diagnose.Fields{})})
+	if got := r.Answer.Text; got != "the frame is delivered to tunnel (VNI 10 to 198.51.100.2 (host2), "+
+		"198.51.100.3 (host3))" {
+		t.Error(got)
+	}
+}
+
+// What the tunnel refuses is no copy; a frame that nobody else gets is dropped by it, and the answer says why.
+func TestS105_ATraceSaysWhyNothingLeavesByTheTunnel(t *testing.T) {
+	r := run(t, overlayHost(t, 1540), diagnose.Request{From: "vm1", Frame: to(mac(9), diagnose.Fields{Length: 1514})})
+	f := &r.Frames[0]
+	if f.Delivered || f.Reason != "tunnel-mtu" || len(f.Copies) != 0 || r.Answer.Verdict != diagnose.No ||
+		r.Answer.Reason != "tunnel-mtu" {
+		t.Errorf("%+v\n%+v", f, r.Answer)
+	}
+	all := plan.MAC{255, 255, 255, 255, 255, 255}
+	r = run(t, overlayHost(t, 1540), diagnose.Request{From: "vm1", Frame: to(all, diagnose.Fields{Length: 1514})})
+	f = &r.Frames[0] // vm2 gets it
+	if !f.Delivered || f.Reason != "" || len(f.Copies) != 1 || f.Copies[0].To != "vm2" {
+		t.Errorf("%+v", f)
+	}
+	if len(f.Causes) != 1 || f.Causes[0].Reason != "tunnel-mtu" || f.Causes[0].Port != spec.TunnelName {
+		t.Errorf("causes: %+v", f.Causes)
+	}
+}
+
+// TestS105_ATraceFromTheTunnel: a frame comes in a VNI, from an endpoint, to an endpoint; what is not taken never
+// reaches the switch.
+func TestS105_ATraceFromTheTunnel(t *testing.T) {
+	for _, row := range []struct {
+		what    string
+		through *diagnose.Through
+		reason  string
+		say     string
+	}{
+		{"it is taken", &diagnose.Through{VNI: 10, Source: ip("198.51.100.2"), Destination: ip("192.0.2.1")}, "", ""},
+		{"the VNI of the receiver", nil, "", ""},
+		{"a stranger", &diagnose.Through{VNI: 10, Source: ip("203.0.113.9")}, "tunnel-unknown-endpoint", ""},
+		{"a VNI that it lacks", &diagnose.Through{VNI: 11, Source: ip("198.51.100.2")}, "tunnel-unknown-vni", ""},
+		{"another host's packet", &diagnose.Through{VNI: 10, Source: ip("198.51.100.2"), Destination: ip("192.0.2.7")},
+			"other-endpoint", "the packet is for 192.0.2.7, and this host's endpoints are 192.0.2.1"},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			src := mac(9)
+			f := to(mac(1), diagnose.Fields{SrcMAC: &src})
+			r := run(t, overlayHost(t, 1600), diagnose.Request{From: "tunnel", To: "vm1", Frame: f,
+				Through: row.through})
+			got := &r.Frames[0]
+			if row.reason == "" {
+				if !got.Delivered || len(got.Copies) != 1 || got.Copies[0].To != "vm1" {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			if got.Delivered || got.Reason != row.reason || len(got.Copies) != 0 || len(got.Causes) != 1 ||
+				!strings.Contains(got.Causes[0].Why, row.say) || r.Answer.Verdict != diagnose.No {
+				t.Errorf("%+v\n%+v", got, r.Answer)
+			}
+		})
+	}
+	for what, q := range map[string]diagnose.Request{
+		"say in which VNI the frame comes from the tunnel (--vni)": {From: "tunnel", Frame: to(mac(1),
+			diagnose.Fields{})},
+		"vm1 is no tunnel: frames come from there in no VNI": {From: "vm1", Through: &diagnose.Through{VNI: 10},
+			Frame: to(mac(2), diagnose.Fields{})},
+		"port vm3 has no VNI: its frames leave by the uplinks of the switch": {From: "vm3", To: "tunnel"},
+	} {
+		if _, err := Run(overlayHost(t, 1600), q); err == nil || err.Error() != what {
+			t.Errorf("%v, want %s", err, what)
+		}
+	}
+}
+
+// Two ends of which one is the tunnel: all frames of the conversation cross it.
+func TestS105_ATraceOfAPortAndTheTunnel(t *testing.T) {
+	r := run(t, overlayHost(t, 1600), diagnose.Request{From: "vm1", To: "tunnel"})
+	if r.Answer.Verdict != diagnose.Yes || !strings.HasPrefix(r.Answer.Text, "vm1 reaches tunnel: leaves by tunnel, "+
+		"VNI 10 to ") {
+		t.Errorf("%+v", r.Answer)
+	}
+	r = run(t, overlayHost(t, 1600), diagnose.Request{From: "vm1", To: "vm3"})
+	if r.Answer.Verdict == diagnose.Yes {
+		t.Errorf("from an overlay segment to a port without one: %+v", r.Answer)
+	}
+}

@@ -1,0 +1,187 @@
+package model
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"heddle/internal/abi"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+)
+
+// ethernetHeader is the length of two addresses and a type, in bytes.
+const ethernetHeader = 14
+
+// Crossing is the second run of frames that leave or enter by a switch's tunnel, before or after the switch has them
+// (frame-rules §10): to which endpoints of other hosts a frame goes, and from which ones it is taken.
+type Crossing struct {
+	fact plan.Fact
+	// locate says where a MAC of a segment is, if that counts at present.
+	locate func(Segment, plan.MAC) (overlay.Location, bool)
+
+	host    map[netip.Addr]string   // of each endpoint that this host was told of
+	members map[uint32][]netip.Addr // by VNI: the endpoints that get what is for several
+	has     map[Segment]bool        // in which the switch has ports
+	own     map[bool][]netip.Addr   // this host's endpoints, by whether they are IPv4
+}
+
+// Outer is a packet in which a frame leaves, or would have left.
+type Outer struct {
+	// Reason is why it does not leave; ReasonNone where it does.
+	Reason abi.Reason
+	VNI    uint32
+	// From and To are the outer addresses; not valid where there are none.
+	From, To netip.Addr
+	// Host has the endpoint; "" where its name is not known.
+	Host string
+	// Known says how it is known that the destination is there; 0 for a frame that goes to all hosts of the segment.
+	Known overlay.Source
+	// TOS is that of the inner packet: DSCP and ECN (RFC 2983, RFC 6040).
+	TOS byte
+}
+
+// NewCrossing is the second run of a switch with a tunnel. locate may be nil: then nothing is known of any MAC.
+func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
+	locate func(Segment, plan.MAC) (overlay.Location, bool)) *Crossing {
+	c := &Crossing{fact: fact, locate: locate, host: map[netip.Addr]string{},
+		members: map[uint32][]netip.Addr{}, has: map[Segment]bool{}, own: map[bool][]netip.Addr{}}
+	if locate == nil {
+		c.locate = func(Segment, plan.MAC) (l overlay.Location, ok bool) { return l, false }
+	}
+	for _, a := range fact.Endpoints {
+		if len(c.own[a.Is4()]) < abi.LocalEndpoints {
+			c.own[a.Is4()] = append(c.own[a.Is4()], a)
+		}
+	}
+	for _, e := range reach.Endpoints {
+		c.host[e.Address] = e.Host
+	}
+	for _, p := range sw.Ports {
+		if p.VNI != 0 {
+			c.has[inside(p)] = true
+		}
+	}
+	for _, s := range reach.Segments {
+		c.members[s.VNI] = c.receivers(s.Members)
+	}
+	return c
+}
+
+// Own are this host's endpoints of the tunnel that can be used.
+func (c *Crossing) Own() []netip.Addr { return c.fact.Endpoints }
+
+// inside is the segment of a port with a VNI: there are no trunks inside one.
+func inside(p *plan.Port) Segment {
+	s := Segment{VNI: p.VNI}
+	if p.Policy.VLAN.V.Mode == plan.VLANAccess {
+		s.VLAN = p.Policy.VLAN.V.ID
+	}
+	return s
+}
+
+// receivers are one endpoint of each host, of a family that this host has as well.
+func (c *Crossing) receivers(members []netip.Addr) (list []netip.Addr) {
+	served := map[string]bool{}
+	for _, a := range members {
+		host, named := c.host[a]
+		if !named || len(c.own[a.Is4()]) == 0 || host != "" && served[host] {
+			continue
+		}
+		served[host] = true
+		list = append(list, a)
+	}
+	return list[:min(len(list), abi.MaxSegmentMembers)]
+}
+
+// vlanInside is the VLAN of a frame inside its VNI; false for a tag of another kind than 802.1Q.
+func vlanInside(frame []byte) (vlan uint16, ok bool) {
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case typeQ:
+		return binary.BigEndian.Uint16(frame[14:]) & 0xfff, true
+	case typeAD:
+		return 0, false
+	}
+	return 0, true
+}
+
+// Leave says in which packets a frame of a VNI leaves that the switch has handed to the tunnel, with the tag that it
+// has inside the VNI. One packet without a receiver says why there is none.
+func (c *Crossing) Leave(vni uint32, frame []byte) []Outer {
+	vlan, _ := vlanInside(frame)
+	seg := Segment{VNI: vni, VLAN: vlan}
+	if !c.has[seg] {
+		return []Outer{{VNI: vni, Reason: abi.ReasonTunnelUnknownVni}}
+	}
+	dst := plan.MAC(frame[:6])
+	if !dst.IsGroup() {
+		if l, ok := c.locate(seg, dst); ok {
+			if _, named := c.host[l.Endpoint]; named {
+				return []Outer{c.packet(vni, frame, l.Endpoint, l.Source)}
+			}
+		}
+	}
+	if len(c.members[vni]) == 0 {
+		return []Outer{{VNI: vni, Reason: abi.ReasonTunnelNoEndpoint}}
+	}
+	var list []Outer
+	for _, a := range c.members[vni] {
+		list = append(list, c.packet(vni, frame, a, 0))
+	}
+	return list
+}
+
+// packet is that for one endpoint.
+func (c *Crossing) packet(vni uint32, frame []byte, to netip.Addr, known overlay.Source) Outer {
+	o := Outer{VNI: vni, To: to, Host: c.host[to], Known: known, TOS: tosOf(frame)}
+	own := c.own[to.Is4()]
+	switch {
+	case len(own) == 0:
+		o.Reason = abi.ReasonTunnelNoEndpoint
+		return o
+	case len(frame)-ethernetHeader > max(c.fact.MTU-overlay.Headroom(to), 0):
+		o.Reason = abi.ReasonTunnelMTU
+		return o
+	}
+	// A sender's frames leave by one endpoint: it is chosen by the last four bytes of its MAC.
+	n := binary.NativeEndian.Uint32(frame[8:])
+	n ^= n>>24 ^ n>>16
+	o.From = own[n%uint32(len(own))]
+	return o
+}
+
+// tosOf is the byte with DSCP and ECN of the packet in a frame; 0 for one that is none of IP's.
+func tosOf(frame []byte) byte {
+	rest := frame[12:]
+	if binary.BigEndian.Uint16(rest) == typeQ && len(rest) > 4 {
+		rest = rest[4:]
+	}
+	if len(rest) < 4 {
+		return 0
+	}
+	switch binary.BigEndian.Uint16(rest) {
+	case typeIPv4:
+		return rest[3]
+	case typeIPv6:
+		return rest[2]<<4 | rest[3]>>4
+	}
+	return 0
+}
+
+// Arrive says whether a frame is taken that came from an outer address, in a VNI (S105): ReasonNone if it is, and the
+// switch has it then, by FrameFrom. An address that is not valid is taken to be a right one.
+func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason {
+	if len(frame) < ethernetHeader {
+		return abi.ReasonMalformed
+	}
+	if _, named := c.host[from]; from.IsValid() && !named {
+		return abi.ReasonTunnelUnknownEndpoint
+	}
+	vlan, plain := vlanInside(frame)
+	switch {
+	case !plain || !c.has[Segment{VNI: vni, VLAN: vlan}]:
+		return abi.ReasonTunnelUnknownVni
+	case frame[0] == 0x01 && frame[1] == 0x80 && frame[2] == 0xc2 && frame[3] == 0 && frame[4] == 0 && frame[5] < 0x10:
+		return abi.ReasonGuestLinkControl // the other host does not forward it, and this one's stack must not get it
+	}
+	return abi.ReasonNone
+}
