@@ -51,10 +51,10 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 }
 
 // hostNamed is a host by its id; nil for one that is not of the cluster any more.
-func (f locating) hostNamed(id string) *host {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.fleet.hosts[id]
+func (l locating) hostNamed(id string) *host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fleet.hosts[id]
 }
 
 // runsAt is the port where an adapter's guest runs, nil where no other host than the one that asks is known.
