@@ -362,8 +362,8 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	}
 }
 
-// A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own again
-// when the device is back.
+// A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own
+// again when the device is back.
 func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
 	p, ctx := newMovingPair(t), context.Background()
 	from, to := p.hosts[0], p.hosts[1]
