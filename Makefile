@@ -56,8 +56,8 @@ soak-frames: check-go ## hold the kernel program against the model for DURATION,
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/test/difftest
 	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./internal/test/host
 
-soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes: SEED=n repeats the faults of a run (root)
-	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S103_' ./internal/test/chaos
+soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes and VMs move: SEED=n repeats the faults of a run (root)
+	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S100_S103_' ./internal/test/chaos
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

@@ -82,8 +82,10 @@ func (a *Agent) followSightings() {
 
 // keepSighting reads the counters at each interval until ctx ends.
 func (an *answers) keepSighting(ctx context.Context) {
-	tick := time.NewTicker(sightEvery)
-	defer tick.Stop()
+	// The first is half an interval late: the devices are read anew every minute, and both at once would take the
+	// memory of both.
+	next := time.NewTimer(sightEvery + sightEvery/2)
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,7 +93,8 @@ func (an *answers) keepSighting(ctx context.Context) {
 		case <-an.stopped:
 			return
 		case <-an.dated.due:
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(sightEvery)
 		}
 		_ = an.sight(ctx, uplinksOnly, &advise.Snapshot{}) // whoever asks is told; the next reading may succeed
 	}

@@ -362,6 +362,34 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	}
 }
 
+// A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own
+// again when the device is back.
+func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+	move := ""
+	to.until("a copy is there", func(t *state.Travel) bool { move = t.Here.Move; return t.Here.Confirmed > 0 })
+	to.must(nil, to.do(ctx, func() error {
+		delete(to.dev.byName, "tap0")
+		to.settler.settle()
+		return nil
+	}))
+	to.until("the move is over", func(t *state.Travel) bool { return t.Here.Phase == moves.Cancelled })
+	to.must(nil, to.do(ctx, func() error {
+		to.dev.tap("tap0")
+		to.settler.settle()
+		return nil
+	}))
+	to.until("another move has a copy", func(t *state.Travel) bool {
+		return t.Here.Move != move && t.Here.Phase == moves.Copied && t.Here.Confirmed > 0
+	})
+	if !from.speaksNow() || to.speaksNow() {
+		t.Error("the guest runs at the source, and the ports say something else")
+	}
+}
+
 // A guest that goes on at the source after it had stopped raises the generation there, and the target drops what it
 // has.
 func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {

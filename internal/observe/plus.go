@@ -67,6 +67,15 @@ func minus(now, less map[abi.Reason]uint64) map[abi.Reason]uint64 {
 	return rest
 }
 
+// zero reports whether nothing was counted.
+func (c *Counters) zero() bool {
+	return c.PacketsIn == [abi.Classes]uint64{} && c.BytesIn == [abi.Classes]uint64{} &&
+		c.PacketsOut == [abi.Classes]uint64{} && c.BytesOut == [abi.Classes]uint64{} &&
+		c.BytesInFromPnic|c.BytesOutToPnic|c.Delivered|c.PacketsToHost|c.PacketsFromHost|c.PacketsFromHostKept|
+			c.PacketsFromHostDropped|c.MACMoves|c.MACNotLearnedAllowed|c.UnknownNotFlooded|c.UnknownFlooded == 0 &&
+		len(c.Drops) == 0 && len(c.Refused) == 0
+}
+
 func add(a, b uint64) uint64 {
 	if a+b < a {
 		return math.MaxUint64

@@ -45,6 +45,21 @@ func TestS79_EveryCounterHasAName(t *testing.T) {
 	var c Counters
 	n := uint64(0)
 	for _, x := range c.named() {
+		*x.value = 1
+		if c.zero() {
+			t.Errorf("nothing was counted although %s was", x.name)
+		}
+		*x.value = 0
+	}
+	for _, one := range []Counters{{Drops: map[abi.Reason]uint64{1: 1}}, {Refused: map[abi.Reason]uint64{1: 1}}} {
+		if one.zero() {
+			t.Errorf("nothing was counted in %+v", one)
+		}
+	}
+	if !c.zero() {
+		t.Errorf("something was counted in %+v", c)
+	}
+	for _, x := range c.named() {
 		n++
 		*x.value = n
 	}

@@ -50,7 +50,7 @@ func Stats(m Member, c observe.Counters, before observe.Base, at int64) api.Stat
 // malformed frames and copies that a device refused are exceptions, everything else is dropped.
 func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops),
-		Refused: reasons(c.Refused)}
+		Refused: reasons(c.Refused), Counters: make([]api.Counter, 0, 18)}
 	for _, d := range []struct {
 		name  string
 		count [abi.Classes]uint64
@@ -108,6 +108,9 @@ func split(by map[abi.Reason]uint64, apart abi.Reason) (rest, one uint64) {
 
 func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 	out := []api.ReasonNo{}
+	if len(by) == 0 {
+		return out
+	}
 	for _, r := range slices.Sorted(maps.Keys(by)) {
 		if by[r] > 0 {
 			out = append(out, api.ReasonNo{Reason: r.String(), Value: by[r]})

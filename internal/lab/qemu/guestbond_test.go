@@ -108,14 +108,14 @@ func (g *bondGuest) bond(t *testing.T, ctx context.Context, mode string, options
 func (g *bondGuest) active(t *testing.T, ctx context.Context, want string) {
 	t.Helper()
 	g.do(t, ctx, g.guest, `n=0; until [ "$(cat /sys/class/net/bond0/bonding/active_slave)" = `+want+
-		` ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
+		` ]; do n=$((n+1)); [ $n -lt 15000 ] || exit 1; usleep 20000; done`)
 }
 
 // bothLinks waits until the bond sees both adapters up.
 func (g *bondGuest) bothLinks(t *testing.T, ctx context.Context) {
 	t.Helper()
 	g.do(t, ctx, g.guest,
-		`n=0; until [ "$(grep -c '^MII Status: up' /proc/net/bonding/bond0)" = 3 ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
+		`n=0; until [ "$(grep -c '^MII Status: up' /proc/net/bonding/bond0)" = 3 ]; do n=$((n+1)); [ $n -lt 15000 ] || exit 1; usleep 20000; done`)
 }
 
 // link disconnects the cable of a card or connects it again, like QEMU's user.

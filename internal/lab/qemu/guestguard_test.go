@@ -81,9 +81,9 @@ func (g *guardGuest) comes(why, line string) (lines []string) {
 // reaches makes a machine ping until three answers have come; source is the address from which it pings, "" for any.
 func (g *guardGuest) reaches(t *testing.T, ctx context.Context, from machine, source, to string) {
 	t.Helper()
-	command := "ping -c 3 -w 20 " + to + " 2>&1; true"
+	command := "ping -c 3 -w 60 " + to + " 2>&1; true"
 	if source != "" {
-		command = "ping -c 3 -w 20 -I " + source + " " + to + " 2>&1; true"
+		command = "ping -c 3 -w 60 -I " + source + " " + to + " 2>&1; true"
 	}
 	if out := g.do(t, ctx, from, command); !strings.Contains(out, " 3 received") &&
 		!strings.Contains(out, " 3 packets received") {
@@ -147,7 +147,7 @@ func (g *guardGuest) ownAddresses(t *testing.T, ctx context.Context) {
 		"ip addr add 2001:db8::1/64 dev eth0")
 	g.comes("duplicate address detection", "IPv6 :: > ff02::1:ff00:1: ICMPv6 neighbour solicitation, who has "+
 		"2001:db8::1")
-	g.do(t, ctx, g.guest, "n=0; while ip -6 addr show dev eth0 | grep -q tentative; do n=$((n+1)); [ $n -lt 1000 ] "+
+	g.do(t, ctx, g.guest, "n=0; while ip -6 addr show dev eth0 | grep -q tentative; do n=$((n+1)); [ $n -lt 15000 ] "+
 		"|| exit 1; usleep 20000; done")
 	g.reaches(t, ctx, g.guest, "", "192.0.2.2")
 	g.reaches(t, ctx, g.guest, "", "2001:db8::2")

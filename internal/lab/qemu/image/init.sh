@@ -58,7 +58,7 @@ for name in $(echo "$modules" | tr , ' '); do
 done
 
 ip link set lo up
-await 250 [ -e /sys/class/net/eth0 ] || fail "no network card appeared within 5 s"
+await 3000 [ -e /sys/class/net/eth0 ] || fail "no network card appeared within a minute"
 # Addresses count at once: the lab gives each only once, and duplicate detection would hold them back for seconds.
 for scope in all default eth0; do
 	echo 0 >/proc/sys/net/ipv6/conf/$scope/accept_dad
@@ -67,7 +67,7 @@ if [ -n "$mtu" ]; then
 	ip link set eth0 mtu "$mtu" || fail "the network card refuses an MTU of $mtu"
 fi
 ip link set eth0 up || fail "cannot bring eth0 up"
-await 250 grep -q 1 /sys/class/net/eth0/carrier || fail "eth0 has no link within 5 s"
+await 3000 grep -q 1 /sys/class/net/eth0/carrier || fail "eth0 has no link within a minute"
 device=eth0
 if [ -n "$vlan" ]; then
 	device=eth0.$vlan
