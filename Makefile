@@ -23,9 +23,10 @@ endif
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: check-go ## build bin/heddle and bin/heddle-controller (needs only Go: the kernel programs are in the repository)
+build: check-go ## build bin/heddle, heddle-controller and heddle-vsphere (needs only Go: the kernel programs are in the repository)
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-controller ./cmd/heddle-controller
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-vsphere ./cmd/heddle-vsphere
 
 check-go:
 	@scripts/check-go $(GO)
@@ -55,8 +56,8 @@ soak-frames: check-go ## hold the kernel program against the model for DURATION,
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/test/difftest
 	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./internal/test/host
 
-soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes: SEED=n repeats the faults of a run (root)
-	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S103_' ./internal/test/chaos
+soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes and VMs move: SEED=n repeats the faults of a run (root)
+	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S100_S103_' ./internal/test/chaos
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

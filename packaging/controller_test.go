@@ -21,6 +21,7 @@ func TestTheControllersPackage(t *testing.T) {
 	}
 	for path, mode := range map[string]string{
 		"/usr/bin/heddle-controller":                                  "-rwxr-xr-x",
+		"/usr/bin/heddle-vsphere":                                     "-rwxr-xr-x",
 		"/etc/default/heddle-controller":                              "-rw-r--r--",
 		"/usr/lib/systemd/system/heddle-controller.service":           "-rw-r--r--",
 		"/usr/share/bash-completion/completions/heddle-controller":    "-rw-r--r--",

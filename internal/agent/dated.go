@@ -82,8 +82,8 @@ func (a *Agent) followSightings() {
 
 // keepSighting reads the counters at each interval until ctx ends.
 func (an *answers) keepSighting(ctx context.Context) {
-	// The first is half an interval late: the devices are read anew every minute, and both at once would take the memory
-	// of both.
+	// The first is half an interval late: the devices are read anew every minute, and both at once would take the
+	// memory of both.
 	next := time.NewTimer(sightEvery + sightEvery/2)
 	defer next.Stop()
 	for {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/agent/cluster"
 	"heddle/internal/api"
 )
 
 // describeTime is how long the preparation of a port waits for what a controller knows of it. A guest's move does not
 // fail because no controller answers.
-const describeTime = 3 * time.Second
+const describeTime = cluster.BootTime + time.Second
 
 // describe asks a controller what a port has where its guest runs.
 type describe func(context.Context, *controllerv1.DescribeArrivalRequest) (*controllerv1.DescribeArrivalResponse, error)

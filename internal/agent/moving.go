@@ -252,7 +252,7 @@ func (mv *moving) lookHere(t *state.Travel, s sight, now time.Time) (changed boo
 	case moves.GuestGone:
 		if !s.arrives && !h.Over() {
 			h.Gone(now, "the port is gone here")
-			changed = true
+			h.Wait, changed = 0, true // a port that is back waits for its guest anew
 		}
 	}
 	return changed

@@ -70,6 +70,7 @@ type movingHost struct {
 	goods fakeGoods
 	door  fakeDoor
 	pair  *movingPair
+	down  bool // between two agents; held by the pair's mutex
 	end   chan struct{}
 	ended chan struct{}
 }
@@ -143,11 +144,29 @@ func (h *movingHost) stop() {
 // kill ends the agent without a last word, and starts another one on what it has left.
 func (h *movingHost) kill() {
 	h.t.Helper()
+	h.isDown(true) // nobody calls an agent that has not begun
 	h.stop()
 	if err := h.restart(base); err != nil {
 		h.t.Fatal(err)
 	}
 	h.begin()
+	h.isDown(false)
+}
+
+func (h *movingHost) isDown(is bool) {
+	h.pair.mu.Lock()
+	h.down = is
+	h.pair.mu.Unlock()
+}
+
+// running is the agent that runs on the host; nil for none.
+func (h *movingHost) running() *moving {
+	h.pair.mu.Lock()
+	defer h.pair.mu.Unlock()
+	if h.down {
+		return nil
+	}
+	return h.moving
 }
 
 // Call is the way to the other host.
@@ -160,8 +179,11 @@ func (h *movingHost) Call(ctx context.Context, to *controllerv1.MoveOrder, q *ho
 		return nil, errors.New("no route")
 	}
 	for _, o := range h.pair.hosts {
-		if o.name == to.GetHostName() {
-			return o.moving.take(ctx, q)
+		if o.name != to.GetHostName() {
+			continue
+		}
+		if mv := o.running(); mv != nil {
+			return mv.take(ctx, q)
 		}
 	}
 	return nil, errors.New("no such host")
@@ -359,6 +381,34 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	if _, err := from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
 		!strings.Contains(err.Error(), "moves nowhere") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own
+// again when the device is back.
+func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+	move := ""
+	to.until("a copy is there", func(t *state.Travel) bool { move = t.Here.Move; return t.Here.Confirmed > 0 })
+	to.must(nil, to.do(ctx, func() error {
+		delete(to.dev.byName, "tap0")
+		to.settler.settle()
+		return nil
+	}))
+	to.until("the move is over", func(t *state.Travel) bool { return t.Here.Phase == moves.Cancelled })
+	to.must(nil, to.do(ctx, func() error {
+		to.dev.tap("tap0")
+		to.settler.settle()
+		return nil
+	}))
+	to.until("another move has a copy", func(t *state.Travel) bool {
+		return t.Here.Move != move && t.Here.Phase == moves.Copied && t.Here.Confirmed > 0
+	})
+	if !from.speaksNow() || to.speaksNow() {
+		t.Error("the guest runs at the source, and the ports say something else")
 	}
 }
 

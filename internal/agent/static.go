@@ -9,6 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/abi"
+	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
@@ -16,8 +17,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// claimTime is how long the start of a guest waits for a controller.
-const claimTime = 3 * time.Second
+// claimTime is how long the start of a guest waits for a controller: that of a host that boots may be looking for one.
+const claimTime = cluster.BootTime + time.Second
 
 // statics has the adapters of VMs and the static ports that controllers bind to them. A guest is never kept from
 // starting because no controller answers, and none that runs is cut off: what cannot be bound is a conflict port, which

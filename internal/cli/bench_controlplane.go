@@ -13,7 +13,8 @@ import (
 
 func newBenchControlPlane(d Deps) *cobra.Command {
 	var flags reportFlags
-	var quick bool
+	var quick, agent bool
+	rest := controlplane.LeastRest
 	var program string
 	opts := controlplane.Options{Now: time.Now}
 	opts.Default()
@@ -28,11 +29,14 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
 			"takes to know where they are. With --together all hosts make each change at one instant, with --stages " +
 			"in three stages. With --history a history of changes is made and looked at. With " +
-			"--database static ports are connected for ten minutes, and it is measured how etcd's database grows.",
+			"--database static ports are connected for ten minutes, and it is measured how etcd's database grows." +
+			"\n\nWith --agent it measures the memory and the CPU time of one real agent with 1,000 ports on devices " +
+			"below a controller instead: while ports connect, the definition changes, the controller and the agent " +
+			"are killed, and nothing happens. That needs root.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
 			"--check\n  heddle bench control-plane --migrate\n  heddle bench control-plane --database\n  " +
 			"heddle bench control-plane --hosts 2500 --stages --rounds 5\n  heddle bench " +
-			"control-plane --history 100000",
+			"control-plane --history 100000\n  heddle bench control-plane --agent",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (opts.Migrate || opts.Database) && !c.Flags().Changed("hosts") {
@@ -49,6 +53,9 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			}
 			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
 				*report.Report, error) {
+				if agent {
+					return cmd.BenchAgent(ctx, agentOptions(c, opts, rest, progress), program)
+				}
 				opts.Progress = progress
 				return cmd.BenchControlPlane(ctx, opts, program)
 			})
@@ -71,6 +78,8 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
 	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")
 	f.DurationVar(&opts.Moving, "moving", opts.Moving, "how long VMs move, with --migrate")
+	f.BoolVar(&agent, "agent", false, "measure the memory of a real agent (default 1000 ports), nothing else")
+	f.DurationVar(&rest, "rest", rest, "how long an agent is watched while nothing happens, with --agent")
 	f.StringVar(&program, "controller-program", "", "`path` of the controller (default: heddle-controller beside this "+
 		"program)")
 	f.BoolVar(&quick, "quick", false, "take a few seconds: 100 hosts and few rounds")
@@ -94,4 +103,15 @@ func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
 	if !c.Flags().Changed("moving") {
 		opts.Moving = 2 * time.Second
 	}
+}
+
+// agentOptions are those for one real agent.
+func agentOptions(c *cobra.Command, o controlplane.Options, rest time.Duration,
+	progress func(done, total int, what string)) controlplane.AgentOptions {
+	a := controlplane.AgentOptions{Ports: o.Ports, Rounds: o.Rounds, Rest: rest, Calm: controlplane.UsualCalm,
+		Progress: progress, Now: o.Now}
+	if !c.Flags().Changed("ports") {
+		a.Ports = 1000
+	}
+	return a
 }

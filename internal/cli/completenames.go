@@ -171,7 +171,7 @@ func isDirectoryFlag(name string) bool { return name == "run-dir" || name == "st
 func isFileFlag(name string) bool {
 	switch name {
 	case "write", "pcap", "qmp", "controller", "token-file", "ca", "metrics-cert", "metrics-key", "metrics-client-ca",
-		"metrics-token-file":
+		"metrics-token-file", "password-file":
 		return true
 	}
 	return false

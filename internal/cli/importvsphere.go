@@ -34,15 +34,18 @@ type importing struct {
 	devices []string
 	apply   bool
 	replace bool
+	vcenter vcenter
 }
 
 func newImportVsphere(d Deps, t *fleetTarget) *cobra.Command {
 	o, q, way, i := &output{}, api.Define{}, &changeWay{}, &importing{}
 	c := &cobra.Command{
-		Use: "vsphere FILE...", Short: "Make a definition of the distributed switches of vSphere",
+		Use: "vsphere [FILE...]", Short: "Make a definition of the distributed switches of vSphere",
 		Long: "Make a definition of the distributed switches of vSphere: their port groups, policies, uplinks and " +
 			"LAGs, and which hosts have which uplinks. The files are dumps of the managed objects as govc writes " +
-			"them (object.collect -json, dvs.portgroup.info -json); - is standard input.\n\n" +
+			"them (object.collect -json, dvs.portgroup.info -json); - is standard input. --vcenter reads a running " +
+			"vCenter instead, and changes nothing there. The password comes from --password-file, else from " +
+			"HEDDLE_VCENTER_PASSWORD, else from a prompt.\n\n" +
 			"It prints what was read, and each setting that has no counterpart or means something else, with what to " +
 			"do. -o yaml prints the definition instead, and these notes on standard error.\n\n" +
 			"Nothing is changed without --apply, which adds the result to the definition of the controllers. What is " +
@@ -50,13 +53,9 @@ func newImportVsphere(d Deps, t *fleetTarget) *cobra.Command {
 			"place. With --apply --dry-run the controllers say what would change.",
 		Example: "  heddle import vsphere vcenter.json\n" +
 			"  heddle import vsphere vc.json --device vmnic0=eno1 -o yaml >dvs.yaml\n" +
+			"  heddle import vsphere --vcenter vcenter.example --user reader@vsphere.local\n" +
 			"  heddle import vsphere vcenter.json --apply -m 'from vCenter'",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("say which dump to read: heddle import vsphere FILE...")
-			}
-			return nil
-		},
+		Args: func(_ *cobra.Command, args []string) error { return i.vcenter.check(args) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -83,6 +82,7 @@ func newImportVsphere(d Deps, t *fleetTarget) *cobra.Command {
 	f.BoolVar(&i.options.HostPorts, "host-ports", false, "also VMkernel adapters, with their addresses")
 	f.BoolVar(&i.apply, "apply", false, "add the result to the definition of the controllers")
 	f.BoolVar(&i.replace, "replace", false, "with --apply: replace what has the same name")
+	i.vcenter.flags(f)
 	defineFlags(c, &q)
 	way.flags(c)
 	o.flag(c)
@@ -101,6 +101,11 @@ func (i *importing) read(ctx context.Context, d Deps, files []string) (*vsphere.
 	}
 	r, err := interrupt.Do(ctx, func() (*vsphere.Result, error) {
 		inv := &vsphere.Inventory{}
+		if i.vcenter.url != "" {
+			if err := i.vcenter.read(ctx, d, inv); err != nil {
+				return nil, err
+			}
+		}
 		for _, file := range files {
 			if err := readDump(ctx, d, inv, file); err != nil {
 				return nil, err

@@ -84,7 +84,11 @@ func TestImportVsphere_WrongUse(t *testing.T) {
 		want   string
 		status int
 		args   []string
-	}{{"say which dump to read", ExitUsage, nil}, {"nowhere.json", ExitUsage, []string{"nowhere.json"}},
+	}{{"say what to read", ExitUsage, nil},
+		{"either files or a vCenter", ExitUsage, []string{labDump, "--vcenter", "vcenter.example"}},
+		{"go with --vcenter", ExitUsage, []string{labDump, "--user", "reader"}},
+		{"heddle-vsphere is not there", ExitFailure, []string{"--vcenter", "vcenter.example"}},
+		{"nowhere.json", ExitUsage, []string{"nowhere.json"}},
 		{"write it as vmnic0=eno1", ExitUsage, []string{labDump, "--device", "vmnic0"}},
 		{"output format", ExitUsage, []string{labDump, "-o", "xml"}},
 		{"this is no dump in JSON", ExitFailure, []string{"../vsphere/testdata/lab.yaml"}},
@@ -93,6 +97,11 @@ func TestImportVsphere_WrongUse(t *testing.T) {
 			!strings.Contains(errs, c.want) {
 			t.Errorf("%q: status %d: %s%s, want %q", c.args, status, out, errs, c.want)
 		}
+	}
+	zip := strings.NewReader("PK\x03\x04\x14\x00")
+	if _, errs, status := runImport(t.Context(), zip, "-"); status != ExitFailure ||
+		!strings.Contains(errs, "Export Configuration of the vSphere client makes") {
+		t.Errorf("an export of the vSphere client: status %d: %s", status, errs)
 	}
 	r, w := io.Pipe()
 	defer w.Close()

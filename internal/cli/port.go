@@ -54,7 +54,7 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			p := f.of
-			shown := shownPort{Port: p}
+			shown := shownPort{Port: p, Moves: movesOf(c, f.on, p.Name)}
 			if n := learned[place{p.Switch, p.Name}]; n > 0 || learns(p) {
 				shown.Learned = &learnedMACs{Held: n, Limit: learnLimit(p)}
 			}
@@ -63,7 +63,7 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 					return printEffective(w, p)
 				}
 				rows := append(f.row(), portProperties(d, shown)...)
-				return properties(w, append(rows, [2]string{"last move", lastMove(movesOf(c, f.on, p.Name))}))
+				return properties(w, append(rows, moveRows(shown.Moves)...))
 			})
 		},
 	}
@@ -87,6 +87,8 @@ type shownPort struct {
 	api.Port
 	// Learned is nil for a port that learns no MACs.
 	Learned *learnedMACs `json:"learned,omitempty"`
+	// Moves from host to host, the oldest first, with their steps; none of a port that never moved.
+	Moves []api.PortMove `json:"moves,omitempty"`
 }
 
 // learnedMACs is how many MACs a port has learned and may learn; its limit is 0 if it no longer learns.

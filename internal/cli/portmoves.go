@@ -111,6 +111,15 @@ func lastMove(list []api.PortMove) string {
 	return text
 }
 
+// moveRows describe the moves of a port for "port show", the newest first.
+func moveRows(list []api.PortMove) [][2]string {
+	rows := [][2]string{{"last move", lastMove(list)}}
+	for i := len(list) - 2; i >= 0; i-- {
+		rows = append(rows, [2]string{"earlier move", lastMove(list[:i+1])})
+	}
+	return rows
+}
+
 // movesOf returns the moves of a port; none where the agent is of a version that knows of none.
 func movesOf(c *cobra.Command, t *target, port string) []api.PortMove {
 	list, err := ask(c, t, func(ctx context.Context, s api.Service) ([]api.PortMove, error) {

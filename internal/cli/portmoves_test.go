@@ -27,6 +27,13 @@ func TestPortMoves(t *testing.T) {
 	if text := lastMove(s.moves); !strings.Contains(text, "its last copy has not come") {
 		t.Errorf("%q", text)
 	}
+	if rows := moveRows(s.moves); len(rows) != 2 || rows[0][0] != "last move" || rows[1][0] != "earlier move" ||
+		!strings.HasPrefix(rows[1][1], "released (source of a move to esx2)") {
+		t.Errorf("%q", rows)
+	}
+	if rows := moveRows(nil); len(rows) != 1 || rows[0][1] != "" {
+		t.Errorf("without moves: %q", rows)
+	}
 	if text := lastMove(s.moves[:1]); !strings.HasPrefix(text, "released (source of a move to esx2)") {
 		t.Errorf("%q", text)
 	}

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 
 // MostBytes limits a dump: one of 100 switches with 1,000 port groups each takes some 200 MB.
 const MostBytes = 1 << 30
+
+// zipMark begins a zip file.
+const zipMark = "PK\x03\x04"
 
 // Inventory is what was read of a vCenter.
 type Inventory struct {
@@ -22,7 +26,12 @@ type Inventory struct {
 // Read adds what a dump has: managed objects as JSON, one after the other or in lists, such as govc object.collect
 // -json writes, and uplink ports as govc dvs.portgroup.info -json writes them. Objects of other types are left out.
 func (inv *Inventory) Read(filename string, r io.Reader) error {
-	in := &io.LimitedReader{R: r, N: MostBytes + 1}
+	start := bufio.NewReader(r)
+	if mark, _ := start.Peek(len(zipMark)); string(mark) == zipMark {
+		return fmt.Errorf("%s is a zip file, such as Export Configuration of the vSphere client makes: its contents "+
+			"are for vCenter alone. Dump the objects with govc, or read the vCenter with --vcenter", filename)
+	}
+	in := &io.LimitedReader{R: start, N: MostBytes + 1}
 	dump := newDecoder(in)
 	for n := 1; ; n++ {
 		o, err := dump.next()

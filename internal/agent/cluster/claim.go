@@ -71,6 +71,7 @@ const mostAtOnce = 32
 
 // Claim asks the controller for a static port. The error is ErrNoController where none answers in time.
 func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	c.awaitFirst(ctx)
 	s := c.session.Load()
 	if s == nil {
 		return nil, ErrNoController
@@ -78,9 +79,29 @@ func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*control
 	return s.claim(ctx, q)
 }
 
+// BootTime is how long who asks waits for the first controller, from when the host began to look for one: a host that
+// boots asks before a guest starts where a controller answers within that time (S103).
+const BootTime = 5 * time.Second
+
+// awaitFirst waits until a controller has answered for the first time, or the time for that is over.
+func (c *Client) awaitFirst(ctx context.Context) {
+	began := c.began.Load()
+	if began == nil {
+		return
+	}
+	left := time.NewTimer(time.Until(began.Add(BootTime)))
+	defer left.Stop()
+	select {
+	case <-c.first:
+	case <-left.C:
+	case <-ctx.Done():
+	}
+}
+
 // Describe asks the controller what a port has where its guest runs. The error is ErrNoController where none answers.
 func (c *Client) Describe(ctx context.Context, q *controllerv1.DescribeArrivalRequest) (
 	*controllerv1.DescribeArrivalResponse, error) {
+	c.awaitFirst(ctx)
 	rpc := c.present.Load()
 	if rpc == nil {
 		return nil, ErrNoController

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -123,6 +124,11 @@ type Client struct {
 	conversations atomic.Uint64
 	// wait waits for a pause between two attempts; false when ctx has ended.
 	wait func(ctx context.Context, pause time.Duration) bool
+	// first is closed when a controller has answered for the first time, began is when the client began to look for
+	// one.
+	first     chan struct{}
+	firstOnce sync.Once
+	began     atomic.Pointer[time.Time]
 	// present calls the controller of the conversation that is answered; nil for none.
 	present atomic.Pointer[controllerv1connect.HostServiceClient]
 	offering
@@ -144,7 +150,8 @@ func New(o Options) *Client {
 		o.Connected = func(string, error) {}
 	}
 	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1),
-		wait: sleep, offering: offering{again: make(chan struct{}, 1)}}
+		first: make(chan struct{}), wait: sleep,
+		offering: offering{again: make(chan struct{}, 1)}}
 }
 
 // Changed says that what the host has may be another. It does not block.
@@ -157,7 +164,8 @@ func (c *Client) Changed() {
 
 // Run keeps a conversation with some controller until ctx ends.
 func (c *Client) Run(ctx context.Context) {
-	pause := newBackoff()
+	pause, now := newBackoff(), time.Now()
+	c.began.Store(&now)
 	last := ""
 	for n := 0; ctx.Err() == nil; n++ {
 		list := c.Membership.Controllers()
@@ -262,6 +270,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	s.calls = &calls{handler: c.Calls, log: c.Log, ctx: gctx, send: s.answer, open: map[uint64]*answering{}}
 	defer s.calls.running.Wait()
 	c.session.Store(s)
+	c.firstOnce.Do(func() { close(c.first) })
 	defer c.session.CompareAndSwap(s, nil)
 	g.Go(func() error { return s.listen(first) })
 	g.Go(func() error { return s.inbox.each(s.take) })

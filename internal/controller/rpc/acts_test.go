@@ -391,3 +391,36 @@ func TestS100_ATargetHearsWhatAPortTakesUp(t *testing.T) {
 		}
 	}
 }
+
+// A target whose agent does not know a field that protects the port is refused in words, unless somebody insists: when
+// a controller prepares the move, and when the target's own hook does and the target asks.
+func TestS100_ATargetOfAVersionThatCannotIsRefused(t *testing.T) {
+	c, _, to := movingHosts(t)
+	set, _ := c.stored()
+	c.writes(tomorrow(t, set, `"security":{"tomorrow":true}`))
+	c.await("the field is missed", func() bool {
+		return c.state("esx2") == controllerv1.HostState_HOST_STATE_WARNING
+	})
+	const says = "the agent of host esx2 does not know portGroup dvs/web: security.tomorrow, so that the port would " +
+		"be less protected there: update the host"
+	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	q := &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}
+	if _, err := a.planned(ctx, q); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
+		!strings.Contains(err.Error(), says+", or use --force") {
+		t.Errorf("%v", err)
+	}
+	q.Force = true
+	if _, err := a.planned(ctx, q); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+	r, err := to.client.Describe(ctx, &controllerv1.DescribeArrivalRequest{Vm: actsVM, Adapter: "net0", Switch: "dvs",
+		PortGroup: "web"})
+	if err != nil || r.GetLacks() != says {
+		t.Errorf("the target hears %v, %v", r, err)
+	}
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	if why := lessProtected(c.fleet.names["esx2"], "dvs", "db"); why != "" {
+		t.Errorf("a port of another port group: %s", why)
+	}
+}

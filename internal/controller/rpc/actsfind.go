@@ -179,16 +179,18 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return refusedMove("host %s has no usable uplink of switch %s, as host %s has: %s (--force moves "+
 			"the port even so)", m.to, m.sw, m.from, why)
 	}
-	if why := lessProtected(to); why != "" {
+	if why := lessProtected(to, m.sw, m.group); why != "" {
 		return refusedMove("%s, or use --force", why)
 	}
 	return nil
 }
 
-// lessProtected says why a port would be less protected on a host; "" for nothing. The caller holds the lock.
-func lessProtected(h *host) string {
+// lessProtected says why a port of a port group would be less protected on a host; "" for nothing. The caller holds the
+// lock.
+func lessProtected(h *host, sw, group string) string {
+	own := map[slice.Kind]string{slice.PortGroup: sw + "/" + group, slice.Switch: sw}
 	for _, l := range h.lacks {
-		if l.Security() {
+		if of, named := own[l.Key.Kind]; l.Security() && (!named || of == l.Key.Name) {
 			return fmt.Sprintf("the agent of host %s does not know %s, so that the port would be less protected "+
 				"there: update the host", h.doc.Name, l)
 		}

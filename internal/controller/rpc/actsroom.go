@@ -11,23 +11,23 @@ import (
 
 // room finds what a port takes up at its host, which the target compares with what it has: how many MACs the port has
 // learned, and how many of its flows are metered. A host that does not say is no reason not to move.
-func (s acts) room(ctx context.Context, host, sw, port string) (macs, flows int32) {
-	err := s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
+func (a acts) room(ctx context.Context, host, sw, port string) (macs, flows int32) {
+	err := a.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
 		r, err := agentv1connect.NewStatsServiceClient(rpc).ListStats(ctx, &agentv1.ListStatsRequest{})
 		macs = learnedAt(r.GetStats(), sw, port)
 		return err
 	})
 	if err != nil {
-		s.Log.Debug("a host does not say how many MACs a port has learned", "host", host, "err", err)
+		a.Log.Debug("a host does not say how many MACs a port has learned", "host", host, "err", err)
 	}
-	err = s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
+	err = a.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
 		r, err := agentv1connect.NewFlowServiceClient(rpc).ListFlows(ctx, &agentv1.ListFlowsRequest{Limit: 1,
 			Sort: agentv1.FlowSort_FLOW_SORT_BYTES, Filter: &agentv1.FlowFilter{Switch: sw, Port: port}})
 		flows = int32(min(r.GetList().GetTotal(), 1<<30))
 		return err
 	})
 	if err != nil {
-		s.Log.Debug("a host does not say how many flows of a port it meters", "host", host, "err", err)
+		a.Log.Debug("a host does not say how many flows of a port it meters", "host", host, "err", err)
 	}
 	return macs, flows
 }

@@ -45,16 +45,16 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 		return out, nil
 	}
 	out.Host = from.GetHost()
-	out.Uplink, out.Lacks = s.compared(ctx, from, to)
+	out.Uplink, out.Lacks = s.compared(ctx, from, to, q.GetPortGroup())
 	out.Macs, out.Flows = acts{movers{people{s.Server}}}.room(ctx, from.GetHost(), from.GetSwitch(), from.GetName())
 	return out, nil
 }
 
 // hostNamed is a host by its id; nil for one that is not of the cluster any more.
-func (f locating) hostNamed(id string) *host {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.fleet.hosts[id]
+func (l locating) hostNamed(id string) *host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fleet.hosts[id]
 }
 
 // runsAt is the port where an adapter's guest runs, nil where no other host than the one that asks is known.
@@ -73,11 +73,13 @@ func (s arriving) runsAt(ctx context.Context, q *controllerv1.DescribeArrivalReq
 }
 
 // compared reports whether the switch of a port reaches the physical network on its host, and says why the port would
-// be less protected on the other host; "" for nothing.
-func (s arriving) compared(ctx context.Context, at *controllerv1.PortInstance, to *host) (uplink bool, lacks string) {
+// be less protected in a port group of the other host; "" for nothing.
+func (s arriving) compared(ctx context.Context, at *controllerv1.PortInstance, to *host, group string) (uplink bool,
+	lacks string) {
 	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{at.GetHost()}})
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	h := s.fleet.names[at.GetHost()]
-	return h != nil && isolatedBy(s.shown(h, there), at.GetSwitch()) == "", lessProtected(to)
+	return h != nil && isolatedBy(s.shown(h, there), at.GetSwitch()) == "",
+		lessProtected(to, at.GetSwitch(), group)
 }

@@ -57,6 +57,7 @@ func rules() map[string]Rule {
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",
 		"internal/spec/yamltext", "internal/abi")
 	stand(Plans, true, "internal/vsphere")
+	stand(Plans, false, "internal/vsphere/live")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
@@ -121,7 +122,7 @@ func rules() map[string]Rule {
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/signin", "internal/cli/top")
-	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "packaging", "internal/dev/docgen",
+	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "cmd/heddle-vsphere", "packaging", "internal/dev/docgen",
 		"internal/dev/docgen/cmd/docgen",
 		"internal/dev/docgen/cmd/manpages",
 		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier",

@@ -3,6 +3,7 @@ package hostdev
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -38,49 +39,64 @@ func parseAddress(b []byte) (address, error) {
 	return a, nil
 }
 
-// addresses lists the namespace's addresses.
-func (a *asker) addresses() ([]address, error) {
+// counts reports whether somebody may reach the host by the address: not by one of link scope, such as IPv6 gives every
+// device.
+func (a address) counts() bool { return a.scope < unix.RT_SCOPE_LINK }
+
+// addresses lists the namespace's addresses that count.
+func (a *asker) addresses() (addresses, error) {
 	for range dumpTries {
 		req := nl.NewNetlinkRequest(unix.RTM_GETADDR, unix.NLM_F_DUMP)
-		req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: a.socket}
 		req.AddData(nl.NewIfAddrmsg(unix.AF_UNSPEC))
-		answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWADDR)
+		all := addresses{}
+		err := a.execute(req, unix.RTM_NEWADDR, func(b []byte) error {
+			one, err := parseAddress(b)
+			if err == nil && one.counts() {
+				all.add(one)
+			}
+			return err
+		})
 		if errors.Is(err, nl.ErrDumpInterrupted) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list the host's addresses: %w", err)
 		}
-		list := make([]address, 0, len(answers))
-		for _, b := range answers {
-			one, err := parseAddress(b)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, one)
-		}
-		return list, nil
+		return all, nil
 	}
 	return nil, fmt.Errorf("list the host's addresses: they changed during each of %d attempts", dumpTries)
 }
 
-// note adds or removes an address, and returns whether the device's set of addresses changed. Addresses of link scope,
-// such as those that IPv6 gives every device, do not count: nobody reaches the host by them.
+// note adds or removes an address, and returns whether the device's set of addresses changed.
 func (h *Host) note(a address, gone bool) (changed bool) {
-	if a.scope >= unix.RT_SCOPE_LINK {
+	if !a.counts() || h.addresses[a.index][a] != gone {
 		return false
 	}
 	clear(h.shown)
-	had := h.addresses[a.index][a]
-	switch {
-	case gone:
+	if gone {
 		delete(h.addresses[a.index], a)
-	case h.addresses[a.index] == nil:
-		h.addresses[a.index] = map[address]bool{a: true}
-	default:
-		h.addresses[a.index][a] = true
+	} else {
+		h.addresses.add(a)
 	}
-	return had == gone
+	return true
+}
+
+// addresses contains, by device, the host's own addresses that count.
+type addresses map[uint32]map[address]bool
+
+func (all addresses) add(a address) {
+	if all[a.index] == nil {
+		all[a.index] = map[address]bool{}
+	}
+	all[a.index][a] = true
+}
+
+// same reports whether both are the same addresses. A device that lost its last address is as one that had none.
+func (all addresses) same(others addresses) bool {
+	none := func(_ uint32, has map[address]bool) bool { return len(has) == 0 }
+	maps.DeleteFunc(all, none)
+	maps.DeleteFunc(others, none)
+	return maps.EqualFunc(all, others, maps.Equal)
 }
 
 // stacking limits how many VLAN devices on top of one another are followed.

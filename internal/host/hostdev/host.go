@@ -22,15 +22,13 @@ type Host struct {
 	links   map[uint32]link
 	// born numbers the devices in links in the order in which they were first seen; births is the number of devices
 	// so far.
-	born   map[uint32]uint64
-	births uint64
-	names  map[string]uint32
-	// addresses contains, by device, the host's own addresses of more than link scope.
-	addresses map[uint32]map[address]bool
+	born      map[uint32]uint64
+	births    uint64
+	names     map[string]uint32
+	addresses addresses
 	// stacked holds, by device, the VLAN devices on it.
 	stacked map[uint32]map[uint32]bool
-	// peers contains the other ends in other namespaces that have been requested.
-	peers map[linkKey]End
+	peers   peers
 	// shown is what Device has assembled from all these, by name, since the last change.
 	shown map[string]*Device
 }
@@ -67,7 +65,10 @@ func Open() (*Host, error) {
 		eth.Close()
 		return nil, err
 	}
-	h := &Host{ask: ask, watch: watch, carrier: carrier, set: set, eth: eth}
+	h := &Host{ask: ask, watch: watch, carrier: carrier, set: set, eth: eth, links: map[uint32]link{},
+		born: map[uint32]uint64{}, names: map[string]uint32{}, addresses: addresses{},
+		stacked: map[uint32]map[uint32]bool{},
+		peers:   peers{}, shown: map[string]*Device{}}
 	if err := h.Refresh(); err != nil {
 		h.Close()
 		return nil, err
@@ -90,33 +91,6 @@ func (h *Host) Close() {
 
 // Notes delivers the notifications; the goroutine that owns the Host passes each of them to Apply.
 func (h *Host) Notes() <-chan Note { return h.watch.notes }
-
-// Refresh lists all devices again and forgets the state of other ends.
-func (h *Host) Refresh() error {
-	links, err := h.ask.all()
-	if err != nil {
-		return err
-	}
-	addresses, err := h.ask.addresses()
-	if err != nil {
-		return err
-	}
-	before := h.born
-	h.links, h.born = make(map[uint32]link, len(links)), make(map[uint32]uint64, len(links))
-	h.addresses, h.stacked = map[uint32]map[address]bool{}, map[uint32]map[uint32]bool{}
-	for _, a := range addresses {
-		h.note(a, false)
-	}
-	h.names = make(map[string]uint32, len(links))
-	h.peers, h.shown = map[linkKey]End{}, map[string]*Device{}
-	for _, l := range links {
-		if born, known := before[l.index]; known {
-			h.born[l.index] = born
-		}
-		h.put(l)
-	}
-	return nil
-}
 
 // Apply processes a notification and reports whether it contained anything new about a device that Device or Devices
 // can show. Its content may be older than what was read since, for example after a change of our own: if it differs
@@ -196,8 +170,11 @@ func (h *Host) reask(match func(link) bool) error {
 
 func (h *Host) put(l link) {
 	clear(h.shown)
-	if old, ok := h.links[l.index]; ok && old.name != l.name && h.names[old.name] == l.index {
-		delete(h.names, old.name)
+	if old, ok := h.links[l.index]; ok {
+		h.stack(old, false)
+		if old.name != l.name && h.names[old.name] == l.index {
+			delete(h.names, old.name)
+		}
 	}
 	if _, known := h.born[l.index]; !known {
 		h.births++

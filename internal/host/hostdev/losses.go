@@ -75,37 +75,35 @@ func (r *LossReader) All() (map[uint32]Losses, error) {
 	}
 	for range dumpTries {
 		req := nl.NewNetlinkRequest(unix.RTM_GETSTATS, unix.NLM_F_DUMP)
-		req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: r.ask.socket}
 		req.AddData(statsMessage{})
-		answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWSTATS)
+		all := map[uint32]Losses{}
+		err := r.ask.execute(req, unix.RTM_NEWSTATS, func(b []byte) error { return addLosses(all, b) })
 		if errors.Is(err, nl.ErrDumpInterrupted) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the devices' own counters: %w", err)
 		}
-		return lossesOf(answers)
+		return all, nil
 	}
 	return nil, fmt.Errorf("read the devices' own counters: the devices changed during each of %d attempts", dumpTries)
 }
 
-func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
-	all := make(map[uint32]Losses, len(answers))
-	for _, b := range answers {
-		if len(b) < statsHeader {
-			return nil, errShort
-		}
-		err := eachAttribute(b[statsHeader:], func(kind uint16, v []byte) error {
-			if kind == statsLink {
-				all[binary.NativeEndian.Uint32(b[4:])] = parseLosses(v)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("netlink: counters of a device: %w", err)
-		}
+// addLosses reads the body of an RTM_NEWSTATS message.
+func addLosses(all map[uint32]Losses, b []byte) error {
+	if len(b) < statsHeader {
+		return errShort
 	}
-	return all, nil
+	err := eachAttribute(b[statsHeader:], func(kind uint16, v []byte) error {
+		if kind == statsLink {
+			all[binary.NativeEndian.Uint32(b[4:])] = parseLosses(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("netlink: counters of a device: %w", err)
+	}
+	return nil
 }
 
 // Peer returns the losses of a veth's other end, if this namespace may read the other end's namespace; seen is false
@@ -117,23 +115,28 @@ func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 		return Losses{}, false, nil
 	}
 	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
-	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: r.ask.socket}
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	msg.Index = int32(p.Index)
 	req.AddData(msg)
 	req.AddData(nl.NewRtAttr(unix.IFLA_TARGET_NETNSID, nl.Uint32Attr(uint32(p.NSID))))
-	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
-	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
-		return Losses{}, false, nil // as in asker.one: the other end is gone, or its namespace may not be read
-	}
-	err = eachAttribute(answers[0][unix.SizeofIfInfomsg:], func(kind uint16, v []byte) error {
-		if kind == unix.IFLA_STATS64 {
-			l, seen = parseLosses(v), true
+	var unread error
+	err = r.ask.execute(req, unix.RTM_NEWLINK, func(b []byte) error {
+		if len(b) < unix.SizeofIfInfomsg {
+			return errShort
 		}
-		return nil
+		unread = eachAttribute(b[unix.SizeofIfInfomsg:], func(kind uint16, v []byte) error {
+			if kind == unix.IFLA_STATS64 {
+				l, seen = parseLosses(v), true
+			}
+			return nil
+		})
+		return unread
 	})
-	if err != nil {
-		return Losses{}, false, fmt.Errorf("netlink: counters of a device: %w", err)
+	if unread != nil {
+		return Losses{}, false, fmt.Errorf("netlink: counters of a device: %w", unread)
+	}
+	if err != nil { // as in asker.one: the other end is gone, or its namespace may not be read
+		return Losses{}, false, nil
 	}
 	return l, seen, nil
 }

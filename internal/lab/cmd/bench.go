@@ -75,6 +75,28 @@ func BenchControlPlane(ctx context.Context, o controlplane.Options, program stri
 	if err := o.Check(); err != nil {
 		return nil, &Fault{err}
 	}
+	var err error
+	if o.Controller, err = controllerToMeasure(program); err != nil {
+		return nil, err
+	}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return controlplane.Run(ctx, o) })
+}
+
+// BenchAgent measures the memory of an agent below a controller; program is as for BenchControlPlane.
+func BenchAgent(ctx context.Context, o controlplane.AgentOptions, program string) (*report.Report, error) {
+	self, err := readyToMeasure(o.Check(), "bench control-plane --agent makes network namespaces and devices")
+	if err != nil {
+		return nil, err
+	}
+	o.Heddle = []string{self}
+	if o.Controller, err = controllerToMeasure(program); err != nil {
+		return nil, err
+	}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return controlplane.RunAgent(ctx, o) })
+}
+
+// controllerToMeasure is the program of the controller.
+func controllerToMeasure(program string) ([]string, error) {
 	if program == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -85,8 +107,7 @@ func BenchControlPlane(ctx context.Context, o controlplane.Options, program stri
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, fmt.Errorf("there is no controller to measure: %w; give its program with --controller-program", err)
 	}
-	o.Controller = []string{program}
-	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return controlplane.Run(ctx, o) })
+	return []string{program}, nil
 }
 
 // BenchCodec measures how many flow records a second a core writes, sends and reads. It takes no root.

@@ -67,7 +67,7 @@ func rows() []row {
 	}
 }
 
-func (r row) held() bool { return !r.bridge && !r.still && !r.real }
+func (r row) held() bool { return !r.bridge && !r.still }
 
 // Check says whether the rows selected exist and the numbers are possible.
 func (o Options) Check() error {

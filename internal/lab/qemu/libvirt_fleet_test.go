@@ -184,6 +184,25 @@ func (s *libvirtSite) located(t *testing.T, ctx context.Context, host string) {
 	})
 }
 
+// refusesNeeds has the target refuse the domain for what its metadata says that it needs: the migration fails in words,
+// and nothing of it is there.
+func (s *libvirtSite) refusesNeeds(t *testing.T, ctx context.Context) {
+	t.Helper()
+	from, to := s.libvirt[0], s.libvirt[1]
+	says := func(more string) {
+		t.Helper()
+		from.must(t, ctx, "", "metadata", "vm1", "urn:heddle:domain:1", "--key", "heddle", "--live", "--set",
+			`<ports><port portGroup="web"/>`+more+`</ports>`)
+	}
+	says(`<needs name="nfs"/>`)
+	err := <-from.begins(ctx, to, "vm1", "refused")
+	if err == nil || !strings.Contains(err.Error(), "migrate refused: guest vm1 needs nfs, and this host has neither") {
+		t.Errorf("the target lacks what the domain needs: %v", err)
+	}
+	s.hosts[1].noPorts(t, ctx, "vm1")
+	says(`<needs name="web"/>`)
+}
+
 // A domain moves by "virsh migrate --live" between two hosts of one controller: given up, failed, and then really. Its
 // port stays where the guest runs, and takes its counters and learned MACs along.
 func TestS79_S99_S100_ADomainAndItsPortMoveUnderAController(t *testing.T) {
@@ -203,6 +222,7 @@ func TestS79_S99_S100_ADomainAndItsPortMoveUnderAController(t *testing.T) {
 	s.learns(t, ctx, serial)
 	s.answers(t, ctx)
 
+	s.refusesNeeds(t, ctx)
 	before := s.counts(t, ctx, 0)
 	slow := from.begins(ctx, to, "vm1", "cancelled", "--bandwidth", "1")
 	from.migrates(t, ctx, "vm1", slow)

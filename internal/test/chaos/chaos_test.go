@@ -60,14 +60,15 @@ func seedOf(t *testing.T) uint64 {
 }
 
 // Controllers with etcd inside, agents and their network are killed and cut off at random while the definition and
-// static ports change under traffic. No change that was acknowledged is lost, none is half active, all hosts follow in
-// the end, the history is linearizable, and no frame is lost.
-func TestS83_S103_KillsAndCutsLoseNoChangeAndNoFrame(t *testing.T) {
+// static ports change under traffic, and VMs move from host to host. No change that was acknowledged is lost, none is
+// half active, all hosts follow in the end, the history is linearizable, no frame is lost, and the port of a VM that
+// moves speaks on one host at a time, with all that it has counted.
+func TestS83_S100_S103_KillsAndCutsLoseNoChangeAndNoFrame(t *testing.T) {
 	torment(t, Fleet{Controllers: 3, Hosts: 4}, lasting(t, time.Minute))
 }
 
 // The same with an etcd cluster of its own beside the controllers, whose members are killed as well.
-func TestS83_S103_KillsAndCutsWithAnOutsideEtcd(t *testing.T) {
+func TestS83_S100_S103_KillsAndCutsWithAnOutsideEtcd(t *testing.T) {
 	testkit.Tool(t, "etcd", "curl")
 	torment(t, Fleet{Controllers: 3, Hosts: 4, Members: 3}, lasting(t, 20*time.Second))
 }
@@ -102,6 +103,9 @@ func torment(t *testing.T, fleet Fleet, length time.Duration) {
 	r.agree()
 	r.tokensAre()
 	r.arrived(streams, drops)
+	for _, n := range r.nomads {
+		n.located()
+	}
 	calls := r.history.Calls()
 	t.Logf("everything is compared after %v", r.history.Now().Round(time.Millisecond))
 	if err := CheckDefinition(calls, first, checkTime); err != nil {
@@ -176,6 +180,9 @@ func (r *rig) changes() (cancel, ended func()) {
 		all.Go(func() { r.watches(ctx, h) })
 	}
 	all.Go(func() { r.tidies(ctx, 30) })
+	for _, n := range r.nomads {
+		all.Go(func() { n.wanders(ctx) })
+	}
 	r.t.Cleanup(func() { // of a test that has failed
 		cancel()
 		all.Wait()

@@ -30,6 +30,7 @@ type rig struct {
 	members     []*member // of an outside etcd
 	history     *History
 	tokens      tokens
+	nomads      []*nomad
 
 	mu       sync.Mutex // guards what follows
 	random   *rand.Rand
@@ -114,6 +115,9 @@ func newRig(t *testing.T, fleet Fleet, random *rand.Rand) *rig {
 			r.guest(h, device, guestMAC(i, len(guests)+k))
 		}
 		r.hosts = append(r.hosts, h)
+	}
+	for i := range nomads {
+		r.nomads = append(r.nomads, r.newNomad(i))
 	}
 	return r
 }
@@ -263,6 +267,9 @@ func (r *rig) begin() DefinitionCall {
 			}
 			h.Await(g.device+" is up", func() bool { return h.portOf(g.device).State == api.Up })
 		}
+	}
+	for _, n := range r.nomads {
+		n.starts()
 	}
 	d, err := first.Definition(r.t.Context())
 	if err != nil {

@@ -29,7 +29,7 @@ func hoursApart(apart bool) func(*fleet) {
 
 // The move of a port ends otherwise than its guest's arrival: what its hosts show then, and what they do when the VM is
 // started again.
-func TestS100_AMoveThatEndsInAnotherWay(t *testing.T) {
+func TestS100_S103_AMoveThatEndsInAnotherWay(t *testing.T) {
 	t.Parallel()
 	f := newPortFleet(t)
 	for i, c := range []struct {
@@ -38,8 +38,10 @@ func TestS100_AMoveThatEndsInAnotherWay(t *testing.T) {
 	}{
 		{"the target lacks what the guest has or needs", (*fleet).refuses},
 		{"the guest's QEMU is killed at the source half way", (*fleet).killsGuest},
+		{"every message comes again", (*fleet).repeats},
 		{"the guests of both hosts run", (*fleet).runsTwice},
 		{"a lost host's port is claimed by force, and the host comes back with the guest running", (*fleet).losesHost},
+		{"a host that boots asks first where a controller answers, and goes by its slice otherwise", (*fleet).boots},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			row := *f
@@ -173,4 +175,60 @@ func (f *fleet) losesHost(vm int) {
 	f.hosts[0].Start("")
 	f.inState("esx0", api.HostUp)
 	f.bothRun(port, mac)
+}
+
+// boots has a host lose its power with a guest. Where the guest was started on another host meanwhile, the first one
+// asks before it starts the guest, and says who has the port. Where no controller answers, the guest gets the port that
+// it had.
+func (f *fleet) boots(vm int) {
+	t := f.t
+	t.Helper()
+	port := fmt.Sprintf("m%d", vm)
+	first := f.mustStartVM(0, vm, port, "fixed")
+	off := func() {
+		t.Helper()
+		f.hosts[0].Reboot()
+		f.unplug(0, port)
+		delete(f.guests, port+"@0")
+	}
+	off()
+	f.inState("esx0", api.HostDisconnected)
+	f.mustStartVM(1, vm, port, "fixed")
+	f.controller.Await("the port is claimed where the guest was started", func() bool {
+		_, err := f.controller.SettlePort(t.Context(), api.SettlePort{VM: uuid(vm), Adapter: "net0", Host: "esx1",
+			Force: true})
+		return err == nil
+	})
+	f.conflict(1, port, "")
+	f.hosts[0].Start("")
+	f.inState("esx0", api.HostUp)
+	f.conflict(0, port, "") // it has no device: the guest does not run here
+	f.guest(0, vm, port)
+	f.conflict(0, port, "runs on host esx1")
+	off()
+	f.inState("esx0", api.HostDisconnected)
+	f.hosts[0].Start("")
+	f.inState("esx0", api.HostUp)
+	f.hosts[1].must("port", "disconnect", port)
+	f.conflict(0, port, "")
+	if got := f.mustStartVM(0, vm, port, "fixed"); got.PortID != first.PortID || got.Conflict != "" {
+		t.Errorf("with a controller that answers it has port %q, conflict %q; it had %q", got.PortID, got.Conflict,
+			first.PortID)
+	}
+	f.controller.Await("the controllers have it there", func() bool {
+		list, err := f.controller.StaticPorts(t.Context(), api.StaticPortQuery{PortGroup: "fixed"})
+		return err == nil && slices.ContainsFunc(list.Ports, func(p api.StaticPort) bool {
+			return p.VM == uuid(vm) && p.Port == first.PortID && p.Host == "esx0"
+		})
+	})
+
+	f.controller.End(syscall.SIGKILL)
+	off()
+	f.hosts[0].Start("")
+	if got := f.mustStartVM(0, vm, port, "fixed"); got.PortID != first.PortID || got.Conflict != "" {
+		t.Errorf("without a controller it has port %q, conflict %q; it had %q", got.PortID, got.Conflict, first.PortID)
+	}
+	f.controller.Start()
+	f.inState("esx0", api.HostUp)
+	f.hosts[0].must("port", "disconnect", port, "--release")
 }

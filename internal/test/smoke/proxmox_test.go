@@ -127,8 +127,8 @@ func (p *proxmoxes) arrives(run string, mac [6]byte) {
 	p.t.Helper()
 	const from = "PVE_MIGRATED_FROM=esx0"
 	p.hook(1, "9100", "pre-start", from)
-	if !p.has(1) {
-		p.t.Error("before its QEMU the guest's port is not there")
+	if p.has(1) {
+		p.t.Error("before its QEMU the guest's port is there")
 	}
 	p.qemu(1, run, mac)
 	p.hook(1, "9100", "post-start", from)
@@ -159,9 +159,6 @@ func (p *proxmoxes) refuses() {
 	p.link(1, "eno2", false)
 	p.hosts[1].Await("the controller says that the guest reaches the network where it runs", func() bool {
 		out, err := p.calls(1, "9100", "pre-start", "PVE_MIGRATED_FROM=esx0")
-		if err == nil {
-			p.hook(1, "9100", "post-stop")
-		}
 		return err != nil && strings.Contains(out, "its guest reaches the physical network where it runs")
 	})
 	p.write(p.conf(0, "9100"), "#heddle net0=dvs/web needs=nfs force=yes\n"+string(conf), 0o600)

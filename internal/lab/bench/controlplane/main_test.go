@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"heddle/internal/controller/cmd"
+	"heddle/internal/test/testkit/asheddle"
 )
 
 // asController is the environment variable under which the test binary is the controller.
 const asController = "HEDDLE_TEST_CONTROLLER"
 
-// TestMain lets the test program be the controller that is measured.
+// TestMain lets the test program be the controller and the agent that are measured.
 func TestMain(m *testing.M) {
 	if os.Getenv(asController) != "" {
 		os.Exit(cmd.Main())
 	}
-	os.Exit(m.Run())
+	asheddle.Verbs(m, "agent", "down")
 }

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab/cputime"
+	"heddle/internal/lab/netns"
 )
 
 // Times of a controller process.
@@ -33,6 +33,7 @@ type process struct {
 	args    []string // more of them
 	dir     string
 	address string
+	ns      *netns.NS // in which it runs; nil for that of this process
 	cmd     *exec.Cmd
 	ended   chan struct{}
 }
@@ -69,7 +70,11 @@ func (p *process) start(ctx context.Context, revision int64) (time.Duration, err
 	// In a process group of its own, so that Ctrl-C reaches only us and we end it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if p.ns != nil {
+		start = func() error { return p.ns.Start(cmd) }
+	}
+	if err := start(); err != nil {
 		return 0, fmt.Errorf("start the controller: %w", err)
 	}
 	ended := make(chan struct{})
@@ -128,26 +133,8 @@ func (p *process) close() error { return errors.Join(p.kill(syscall.SIGTERM), os
 
 // memory is how much the controller has in memory now, and at most since its start, in bytes.
 func (p *process) memory() (now, most float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range bytes.Lines(text) {
-		f := strings.Fields(string(line))
-		if len(f) < 2 || f[0] != "VmRSS:" && f[0] != "VmHWM:" {
-			continue
-		}
-		kB, err := strconv.ParseFloat(f[1], 64)
-		if err != nil {
-			return 0, 0, err
-		}
-		if f[0] == "VmRSS:" {
-			now = kB * 1024
-		} else {
-			most = kB * 1024
-		}
-	}
-	return now, most, nil
+	m, err := memoryOf(p.cmd.Process.Pid)
+	return m.now, m.most, err
 }
 
 // written is how much the controller has written to its disk so far, in bytes.
