@@ -47,3 +47,43 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 		t.Errorf("told: %q", ended)
 	}
 }
+
+// An adapter that is connected again while its static port is being released stays the port's: the answer that comes
+// late takes from the guest nothing that is known of it.
+func TestS79_AnAdapterThatIsConnectedWhileItsPortIsReleasedStaysKnown(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("tap0", "02:00:00:00:00:01")
+	defined := parse(t, base)
+	defined.Switches[0].PortGroups[0].Binding = spec.Elastic
+	st := r.commands.statics
+	bound := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
+	connect := func(ctx context.Context) error {
+		r.ports.slice = defined
+		_, err := r.commands.Connect(ctx, api.Connect{VM: conflictVM, Adapter: "net0",
+			Port: spec.Port{Name: "one", PortGroup: "web", Device: "tap0"}})
+		return err
+	}
+	again := false
+	st.ask = func(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+		if q.GetRelease() {
+			if again {
+				return &controllerv1.PortAnswer{}, connect(ctx)
+			}
+			return &controllerv1.PortAnswer{}, nil
+		}
+		return bound, st.do(ctx, func() error { r.ports.slice = nil; return nil })
+	}
+	if err := r.command(connect); err != nil {
+		t.Fatal(err)
+	}
+	for _, again = range []bool{true, false} { // after the first one it is connected
+		if err := r.command(func(ctx context.Context) error {
+			return r.commands.Disconnect(ctx, api.Disconnect{Port: "one", Release: true})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := r.state.NIC(conflictVM, "net0"); (n != nil) != again {
+			t.Errorf("connected meanwhile: %v; known of the adapter: %+v", again, n)
+		}
+	}
+}

@@ -229,6 +229,9 @@ func (st *statics) release(ctx context.Context, n *state.NIC) error {
 		return api.NewError(api.Invalid, a.GetRefused())
 	}
 	return st.do(ctx, func() error {
+		if now := st.state.NIC(n.VM, n.Adapter); now == nil || st.state.Connected(now) { // it was connected meanwhile
+			return nil
+		}
 		st.state.DropNIC(n.VM, n.Adapter)
 		return st.ports.save()
 	})

@@ -119,7 +119,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		rows = append(rows, [2]string{"beside the file", overrideText(p.Name, o)})
 	}
 	if at := p.CountersLackSince; !at.IsZero() {
-		rows = append(rows, [2]string{"counters lack", d.coloured(yellow,
+		rows = append(rows, [2]string{"counters are missing", d.coloured(yellow,
 			"what the host that it came from counted after "+at.Format(time.DateTime))})
 	}
 	for _, s := range p.LeftOut {

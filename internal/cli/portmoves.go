@@ -106,7 +106,7 @@ func lastMove(list []api.PortMove) string {
 	m := list[len(list)-1]
 	text := fmt.Sprintf("%s (%s %s) since %s", m.Phase, m.Side, peerText(m), sinceStep(m))
 	if m.Side == api.MoveTarget && m.Phase == "active" && !m.Last {
-		text += "; its last copy has not come: what was counted at the source since the newest one lacks"
+		text += "; its last copy has not come: what was counted at the source since the newest one is missing"
 	}
 	return text
 }

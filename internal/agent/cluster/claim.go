@@ -45,10 +45,11 @@ const mostEnded = 4096
 
 // Ended says that the connecting of an adapter has ended whose port was claimed, well or not: the controller holds the
 // port for this host until it knows what came of it. It does not block.
-func (c *Client) Ended(vm, adapter string) {
+func (c *Client) Ended(vm, name string) {
+	c.connecting.end(adapter{vm, name})
 	c.ended.mu.Lock()
 	if len(c.ended.list) < mostEnded {
-		c.ended.list = append(c.ended.list, &controllerv1.ClaimedAdapter{Vm: vm, Adapter: adapter})
+		c.ended.list = append(c.ended.list, &controllerv1.ClaimedAdapter{Vm: vm, Adapter: name})
 	}
 	c.ended.mu.Unlock()
 	c.Changed()
@@ -63,6 +64,51 @@ func (e *ended) take() []*controllerv1.ClaimedAdapter {
 	return list
 }
 
+// connecting are the adapters whose ports were claimed by who connects them now, and until when that counts. A
+// controller to which the host changes meanwhile is told: it has not heard those claims.
+type connecting struct {
+	mu    sync.Mutex
+	until map[adapter]time.Time
+}
+
+type adapter struct{ vm, name string }
+
+// connectTime is how long an adapter is being connected at most, as far as controllers are told.
+const connectTime = 30 * time.Second
+
+// begin takes in that an adapter is being connected from now on.
+func (c *connecting) begin(a adapter, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other, until := range c.until {
+		if now.After(until) {
+			delete(c.until, other)
+		}
+	}
+	if c.until == nil {
+		c.until = map[adapter]time.Time{}
+	}
+	c.until[a] = now.Add(connectTime)
+}
+
+func (c *connecting) end(a adapter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.until, a)
+}
+
+// list are those that are being connected.
+func (c *connecting) list(now time.Time) (list []*controllerv1.ClaimedAdapter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a, until := range c.until {
+		if now.Before(until) {
+			list = append(list, &controllerv1.ClaimedAdapter{Vm: a.vm, Adapter: a.name})
+		}
+	}
+	return list
+}
+
 // settleEvery is how often a port is claimed again that could not be bound.
 const settleEvery = 30 * time.Second
 
@@ -72,11 +118,19 @@ const mostAtOnce = 32
 // Claim asks the controller for a static port. The error is ErrNoController where none answers in time.
 func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 	c.awaitFirst(ctx)
+	of := adapter{q.GetVm(), q.GetAdapter()}
+	if !q.GetRelease() {
+		c.connecting.begin(of, time.Now())
+	}
 	s := c.session.Load()
 	if s == nil {
 		return nil, ErrNoController
 	}
-	return s.claim(ctx, q)
+	a, err := s.claim(ctx, q)
+	if a.GetRefused() != "" && a.GetPort() == nil { // it is not connected then
+		c.connecting.end(of)
+	}
+	return a, err
 }
 
 // BootTime is how long who asks waits for the first controller, from when the host began to look for one: a host that

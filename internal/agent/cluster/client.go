@@ -119,7 +119,9 @@ type Client struct {
 	// unsettled holds one token when ports that are connected may have to be claimed.
 	unsettled chan struct{}
 	ended     ended
-	denied    string // what a controller said when it sent the host away
+	// connecting are the adapters that are being connected.
+	connecting connecting
+	denied     string // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
 	// wait waits for a pause between two attempts; false when ctx has ended.
@@ -241,7 +243,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
 		Conversation: c.conversations.Add(1), Now: timestamppb.Now(),
-		Together: c.Together != nil}, Offers: c.offers.Load()}
+		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))

@@ -166,6 +166,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	h.reverted = revertedBy(hello.GetReport())
 	f.reported(h, c, hello.GetReport())
 	f.keeper().resume(h, hello.GetReport().GetPorts())
+	h.connecting(hello.GetConnecting())
 	h.switches = switchesOf(f, h, hello.GetReport().GetSwitches())
 	f.keeper().judge(h.adapters()) // what it reported before it was away counts again
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)

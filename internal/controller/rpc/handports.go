@@ -170,7 +170,9 @@ func (f portKeeper) follow(n nic, h *host) {
 		f.rebind(b, h, p.gen)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.moving, n)
+		if delete(f.moving, n); f.statics.byNIC[n] != b { // which nobody looked at while the port was moving
+			f.judge(map[nic]bool{n: true})
+		}
 		f.wake()
 	}()
 }

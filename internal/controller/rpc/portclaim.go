@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,7 +46,7 @@ func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controll
 		}
 		go func() {
 			defer func() { s.turns.leave(); <-c.slots }()
-			if !s.turns.take(ctx, func() { s.keeper().answerClaim(c, s.claimPort(ctx, h, q)) }) {
+			if !s.turns.take(ctx, func() { s.keeper().answerClaim(c, s.claimPort(ctx, h, c, q)) }) {
 				s.claimUntaken(h, c, q)
 			}
 		}()
@@ -67,9 +68,19 @@ func (f portKeeper) answerClaim(c *conn, a *controllerv1.PortAnswer) {
 	c.poke()
 }
 
+// claimOf is where a claim of a host stands among the others of it.
+func claimOf(c *conn, q *controllerv1.PortClaim) store.Claim {
+	return store.Claim{Run: hex.EncodeToString([]byte(c.start)), Conversation: c.conversation, Number: q.GetNumber()}
+}
+
+// was is the binding, as what rests on it names it.
+func (b *bound) was() *store.Binding {
+	return &store.Binding{Host: b.host, Generation: b.gen, Claim: b.claim}
+}
+
 // claimPort binds a static port to an adapter of a VM on the host that asks, or gives it up. A host speaks for itself
 // alone, and for port groups that its labels let it serve (S104).
-func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortClaim) *controllerv1.PortAnswer {
+func (s claimant) claimPort(ctx context.Context, h *host, c *conn, q *controllerv1.PortClaim) *controllerv1.PortAnswer {
 	answer := &controllerv1.PortAnswer{Number: q.GetNumber()}
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	g, err := s.keeper().mayServe(h, group)
@@ -79,9 +90,9 @@ func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortCl
 		err = fmt.Errorf("port group %s has static ports: whose port it is must be said, by the VM's UUID and the "+
 			"adapter (--vm-uuid, --adapter)", group)
 	case q.GetRelease():
-		err = s.release(ctx, h, q, group)
+		err = s.release(ctx, h, q, group, claimOf(c, q))
 	case g.HasStaticPorts():
-		err = s.bind(ctx, h, q, &g, answer)
+		err = s.bind(ctx, h, claimOf(c, q), q, &g, answer)
 	}
 	if p := answer.GetPort(); err == nil && p != nil && answer.GetRefused() == "" {
 		p.Policy = s.keeper().policyOf(h, p)
@@ -133,13 +144,13 @@ func (f portKeeper) mayServe(h *host, group string) (spec.PortGroup, error) {
 const bindAttempts = 5
 
 // bind finds the adapter's port, or takes an unbound one. The guest counts as being started on the host from then on.
-func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, g *spec.PortGroup,
+func (s claimant) bind(ctx context.Context, h *host, as store.Claim, q *controllerv1.PortClaim, g *spec.PortGroup,
 	answer *controllerv1.PortAnswer) error {
 	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
 	s.keeper().starts(h, n, claimingTime)
 	var err error
 	for range bindAttempts {
-		if err = s.bindAsKnown(ctx, h, n, q, g, answer); !overtaken(err, n) {
+		if err = s.bindAsKnown(ctx, h, n, as, q, g, answer); !overtaken(err, n) {
 			break
 		}
 		if away := s.catchUp(ctx); away != nil {
@@ -172,8 +183,8 @@ func overtaken(err error, n nic) bool {
 }
 
 // bindAsKnown is bind by what this controller knows. Where that is not so any more, the store refuses it.
-func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, q *controllerv1.PortClaim, g *spec.PortGroup,
-	answer *controllerv1.PortAnswer) error {
+func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, as store.Claim, q *controllerv1.PortClaim,
+	g *spec.PortGroup, answer *controllerv1.PortAnswer) error {
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	has, elsewhere := s.keeper().holder(ctx, h, n, q.GetIncoming())
 	if has != nil && elsewhere == "" {
@@ -193,12 +204,12 @@ func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, q *controller
 			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
 		}
 		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
-			Adapter: n.adapter, Host: has.host}); err != nil && !isNotFound(err) {
+			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !isNotFound(err) {
 			return err
 		}
 		has = nil
 	}
-	p, err := s.claimAsKnown(ctx, h, n, q, g, has)
+	p, err := s.claimAsKnown(ctx, h, n, as, q, g, has)
 	if err != nil {
 		return err
 	}
@@ -207,16 +218,17 @@ func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, q *controller
 }
 
 // claimAsKnown writes a claim that rests on the port that the adapter has, nil for none.
-func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, q *controllerv1.PortClaim, g *spec.PortGroup,
-	has *bound) (store.Port, error) {
+func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, as store.Claim, q *controllerv1.PortClaim,
+	g *spec.PortGroup, has *bound) (store.Port, error) {
 	_, limit := g.StaticPorts()
 	r := store.ClaimRequest{PortGroup: q.GetSwitch() + "/" + q.GetPortGroup(), Port: q.GetPort(), Limit: limit,
-		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac())}}
+		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac()),
+			Claim: as}}
 	if has != nil {
 		if has.host == h.id {
 			r.Generation = has.gen
 		}
-		r.Move, r.Was = true, &store.Binding{Host: has.host, Generation: has.gen}
+		r.Move, r.Was = true, has.was()
 		if r.Port = has.id; r.MAC == "" {
 			r.MAC = has.mac
 		}
@@ -256,11 +268,18 @@ func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (
 	return has, elsewhere
 }
 
-// release gives up the port of an adapter on the host that asks.
-func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string) error {
+// release gives up the port of an adapter on the host that asks, unless the host has claimed it again since.
+func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string,
+	as store.Claim) error {
 	err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: group, Port: q.GetPort(),
 		VM:      strings.ToLower(q.GetVm()),
-		Adapter: q.GetAdapter(), Host: h.id})
+		Adapter: q.GetAdapter(), Host: h.id, Claim: as})
+	var taken *store.Taken
+	if errors.As(err, &taken) && taken.Binding != nil && taken.Binding.Host == h.id &&
+		taken.Binding.VM == strings.ToLower(q.GetVm()) && taken.Binding.Adapter == q.GetAdapter() {
+		return fmt.Errorf("static port %s stays bound: it was claimed again meanwhile, so that this release is late",
+			q.GetPort())
+	}
 	if err == nil || isNotFound(err) {
 		s.keeper().starts(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}, 0)
 	}
@@ -296,7 +315,7 @@ func (f portKeeper) message(b *bound) *controllerv1.StaticPort {
 // moved binds a port on the host that its VM has moved to.
 func (s claimant) moved(b *bound, to *host, generation uint64) {
 	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.group, Port: b.id, Move: true,
-		Was: &store.Binding{Host: b.host, Generation: b.gen}, Binding: store.Binding{Host: to.id, VM: b.nic.vm,
+		Was: b.was(), Binding: store.Binding{Host: to.id, VM: b.nic.vm,
 			Adapter: b.nic.adapter, MAC: b.mac, Generation: generation}})
 	if err != nil {
 		s.Log.Warn("a port does not follow its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to),

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -47,6 +48,17 @@ func (f portKeeper) starts(h *host, n nic, d time.Duration) {
 func (h *host) started(list []*controllerv1.ClaimedAdapter) {
 	for _, a := range list {
 		delete(h.starting, nic{a.GetVm(), a.GetAdapter()})
+	}
+}
+
+// connecting takes in the adapters that a host was connecting when it came from another controller, which has held
+// their ports for it. The host says what comes of them. The caller holds the lock.
+func (h *host) connecting(list []*controllerv1.ClaimedAdapter) {
+	for _, a := range list[:min(len(list), mostClaims)] {
+		if h.starting == nil {
+			h.starting = map[nic]time.Time{}
+		}
+		h.starting[nic{strings.ToLower(a.GetVm()), a.GetAdapter()}] = time.Now().Add(claimingTime)
 	}
 }
 

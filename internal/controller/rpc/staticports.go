@@ -163,7 +163,7 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 		return nil, connect.NewError(connect.CodeFailedPrecondition, used)
 	}
 	err := p.Store.Release(ctx, store.ReleaseRequest{PortGroup: b.group, Port: b.id, VM: b.nic.vm,
-		Adapter: b.nic.adapter})
+		Adapter: b.nic.adapter, Was: b.was()})
 	if err != nil {
 		return nil, portError(f, err)
 	}

@@ -17,6 +17,7 @@ type bound struct {
 	nic       nic
 	host, mac string
 	gen       uint64 // with which it came there; 0 where the host claimed it
+	claim     store.Claim
 	chunk     string // the object of the store that it is in
 }
 
@@ -66,7 +67,7 @@ func (s *statics) take(name string, o *store.Object) (hosts map[string]bool, nic
 	now := chunkOf{group: ports.Group, ports: ports.Ports}
 	for id, p := range ports.Bound {
 		b := &bound{id: id, group: ports.Group, nic: nic{p.VM, p.Adapter}, host: p.Host, mac: p.MAC,
-			gen: p.Generation, chunk: name}
+			gen: p.Generation, claim: p.Claim, chunk: name}
 		if old := was[b.id]; old != nil && *old == *b {
 			b = old
 			delete(was, b.id)

@@ -22,6 +22,21 @@ type Binding struct {
 	VNI     uint32 `json:"vni,omitempty"`
 	// Generation is the one with which the port came to the host behind its VM; 0 where the host claimed it.
 	Generation uint64 `json:"generation,omitempty"`
+	// Claim is the one by which a host got or confirmed it; zero where no host did, or one said nothing of it.
+	Claim Claim `json:"claim,omitzero"`
+}
+
+// Claim is a claim or a release of a host, among all of that host.
+type Claim struct {
+	Run          string `json:"run"`          // of the host's agent, another one after each start
+	Conversation uint64 `json:"conversation"` // of that run
+	Number       uint64 `json:"number"`       // in that conversation
+}
+
+// after reports whether c was made after o by the same run of an agent.
+func (c Claim) after(o Claim) bool {
+	return c.Run != "" && c.Run == o.Run &&
+		cmp.Or(cmp.Compare(c.Conversation, o.Conversation), cmp.Compare(c.Number, o.Number)) > 0
 }
 
 // sameNIC tells whether two bindings are of one adapter of one virtual machine.
@@ -182,7 +197,7 @@ func (b *Binding) over(fields map[string]json.RawMessage) []byte {
 	if fields == nil {
 		return mustJSON(b)
 	}
-	for _, known := range []string{"host", "vm", "adapter", "mac", "vni"} {
+	for _, known := range []string{"host", "vm", "adapter", "mac", "vni", "generation", "claim"} {
 		delete(fields, known)
 	}
 	var own map[string]json.RawMessage

@@ -17,8 +17,8 @@ type ClaimRequest struct {
 	Binding
 	// Move lets the port come along when it is bound to the same adapter on another host.
 	Move bool
-	// Was, if not nil, is the binding that the claim rests on: a port whose host or generation is another by now is
-	// refused.
+	// Was, if not nil, is the binding that the claim rests on: a port whose host or generation is another by now, or
+	// which its host has claimed again, is refused.
 	Was *Binding
 	// Spare leaves the ports from before a restore to those who have had them since the snapshot, and come for them
 	// yet; it takes one of those only where the group has no other.
@@ -56,7 +56,9 @@ func (u *InUse) Error() string {
 const grow = 8
 
 // Claim binds a port. One transaction compares the port, its adapter, MAC and VNI, so that whatever other controllers
-// do at the same time, a port has one owner and an adapter one port. A claim that is repeated changes nothing.
+// do at the same time, a port has one owner and an adapter one port. A claim that is repeated changes nothing but which
+// claim the binding is of: a release that was made before it, and is carried out after it, is refused. Nothing is
+// claimed after ctx has ended, unless that was under way.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Port, error) {
 	if r.Host == "" || r.VM == "" || r.Adapter == "" {
 		return Port{}, errors.New("store: a claim names the host, the VM and its adapter")
@@ -66,6 +68,9 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Port, error) {
 	}
 	var got *Port
 	claim := func(t *tx) (err error) {
+		if err := ctx.Err(); err != nil {
+			return &Unavailable{Cause: err}
+		}
 		got, err = t.claim(&r)
 		return err
 	}
@@ -96,8 +101,8 @@ func (t *tx) claim(r *ClaimRequest) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Binding != nil && *p.Binding == r.Binding {
-		return p, nil // it is so already
+	if b := p.Binding; b != nil && b.Host == r.Host && b.Claim.after(r.Claim) {
+		return p, nil // the host has claimed it again since
 	}
 	if err := t.indexBinding(p, r); err != nil {
 		return nil, err
@@ -129,7 +134,7 @@ func (t *tx) choose(r *ClaimRequest, has *holder) (*chunk, *Port, error) {
 	if b := p.Binding; b != nil && (!b.sameNIC(&r.Binding) || b.Host != r.Host && !r.Move) {
 		return nil, nil, &Taken{What: "port", Name: id, Group: r.PortGroup, Port: id, Binding: b}
 	}
-	if b := p.Binding; r.Was != nil && (b == nil || b.Host != r.Was.Host || b.Generation != r.Was.Generation) {
+	if b := p.Binding; r.Was != nil && !b.still(r.Was) {
 		return nil, nil, &Taken{What: "port", Name: id, Group: r.PortGroup, Port: id, Binding: b}
 	}
 	return c, p, nil
@@ -352,28 +357,56 @@ func (t *tx) unindex(p *Port) {
 type ReleaseRequest struct {
 	PortGroup, Port   string
 	VM, Adapter, Host string
+	// Claim, if not zero, is where the release stands among the claims of the host: what the same run of its agent has
+	// claimed after it stays bound.
+	Claim Claim
+	// Was, if not nil, is the binding that is given up, as in a ClaimRequest.
+	Was *Binding
 }
 
-// Release makes a port unbound. Its own fields stay.
+// still reports whether a binding is the one that it was, nil for none.
+func (b *Binding) still(was *Binding) bool {
+	return b != nil && b.Host == was.Host && b.Generation == was.Generation && b.Claim == was.Claim
+}
+
+// of reports whether a release is one of this binding.
+func (r *ReleaseRequest) of(b *Binding) bool {
+	return b.VM == r.VM && b.Adapter == r.Adapter && (r.Host == "" || r.Host == b.Host) && !b.Claim.after(r.Claim) &&
+		(r.Was == nil || b.still(r.Was))
+}
+
+// Release makes a port unbound. Its own fields stay. It gives up no other binding than the one that the port has when
+// the release is first tried, but those of earlier claims of the same run of the agent; and none after ctx has ended,
+// unless that was under way.
 func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
+	var first *Binding
 	_, err := s.do(ctx, func(t *tx) error {
-		c, p, err := t.port(r.PortGroup, r.Port)
-		if err != nil {
-			return err
+		if err := ctx.Err(); err != nil {
+			return &Unavailable{Cause: err}
 		}
-		switch {
-		case p == nil:
-			return &NotFound{"port " + r.Port + " in port group " + r.PortGroup}
-		case p.Binding == nil:
-			return &NotFound{"binding of port " + r.Port}
-		case p.Binding.VM != r.VM || p.Binding.Adapter != r.Adapter || r.Host != "" && r.Host != p.Binding.Host:
-			return &Taken{What: "port", Name: r.Port, Group: r.PortGroup, Port: r.Port, Binding: p.Binding}
-		}
-		t.unindex(p)
-		p.Binding = nil
-		return t.putPort(c, p)
+		return t.release(&r, &first)
 	})
 	return err
+}
+
+// release makes a port unbound; first is the binding that it had when the release was first tried.
+func (t *tx) release(r *ReleaseRequest, first **Binding) error {
+	c, p, err := t.port(r.PortGroup, r.Port)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p == nil:
+		return &NotFound{"port " + r.Port + " in port group " + r.PortGroup}
+	case p.Binding == nil:
+		return &NotFound{"binding of port " + r.Port}
+	case !r.of(p.Binding), *first != nil && **first != *p.Binding && !r.Claim.after(p.Binding.Claim):
+		return &Taken{What: "port", Name: r.Port, Group: r.PortGroup, Port: r.Port, Binding: p.Binding}
+	}
+	*first = p.Binding
+	t.unindex(p)
+	p.Binding = nil
+	return t.putPort(c, p)
 }
 
 // EditPort changes a port's own fields. The function gets the port as it is, may be called several times, and returns

@@ -1397,7 +1397,9 @@ type HostHello struct {
 	// now is the host's clock; unset from an earlier version.
 	Now *timestamppb.Timestamp `protobuf:"bytes,73,opt,name=now,proto3" json:"now,omitempty"`
 	// together: the host prepares changes, says what its clock shows, and activates a version not before an instant.
-	Together      bool `protobuf:"varint,100,opt,name=together,proto3" json:"together,omitempty"`
+	Together bool `protobuf:"varint,100,opt,name=together,proto3" json:"together,omitempty"`
+	// connecting are adapters whose ports were claimed in a conversation before, and which are being connected still.
+	Connecting    []*ClaimedAdapter `protobuf:"bytes,101,rep,name=connecting,proto3" json:"connecting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1493,6 +1495,13 @@ func (x *HostHello) GetTogether() bool {
 		return x.Together
 	}
 	return false
+}
+
+func (x *HostHello) GetConnecting() []*ClaimedAdapter {
+	if x != nil {
+		return x.Connecting
+	}
+	return nil
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -2860,7 +2869,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06rivals\x18P \x03(\tR\x06rivals\"\xc9\x02\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\"\x8f\x03\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2870,7 +2879,10 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\fconversation\x18\x05 \x01(\x04R\fconversation\x12\x16\n" +
 	"\x06fields\x18\x1e \x01(\tR\x06fields\x12,\n" +
 	"\x03now\x18I \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
-	"\btogether\x18d \x01(\bR\btogether\"\xc1\x01\n" +
+	"\btogether\x18d \x01(\bR\btogether\x12D\n" +
+	"\n" +
+	"connecting\x18e \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\n" +
+	"connecting\"\xc1\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
@@ -3071,49 +3083,50 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	39, // 15: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
 	22, // 16: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
 	40, // 17: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
-	39, // 18: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	28, // 19: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	25, // 20: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	23, // 21: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	24, // 22: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	39, // 23: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	28, // 24: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	27, // 25: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	23, // 26: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	40, // 27: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	41, // 28: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	39, // 29: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	31, // 30: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	32, // 31: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	15, // 32: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	17, // 33: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	18, // 34: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	42, // 35: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	43, // 36: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
-	30, // 37: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	12, // 38: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	41, // 39: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	33, // 40: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	36, // 41: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	35, // 42: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	37, // 43: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	4,  // 44: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	7,  // 45: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	9,  // 46: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	44, // 47: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
-	0,  // 48: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
-	2,  // 49: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	5,  // 50: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	8,  // 51: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	29, // 52: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	45, // 53: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
-	1,  // 54: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
-	3,  // 55: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	50, // [50:56] is the sub-list for method output_type
-	44, // [44:50] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	10, // 18: heddle.controller.v1.HostHello.connecting:type_name -> heddle.controller.v1.ClaimedAdapter
+	39, // 19: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	28, // 20: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	25, // 21: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	23, // 22: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	24, // 23: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	39, // 24: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	28, // 25: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	27, // 26: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	23, // 27: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	40, // 28: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	41, // 29: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	39, // 30: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	31, // 31: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	32, // 32: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	15, // 33: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	17, // 34: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	18, // 35: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	42, // 36: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	43, // 37: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	30, // 38: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	12, // 39: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	41, // 40: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	33, // 41: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	36, // 42: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	35, // 43: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	37, // 44: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	4,  // 45: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	7,  // 46: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	9,  // 47: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	44, // 48: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
+	0,  // 49: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
+	2,  // 50: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	5,  // 51: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	8,  // 52: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	29, // 53: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	45, // 54: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
+	1,  // 55: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
+	3,  // 56: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	51, // [51:57] is the sub-list for method output_type
+	45, // [45:51] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
