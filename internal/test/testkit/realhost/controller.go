@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
@@ -66,6 +68,19 @@ func (c *Controller) Socket() string { return filepath.Join(c.Dir, "run", "api.s
 
 // DataDir is where it keeps everything.
 func (c *Controller) DataDir() string { return filepath.Join(c.Dir, "data") }
+
+// OwnDisk has it keep everything on a file system of its own, 1 GiB in memory, which goes with the test.
+func (c *Controller) OwnDisk() {
+	c.T.Helper()
+	if err := unix.Mount("heddle-test", c.Dir, "tmpfs", 0, "mode=0700,size=1g"); err != nil {
+		c.T.Fatal(err)
+	}
+	c.T.Cleanup(func() {
+		if err := unix.Unmount(c.Dir, unix.MNT_DETACH); err != nil {
+			c.T.Error(err)
+		}
+	})
+}
 
 // Start starts it and waits until it answers.
 func (c *Controller) Start() {
