@@ -24,12 +24,12 @@ type series struct {
 	// syncing is held while the file is synced or exchanged, and taken before mu.
 	syncing sync.Mutex
 	synced  int64
+	fresh   bool // the next file is a new one
 
 	mu      sync.Mutex
 	file    *os.File
 	size    int64
 	written int64 // bytes since the series was opened, of all files
-	fresh   bool  // the next file is a new one
 	chain   link  // of the last line
 }
 
@@ -140,8 +140,9 @@ func (s *series) turn(number, more int64) error {
 	if err != nil {
 		return err
 	}
+	s.fresh = true
 	s.mu.Lock()
-	s.file, s.size, s.fresh = file, size, true
+	s.file, s.size = file, size
 	s.mu.Unlock()
 	return s.prune()
 }
