@@ -48,8 +48,10 @@ func (h *Here) Expected(host, name string, generation uint64) (changed, drop boo
 	if host == "" || h.Over() || h.Parted || host == h.Host && name == h.HostName {
 		return changed, false
 	}
-	if host != h.Host && (h.Last || h.Arrived() && h.Host != "") {
-		return changed, false // the goods are here, from the host that the guest left
+	// What is here from the host that the guest left is not given up for another word. Nothing is here yet where the
+	// controllers named a wrong host, as one does that has not heard of the last move: that word is not the last.
+	if host != h.Host && (h.Last || h.Arrived() && h.Confirmed > 0) {
+		return changed, false
 	}
 	if host != h.Host {
 		drop, h.Heard, h.Confirmed = h.Confirmed > 0, 0, 0

@@ -100,3 +100,22 @@ func TestS100_AWithdrawnMoveEndsWhileTheGuestRuns(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// TestS100_AWrongWordAboutTheSourceIsNotTheLast: a controller that has not heard of the guest's last move names a host
+// that it left earlier. The guest arrives; then the controllers know better, and what the right source has comes.
+func TestS100_AWrongWordAboutTheSourceIsNotTheLast(t *testing.T) {
+	h := moves.Begin("m", 1, now)
+	h.Expected("earlier", "esx3", 7)
+	h.Activated(now, "the guest runs here")
+	if changed, drop := h.Expected("source", "esx1", 8); !changed || drop || h.Host != "source" {
+		t.Fatalf("the source is named: %v %v, %+v", changed, drop, h)
+	}
+	c := moves.Copy{Number: 5, Says: moves.Stops, Generation: 8}
+	if got := h.Takes(c, 9); got != moves.Keep {
+		t.Fatalf("its last copy: %v", got)
+	}
+	h.Dealt(c, 9, now)
+	if changed, drop := h.Expected("earlier", "esx3", 8); changed || drop || h.Host != "source" || !h.Last {
+		t.Errorf("the goods are here, and the other host is named again: %v %v, %+v", changed, drop, h)
+	}
+}

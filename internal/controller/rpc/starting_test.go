@@ -126,8 +126,8 @@ func TestS78_AClaimOnWhatWasKnownTakesNoPort(t *testing.T) {
 	if known != nil {
 		t.Fatal("the controller knows the port already")
 	}
-	a := claimant(late).claimPort(t.Context(), h, &conn{}, &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: vmOf,
-		Adapter: "net0"})
+	a := claimant(late).claimPort(t.Context(), h, &conn{}, &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web",
+		Vm: vmOf, Adapter: "net0"})
 	if !a.GetConflict() || a.GetPort().GetPort() != port || c.boundTo() != "esx1" {
 		t.Errorf("%v; the port is bound to %q", a, c.boundTo())
 	}

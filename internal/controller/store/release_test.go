@@ -112,10 +112,12 @@ func TestS79_AReleaseIsOfTheBindingThatWasMeant(t *testing.T) {
 		{"an operator's", has(made(1, 1)), Claim{}, has(made(1, 1)), true},
 		{"an operator's of a binding before", has(made(1, 2)), Claim{}, has(made(1, 1)), false},
 	} {
-		r := ReleaseRequest{VM: "vm1", Adapter: "net0", Host: "a", Claim: c.of, Was: c.was}
-		if got := r.of(c.bound); got != c.yes {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := ReleaseRequest{VM: "vm1", Adapter: "net0", Host: "a", Claim: c.of, Was: c.was}
+			if got := r.of(c.bound); got != c.yes {
+				t.Error(got)
+			}
+		})
 	}
 }
 
