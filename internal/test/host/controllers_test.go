@@ -141,8 +141,8 @@ func TestThePageOfSeveralControllersShowsWhatItsCommandsPrint(t *testing.T) {
 }
 
 // shows runs a command of the page, and fails the test unless it prints what the page says, but for what chance
-// decides, which plain leaves out. A command that lists controllers or hosts is run until it does: on a slow machine one
-// that has just started does not answer in time at first.
+// decides, which plain leaves out. A command that lists controllers or hosts is run until it does: on a slow machine
+// one that has just started does not answer in time at first.
 func shows(t *testing.T, s typed, run func(where, command string) string, plain func(string) string) {
 	t.Helper()
 	for i := range s.want {
