@@ -118,16 +118,9 @@ func newTokenList(d Deps, t *fleetTarget) *cobra.Command {
 			"days more.",
 		Example: "  heddle access token list\n  heddle access token list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.AccessToken, error) {
+			return asFleet(c, d, t, o, func(ctx context.Context, f *api.Fleet) ([]api.AccessToken, error) {
 				return f.Tokens(ctx)
-			})
-			if err != nil {
-				return err
-			}
-			return o.print(d, list, func(w io.Writer) error { return tokenTable(list, time.Now()).write(w) })
+			}, func(w io.Writer, list []api.AccessToken) error { return tokenTable(list, time.Now()).write(w) })
 		},
 	}
 	o.flag(c)

@@ -62,19 +62,6 @@ func (g *granteeFlags) one() (*api.Grantee, error) {
 	return nil, usagef("give one of --person, --group and --token")
 }
 
-// asFleet runs a command that asks a controller for something and prints it.
-func asFleet[T any](c *cobra.Command, d Deps, t *fleetTarget, o *output,
-	ask func(context.Context, *api.Fleet) (T, error), text func(io.Writer, T) error) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	out, err := askFleet(c, t, 0, ask)
-	if err != nil {
-		return err
-	}
-	return o.print(d, out, func(w io.Writer) error { return text(w, out) })
-}
-
 func newGrants(d Deps, t *fleetTarget) *cobra.Command {
 	c := group("grant", "Roles of people, groups and tokens, each for a part of the cluster",
 		"  heddle access grant create --group net-team --role network-admin --on dvs\n"+

@@ -103,7 +103,11 @@ func lastMove(list []api.PortMove) string {
 	if len(list) == 0 {
 		return ""
 	}
-	m := list[len(list)-1]
+	return moveText(list[len(list)-1])
+}
+
+// moveText says how a move stands.
+func moveText(m api.PortMove) string {
 	text := fmt.Sprintf("%s (%s %s) since %s", m.Phase, m.Side, peerText(m), sinceStep(m))
 	if m.Side == api.MoveTarget && m.Phase == "active" && !m.Last {
 		text += "; its last copy has not come: what was counted at the source since the newest one is missing"
@@ -115,7 +119,7 @@ func lastMove(list []api.PortMove) string {
 func moveRows(list []api.PortMove) [][2]string {
 	rows := [][2]string{{"last move", lastMove(list)}}
 	for i := len(list) - 2; i >= 0; i-- {
-		rows = append(rows, [2]string{"earlier move", lastMove(list[:i+1])})
+		rows = append(rows, [2]string{"earlier move", moveText(list[i])})
 	}
 	return rows
 }

@@ -36,19 +36,9 @@ func newRolloutList(d Deps, t *fleetTarget) *cobra.Command {
 		Long:    "List the rollouts that are open, and those that ended lately, the newest first.",
 		Example: "  heddle rollout list\n  heddle rollout list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.Rollout, error) {
-				return f.Rollouts(ctx)
-			})
-			if err != nil {
-				return err
-			}
-			if list == nil {
-				list = []api.Rollout{}
-			}
-			return o.print(d, list, func(w io.Writer) error { return rolloutTable(list).write(w) })
+			return asFleet(c, d, t, o, func(ctx context.Context, f *api.Fleet) ([]api.Rollout, error) {
+				return neverNil(f.Rollouts(ctx))
+			}, func(w io.Writer, list []api.Rollout) error { return rolloutTable(list).write(w) })
 		},
 	}
 	o.flag(c)

@@ -34,19 +34,9 @@ func newSegmentList(d Deps, t *fleetTarget) *cobra.Command {
 			"many MACs several hosts say they have.",
 		Example: "  heddle segment list\n  heddle segment list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.Segment, error) {
-				return f.Segments(ctx)
-			})
-			if err != nil {
-				return err
-			}
-			if list == nil {
-				list = []api.Segment{}
-			}
-			return o.print(d, list, func(w io.Writer) error { return segmentTable(list).write(w) })
+			return asFleet(c, d, t, o, func(ctx context.Context, f *api.Fleet) ([]api.Segment, error) {
+				return neverNil(f.Segments(ctx))
+			}, func(w io.Writer, list []api.Segment) error { return segmentTable(list).write(w) })
 		},
 	}
 	o.flag(c)
@@ -77,21 +67,12 @@ func newSegmentShow(d Deps, t *fleetTarget) *cobra.Command {
 			"  heddle segment show web --mac 02:00:00:00:02:01",
 		Args: exactly("VNI or PORT-GROUP"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.SegmentDetail, error) {
-				vni, err := vniOf(ctx, f, args[0])
-				if err != nil {
+			return asFleet(c, d, t, o, func(ctx context.Context, f *api.Fleet) (_ *api.SegmentDetail, err error) {
+				if q.VNI, err = vniOf(ctx, f, args[0]); err != nil {
 					return nil, err
 				}
-				q.VNI = vni
 				return f.Segment(ctx, q)
-			})
-			if err != nil {
-				return err
-			}
-			return o.print(d, s, func(w io.Writer) error { return printSegment(w, s) })
+			}, printSegment)
 		},
 	}
 	c.Flags().StringVar(&q.Key, "mac", "", "only this MAC or IP address")

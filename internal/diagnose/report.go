@@ -116,6 +116,14 @@ type Outer struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Receiver is the endpoint that gets the packet, with the name of its host where that is known.
+func (o *Outer) Receiver() string {
+	if o.Host == "" {
+		return o.Destination.String()
+	}
+	return fmt.Sprintf("%s (%s)", o.Destination, o.Host)
+}
+
 // Leaves are the packets of a copy that leave by a tunnel.
 func (c *Copy) Leaves() (list []Outer) {
 	for _, o := range c.Outer {
@@ -135,11 +143,7 @@ func (c *Copy) Packets(n int) string {
 			words = append(words, fmt.Sprintf("%d more", len(leaves)-n))
 			break
 		}
-		whom := o.Destination.String()
-		if o.Host != "" {
-			whom += " (" + o.Host + ")"
-		}
-		words = append(words, whom)
+		words = append(words, o.Receiver())
 	}
 	if len(words) == 0 {
 		return ""

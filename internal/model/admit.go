@@ -130,9 +130,13 @@ func tooLong(r *run) abi.Reason {
 // linkLocal says whether a destination is an address with which switches talk to each other: no guest gets such frames
 // (S37).
 func linkLocal(dst plan.MAC) bool {
-	reserved := dst
-	reserved[5] &= 0xf0
-	return reserved == stpGroup || dst == pvstGroup || dst == cdpGroup
+	return ofBridges(dst) || dst == pvstGroup || dst == cdpGroup
+}
+
+// ofBridges says whether a destination is one of the sixteen that IEEE 802.1Q keeps for bridges.
+func ofBridges(dst plan.MAC) bool {
+	dst[5] &= 0xf0
+	return dst == stpGroup
 }
 
 // hostShare says what the host's own stack gets of a frame from an uplink (S96).

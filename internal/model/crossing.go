@@ -180,7 +180,7 @@ func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason 
 	switch {
 	case !plain || !c.has[Segment{VNI: vni, VLAN: vlan}]:
 		return abi.ReasonTunnelUnknownVni
-	case frame[0] == 0x01 && frame[1] == 0x80 && frame[2] == 0xc2 && frame[3] == 0 && frame[4] == 0 && frame[5] < 0x10:
+	case ofBridges(plan.MAC(frame[:6])):
 		return abi.ReasonGuestLinkControl // the other host does not forward it, and this one's stack must not get it
 	}
 	return abi.ReasonNone

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/test/testkit"
 )
 
 // fill takes all space of a file system, but so many bytes.
@@ -36,9 +38,7 @@ func fill(t *testing.T, dir string, leave int64) (filler string) {
 // With its disk full nothing may begin, however often it is tried, and no half line is left; with room again the log
 // goes on, and its chain has no fault, also for who opens it anew.
 func TestLog_ItsDiskIsFull(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a file system of its own takes root")
-	}
+	testkit.Root(t) // for a file system of its own
 	disk := t.TempDir()
 	if err := unix.Mount("heddle-test", disk, "tmpfs", 0, "mode=0700,size=256k"); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 		return nil, connect.NewError(connect.CodeInvalidArgument,
 			"say whose port arrives: the VM's UUID and the adapter")
 	}
-	to := (locating{s.fleet}).hostNamed(peer.Name.ID)
+	to := (locating{s.fleet}).hostOf(peer.Name.ID)
 	if to == nil {
 		return nil, errRemoved()
 	}
@@ -50,8 +50,8 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 	return out, nil
 }
 
-// hostNamed is a host by its id; nil for one that is not of the cluster any more.
-func (l locating) hostNamed(id string) *host {
+// hostOf is the host with an id; nil for one that is not of the cluster any more.
+func (l locating) hostOf(id string) *host {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fleet.hosts[id]

@@ -27,7 +27,7 @@ func (l *Leg) through(ctx context.Context, ask Ask, from, to Station, out diagno
 			return err
 		}
 		if len(r.Frames) == 1 && r.Frames[0].Reason == otherEndpoint {
-			others = append(others, endpoint(o))
+			others = append(others, o.Receiver())
 			continue
 		}
 		l.Outer = &o
@@ -45,12 +45,4 @@ func (l *Leg) through(ctx context.Context, ask Ask, from, to Station, out diagno
 	l.Host, l.Reason = from.Host, otherEndpoint
 	l.Path = fmt.Sprintf("leaves by %s to %s: none of them is of %s", out.To, strings.Join(others, ", "), to.Host)
 	return nil
-}
-
-// endpoint is where a packet goes, with the host's name where it is known.
-func endpoint(o diagnose.Outer) string {
-	if o.Host == "" {
-		return o.Destination.String()
-	}
-	return fmt.Sprintf("%s (%s)", o.Destination, o.Host)
 }

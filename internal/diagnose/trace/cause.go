@@ -217,12 +217,16 @@ func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
 		Command: t.command(at.id, at.kind()+" show")}
 }
 
+// general returns what there is to say about a reason at a place, whatever the frame.
+func (t *tracer) general(at *place, why abi.Reason) diagnose.Cause {
+	r, _ := reasons.Lookup(why)
+	return diagnose.Cause{Reason: why.String(), Policy: r.Policy, From: "always", Why: r.Meaning, Change: r.Change,
+		Command: t.command(at.id, at.kind()+" show")}
+}
+
 // explain returns why a frame that entered at a place, or a copy for it, was dropped.
 func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
-	general, _ := reasons.Lookup(why)
-	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning,
-		Change: general.Change}
-	c.Command = s.command(at.id, at.kind()+" show")
+	c := s.general(at, why)
 	switch why {
 	case abi.ReasonPortBlocked, abi.ReasonReceiverBlocked:
 		s.blocked(&c, at)

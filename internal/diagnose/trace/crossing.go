@@ -8,7 +8,6 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/diagnose"
-	"heddle/internal/diagnose/reasons"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 )
@@ -65,9 +64,8 @@ func (t *tracer) arrive(from *place, f *diagnose.Frame, b []byte) *diagnose.Caus
 		return nil
 	}
 	f.Reason = why.String()
-	general, _ := reasons.Lookup(why)
-	return &diagnose.Cause{Reason: f.Reason, Policy: general.Policy, From: "always", Why: general.Meaning,
-		Change: general.Change, Command: t.command(from.id, "uplink show")}
+	cause := t.general(from, why)
+	return &cause
 }
 
 func fromWords(a netip.Addr) string {
@@ -109,11 +107,14 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 		}
 		refused := map[abi.Reason]bool{}
 		for _, o := range crossing.Leave(from.port.VNI, c.Frame) {
-			f.Copies[i].Outer = append(f.Copies[i].Outer, outerOf(&o))
-			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: outerWords(&o, c.Frame)})
+			outer := outerOf(&o)
+			f.Copies[i].Outer = append(f.Copies[i].Outer, outer)
+			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: outerWords(&outer, c.Frame)})
 			if o.Reason != abi.ReasonNone && !refused[o.Reason] {
 				refused[o.Reason] = true
-				f.Causes = append(f.Causes, t.notSent(t.places[c.To], o.Reason))
+				cause := t.general(t.places[c.To], o.Reason)
+				cause.Port = c.To.Name
+				f.Causes = append(f.Causes, cause)
 			}
 		}
 	}
@@ -132,13 +133,6 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 	}
 }
 
-// notSent is the cause of a packet that a tunnel does not send.
-func (t *tracer) notSent(at *place, why abi.Reason) diagnose.Cause {
-	general, _ := reasons.Lookup(why)
-	return diagnose.Cause{Reason: why.String(), Port: at.id.Name, Policy: general.Policy, From: "always",
-		Why: general.Meaning, Change: general.Change, Command: t.command(at.id, "uplink show")}
-}
-
 func outerOf(o *model.Outer) diagnose.Outer {
 	out := diagnose.Outer{VNI: o.VNI, Source: o.From, Destination: o.To, Host: o.Host, TOS: o.TOS,
 		Known: o.Known.String()}
@@ -149,24 +143,20 @@ func outerOf(o *model.Outer) diagnose.Outer {
 }
 
 // outerWords says where a packet goes, and why there.
-func outerWords(o *model.Outer, frame []byte) string {
-	whom := o.To.String()
-	if o.Host != "" {
-		whom += " (" + o.Host + ")"
-	}
+func outerWords(o *diagnose.Outer, frame []byte) string {
 	switch {
-	case !o.To.IsValid():
+	case !o.Destination.IsValid():
 		return fmt.Sprintf("nothing leaves in VNI %d: %s", o.VNI, o.Reason)
-	case o.Reason != abi.ReasonNone:
-		return fmt.Sprintf("nothing leaves for %s in VNI %d: %s", whom, o.VNI, o.Reason)
+	case o.Reason != "":
+		return fmt.Sprintf("nothing leaves for %s in VNI %d: %s", o.Receiver(), o.VNI, o.Reason)
 	}
-	text := fmt.Sprintf("in VNI %d from %s to %s", o.VNI, o.From, whom)
+	text := fmt.Sprintf("in VNI %d from %s to %s", o.VNI, o.Source, o.Receiver())
 	if o.TOS != 0 {
 		text += fmt.Sprintf(", DSCP %d", o.TOS>>2)
 	}
 	known := map[string]string{"static": "the file says", "announced": "the controllers say",
 		"learned": "frames from there show"}
-	if how, ok := known[o.Known.String()]; ok {
+	if how, ok := known[o.Known]; ok {
 		return fmt.Sprintf("%s: %s that %s is there", text, how, plan.MAC(frame[:6]))
 	}
 	return text + ": a host of the segment"
