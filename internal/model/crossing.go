@@ -170,7 +170,7 @@ func tosOf(frame []byte) byte {
 // Arrive says whether a frame is taken that came from an outer address, in a VNI (S105): ReasonNone if it is, and the
 // switch has it then, by FrameFrom. An address that is not valid is taken to be a right one.
 func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason {
-	if len(frame) < ethernetHeader {
+	if len(frame) < ethernetHeader || binary.BigEndian.Uint16(frame[12:]) == typeQ && len(frame) < ethernetHeader+4 {
 		return abi.ReasonMalformed
 	}
 	if _, named := c.host[from]; from.IsValid() && !named {

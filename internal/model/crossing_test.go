@@ -157,8 +157,11 @@ func TestS105_AFrameIsTakenFromThoseThatThisHostWasToldOf(t *testing.T) {
 		{"198.51.100.2", 10, double, abi.ReasonTunnelUnknownVni},
 		{"198.51.100.2", 10, bpdu, abi.ReasonGuestLinkControl},
 		{"198.51.100.2", 10, inner(1, 0, 100)[:13], abi.ReasonMalformed},
+		{"198.51.100.2", 10, inner(1, 7, 100)[:14], abi.ReasonMalformed},
+		{"198.51.100.2", 10, inner(1, 7, 100)[:17], abi.ReasonMalformed},
+		{"198.51.100.2", 10, inner(1, 7, 100)[:18], abi.ReasonNone},
 	} {
-		t.Run(fmt.Sprint(row.from, row.vni, row.want), func(t *testing.T) {
+		t.Run(fmt.Sprint(row.from, row.vni, len(row.frame), row.want), func(t *testing.T) {
 			if got := c.Arrive(addr(row.from), row.vni, row.frame); got != row.want {
 				t.Errorf("%s, want %s", got, row.want)
 			}
