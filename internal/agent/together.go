@@ -41,6 +41,8 @@ func (sl *slicing) Prepare(ctx context.Context, id string, next *state.Slice) (p
 			err := sl.rehearse(p)
 			if err == nil {
 				sl.prepared = p
+				sl.log.Info("ready to change together with other hosts", "id", id, "revision", next.Revision, "took",
+					p.took)
 			}
 			return err
 		})
@@ -81,6 +83,8 @@ func (sl *slicing) preparedAnew() (id string, problems []string, changed bool) {
 	if err != nil {
 		problems = []string{err.Error()}
 	}
+	sl.log.Info("what is to change together with other hosts was made anew, as the host has changed", "id", p.id,
+		"took", p.took, "problems", problems)
 	changed = len(problems)+len(p.problems) > 0
 	p.problems = problems
 	return p.id, problems, changed
@@ -107,6 +111,7 @@ func (sl *slicing) awaitLead(ctx context.Context, next *state.Slice) error {
 	if next.NotBefore == 0 {
 		return nil
 	}
+	sl.log.Info("a change together with other hosts is decided", "revision", next.Revision, "instant", next.NotBefore)
 	var lead time.Duration
 	if err := sl.do(ctx, func() error { lead = sl.lead(sl.prepared); return nil }); err != nil {
 		return err

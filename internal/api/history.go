@@ -94,9 +94,12 @@ func (h historyCalls) Compare(ctx context.Context, from, to int64) (*DefinitionD
 
 // Past returns the definition of a revision.
 func (h historyCalls) Past(ctx context.Context, revision int64) (*Definition, error) {
-	out, err := call[Definition, controllerv1.GetPastDefinitionRequest, controllerv1.GetPastDefinitionResponse](ctx,
-		h.fleet, h.rpc.GetPastDefinition, struct {
+	out, err := call[struct {
+		Revision int64  `json:"revision"`
+		Content  string `json:"content"`
+	}, controllerv1.GetPastDefinitionRequest, controllerv1.GetPastDefinitionResponse](ctx, h.fleet,
+		h.rpc.GetPastDefinition, struct {
 			Revision int64 `json:"revision"`
 		}{revision})
-	return &out, err
+	return &Definition{Revision: out.Revision, Content: out.Content}, err
 }
