@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/together"
 )
 
 // Family is one metric.
@@ -42,6 +43,10 @@ const (
 	findings    = "heddle_controller_findings"
 	calls       = "heddle_controller_audited_calls_total"
 	rollouts    = "heddle_controller_rollouts"
+	drives      = "heddle_controller_rollout_driver"
+	agreed      = "heddle_controller_together_changes_total"
+	late        = "heddle_controller_together_late_hosts_total"
+	spread      = "heddle_controller_together_spread_seconds"
 	snapLast    = "heddle_controller_snapshot_time_seconds"
 	snapEvery   = "heddle_controller_snapshot_interval_seconds"
 	snapCount   = "heddle_controller_snapshots"
@@ -82,6 +87,13 @@ func Families() []Family {
 			Labels: []string{"result"}, Counter: true},
 		{Name: rollouts, Help: "Changes in stages that are open, by state: \"halted\" ones wait for somebody.",
 			Labels: []string{"state"}},
+		{Name: drives, Help: "1 while this controller drives changes in stages: one does, where one goes on by " +
+			"itself."},
+		{Name: agreed, Help: "Changes that hosts were to make together, of which this controller was asked since its " +
+			"start: made, or refused since a host could not or was away.", Labels: []string{"result"}, Counter: true},
+		{Name: late, Help: "Hosts that made such a change after the instant though they had been ready.",
+			Counter: true},
+		{Name: spread, Help: "Time between the first and the last host that made the newest such change, in seconds."},
 		{Name: snapLast, Help: "When the newest snapshot by schedule was taken, in seconds since 1970; 0 for none. " +
 			"This and the next three are absent where there is no schedule."},
 		{Name: snapEvery, Help: "Time from one snapshot by schedule to the next, in seconds."},
@@ -100,6 +112,9 @@ type Source struct {
 	Calls func() map[string]int64
 	// Rollouts are how many are open, by each state that an open one may have.
 	Rollouts func() map[string]int
+	// Drives reports whether this controller drives rollouts, Together counts changes that hosts make together.
+	Drives   func() bool
+	Together func() together.Counts
 	// Refused are how many connections were refused, by reason.
 	Refused func() map[string]int64
 }
@@ -183,6 +198,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range c.Rollouts() {
 		put(rollouts, float64(n), state)
 	}
+	put(drives, one(c.Drives()))
+	t := c.Together()
+	put(agreed, float64(t.Made), "made")
+	put(agreed, float64(t.Refused), "refused")
+	put(late, float64(t.Late))
+	put(spread, t.Spread.Seconds())
 	for reason, n := range c.Refused() {
 		put(refused, float64(n), reason)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/together"
 )
 
 // Every metric of the list is served, with its labels, and alerts and dashboard use no other.
@@ -16,7 +17,11 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 	at := time.Unix(2e9, 0)
 	r := New(Source{Calls: func() map[string]int64 { return map[string]int64{"done": 7} },
 		Rollouts: func() map[string]int { return map[string]int{"halted": 1, "running": 0} },
-		Refused:  func() map[string]int64 { return map[string]int64{"foreign": 3} },
+		Drives:   func() bool { return true },
+		Together: func() together.Counts {
+			return together.Counts{Made: 4, Refused: 2, Late: 1, Spread: time.Second}
+		},
+		Refused: func() map[string]int64 { return map[string]int64{"foreign": 3} },
 		Status: func(context.Context) *api.ControllerStatus {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
 				Snapshots: &api.SnapshotState{Last: at, Every: time.Hour, Count: 4, Failures: 2},
@@ -52,6 +57,7 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		" urgent host": 1, expiring +
 		" soon host": 0,
 		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1,
+		drives: 1, agreed + " made": 4, agreed + " refused": 2, late: 1, spread: 1,
 		snapLast: 2e9, snapEvery: 3600, snapCount: 4, snapFails: 2, refused + " foreign": 3, expires + " root": 2e9,
 		clock: 0} {
 		if got, ok := served[name]; !ok || got != want {

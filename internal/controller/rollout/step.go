@@ -53,6 +53,8 @@ type Rollout struct {
 	// are.
 	Begun int   `json:"begun"`
 	State State `json:"state"`
+	// Since is when it was paused or halted; zero while it goes on by itself.
+	Since time.Time `json:"since,omitzero"`
 	// Settled is since when all hosts of the stages that have begun have the change; zero while some have not.
 	Settled time.Time `json:"settled,omitzero"`
 	// Calm is what was seen last of hosts without the change.
@@ -109,11 +111,11 @@ func (r Rollout) Next(now time.Time, s Seen) (Rollout, bool) {
 	case r.State != Running:
 		return r, false
 	case r.Epoch != s.Epoch:
-		r.State, r.Settled = Paused, time.Time{}
+		r.State, r.Since, r.Settled = Paused, now, time.Time{}
 		r.Note = "the controllers' data were restored from a backup meanwhile: look at the hosts, then resume or abort"
 		return r, true
 	case r.Begun > 0 && len(s.Found) > 0:
-		r.Found, r.State, r.Settled = s.Found, Halted, time.Time{}
+		r.Found, r.State, r.Since, r.Settled = s.Found, Halted, now, time.Time{}
 		if r.Halt == Rollback {
 			r.State = TakingBack
 		}
@@ -181,11 +183,11 @@ func (r Rollout) from(states ...State) error {
 }
 
 // Pause keeps the next stage from beginning.
-func (r Rollout) Pause(who string) (Rollout, error) {
+func (r Rollout) Pause(who string, now time.Time) (Rollout, error) {
 	if err := r.from(Running); err != nil {
 		return r, err
 	}
-	r.State, r.Settled, r.Note = Paused, time.Time{}, "paused by "+who
+	r.State, r.Since, r.Settled, r.Note = Paused, now, time.Time{}, "paused by "+who
 	return r, nil
 }
 
@@ -194,7 +196,7 @@ func (r Rollout) Resume(epoch int64) (Rollout, error) {
 	if err := r.from(Paused, Halted); err != nil {
 		return r, err
 	}
-	r.State, r.Settled, r.Note, r.Epoch = Running, time.Time{}, "", epoch
+	r.State, r.Since, r.Settled, r.Note, r.Epoch = Running, time.Time{}, time.Time{}, "", epoch
 	return r, nil
 }
 
@@ -230,7 +232,7 @@ func (r Rollout) Supersede(by string, now time.Time) (Rollout, error) {
 }
 
 // Stuck halts one whose change can't be taken back for a reason.
-func (r Rollout) Stuck(why string) Rollout {
-	r.State, r.Note = Halted, "the change can't be taken back by itself: "+why
+func (r Rollout) Stuck(why string, now time.Time) Rollout {
+	r.State, r.Since, r.Note = Halted, now, "the change can't be taken back by itself: "+why
 	return r
 }

@@ -80,7 +80,7 @@ func (w *world) drive() error {
 // meddle has people pause and resume.
 func (w *world) meddle() error {
 	if w.rng.IntN(60) == 0 {
-		if next, err := w.Pause("eve"); err == nil {
+		if next, err := w.Pause("eve", w.now); err == nil {
 			w.kept = kept{next, w.version + 1}
 		}
 	}
@@ -197,7 +197,7 @@ func TestRollout_WhatIsOverStaysSo(t *testing.T) {
 	for name, do := range map[string]func() (rollout.Rollout, error){
 		"taken back again": func() (rollout.Rollout, error) { return back.TakeBack("", now) },
 		"resumed":          func() (rollout.Rollout, error) { return back.Resume(1) },
-		"paused":           func() (rollout.Rollout, error) { return back.Pause("eve") },
+		"paused":           func() (rollout.Rollout, error) { return back.Pause("eve", now) },
 		"finished":         func() (rollout.Rollout, error) { return back.Finish("eve", now) },
 		"superseded":       func() (rollout.Rollout, error) { return back.Supersede("r2", now) },
 	} {

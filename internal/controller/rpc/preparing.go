@@ -29,6 +29,7 @@ type deciding struct {
 	// decision is the newest; nil for none. instant is when hosts make it, by this controller's clock.
 	decision *together.Decision
 	instant  int64
+	counts   together.Counts
 }
 
 func newDeciding() deciding { return deciding{start: rand.Text(), began: time.Now()} }
@@ -53,6 +54,13 @@ type preparation struct {
 	problems []string
 	// made is how the host made the newest change that it made together with others.
 	made *controllerv1.TogetherHere
+}
+
+// counts are those of the changes that this controller was asked for.
+func (f preparing) counts() together.Counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deciding.counts
 }
 
 // preparing is the part of a fleet that has hosts prepare a change.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"heddle/internal/api"
+	"heddle/internal/controller/health"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/store"
@@ -39,6 +41,36 @@ type driverLease struct {
 	mine int64 // its version, where it is this controller's
 	seen int64
 	at   time.Time // when that version was seen first
+}
+
+// driverSight is what this controller sees of who drives rollouts.
+type driverSight struct {
+	mu  sync.Mutex
+	own bool
+	// since is since when rollouts are to be driven and nobody is seen to do so; zero where somebody does.
+	since time.Time
+}
+
+// saw takes in whether this controller drives, and whether anybody does, or nobody has to.
+func (d *driverSight) saw(own, somebody bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch d.own = own; {
+	case own || somebody:
+		d.since = time.Time{}
+	case d.since.IsZero():
+		d.since = time.Now()
+	}
+}
+
+// drives reports whether this controller drives, and for how long nobody is seen to who should.
+func (d *driverSight) drives() (own bool, nobody time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		return d.own, 0
+	}
+	return d.own, time.Since(d.since)
 }
 
 // hold takes the lease, or renews it. held is false while it is another one's.
@@ -107,6 +139,29 @@ func (s leading) openRollouts() map[string]int {
 	return all
 }
 
+// waiting says which rollouts wait for somebody.
+func (s leading) waiting() []api.HealthFinding {
+	s.fleet.mu.Lock()
+	var open []health.OpenRollout
+	for _, r := range s.fleet.rolling.open {
+		one := health.OpenRollout{ID: r.ID, State: string(r.State), Who: r.Who, Driven: r.Driven(), Since: r.Since,
+			Begun: r.Begun, Stages: len(r.Order.Stages)}
+		if len(r.Found) > 0 {
+			one.Found = findingText(r.Found[0])
+		}
+		open = append(open, one)
+	}
+	s.fleet.mu.Unlock()
+	_, nobody := s.sight.drives()
+	return health.Rollouts(open, nobody, time.Now())
+}
+
+// drivesNow reports whether this controller drives rollouts.
+func (s leading) drivesNow() bool {
+	own, _ := s.sight.drives()
+	return own
+}
+
 // driven are the rollouts that a driver has to do something for. The error is the context's.
 func (s leading) driven(ctx context.Context, wait bool) (ids []string, err error) {
 	look := func() bool {
@@ -125,10 +180,14 @@ func (s leading) driven(ctx context.Context, wait bool) (ids []string, err error
 func (s leading) driveRollouts(ctx context.Context) {
 	l := &driverLease{Server: s.Server}
 	for {
+		if ids, err := s.driven(ctx, false); err == nil && len(ids) == 0 {
+			s.sight.saw(false, true)
+		}
 		if _, err := s.driven(ctx, true); err != nil {
 			return
 		}
 		held, err := l.hold(ctx)
+		s.sight.saw(held, time.Since(l.at) < s.LeaseTime)
 		if err != nil {
 			s.Log.Debug("the lease on driving rollouts", "err", err)
 		}
@@ -153,6 +212,7 @@ func (s leading) driveUnder(ctx context.Context, l *driverLease) {
 		cancel()
 		all.Wait()
 		l.drop()
+		s.sight.saw(false, true)
 	}()
 	d := driving.Driver{World: rolloutWorld(s), Record: rolloutRecord(s), Epoch: s.Epoch}
 	under := map[string]chan struct{}{}

@@ -264,7 +264,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 func (c rollouts) PauseRollout(ctx context.Context, q *controllerv1.PauseRolloutRequest) (
 	*controllerv1.PauseRolloutResponse, error) {
 	r, err := c.change(ctx, q.GetId(), func(r rollout.Rollout) (rollout.Rollout, error) {
-		return r.Pause(access.NameOf(ctx))
+		return r.Pause(access.NameOf(ctx), time.Now().UTC())
 	})
 	return &controllerv1.PauseRolloutResponse{Rollout: r}, err
 }

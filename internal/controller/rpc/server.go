@@ -113,6 +113,8 @@ type Server struct {
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
+	// sight is who drives rollouts.
+	sight *driverSight
 	// turns are those of the hosts' claims.
 	turns *turns
 	// imports is held while this controller imports a backup.
@@ -143,7 +145,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}, imports: &sync.Mutex{},
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
+		imports: &sync.Mutex{}, sight: &driverSight{},
 		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,

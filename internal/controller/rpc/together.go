@@ -109,7 +109,7 @@ func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionReques
 	here, away := p.connectedOf(out.GetHosts(), there)
 	attempt := together.New(here, away, q.GetTogether().GetExceptAway())
 	if attempt.Verdict(false) == together.Refuse {
-		return nil, refusedTogether(attempt, patience, "; wait for it, or leave out who is away (--except-away): such "+
+		return nil, a.refused(attempt, patience, "; wait for it, or leave out who is away (--except-away): such "+
 			"a host takes the change when it is back")
 	}
 	ask := &controllerv1.PrepareHostsHereRequest{Id: a.id, Revision: out.GetRevision(), Hosts: here,
@@ -136,17 +136,25 @@ func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionReques
 		a.take(attempt, o.got.GetHosts())
 	}
 	if attempt.Verdict(true) == together.Refuse {
-		return nil, refusedTogether(attempt, patience, "")
+		return nil, a.refused(attempt, patience, "")
 	}
 	a.hosts, a.away, a.ready = attempt.Ready(), attempt.Away(), time.Since(a.began)
 	return a, nil
 }
 
-// refusedTogether is the error of a change that some host does not make.
-func refusedTogether(a *together.Attempt, patience time.Duration, way string) error {
-	lines := a.Lines(patience)
+// refused is the error of a change that some host does not make.
+func (a *agreed) refused(attempt *together.Attempt, patience time.Duration, way string) error {
+	a.count(func(c *together.Counts) { c.Refused++ })
+	lines := attempt.Lines(patience)
 	lines[len(lines)-1] += way
 	return connect.NewError(connect.CodeFailedPrecondition, "no host was changed: "+strings.Join(lines, "\n"))
+}
+
+// count changes what is counted of such changes.
+func (a *agreed) count(change func(*together.Counts)) {
+	a.fleet.mu.Lock()
+	defer a.fleet.mu.Unlock()
+	change(&a.fleet.deciding.counts)
 }
 
 // take takes in what hosts have said.
@@ -237,6 +245,7 @@ func (a *agreed) written(out *controllerv1.ApplyDefinitionResponse) {
 	out.Together = &controllerv1.ChangedTogether{Id: a.id, At: timestamppb.New(a.wall), Hosts: int32(len(a.hosts)),
 		Announced: durationpb.New(a.bound), Away: a.away, Prepared: durationpb.New(a.ready),
 		Decided: durationpb.New(time.Since(a.decided))}
+	a.count(func(c *together.Counts) { c.Made++ })
 	a.Log.Info("hosts change together", "id", a.id, "hosts", len(a.hosts), "away", len(a.away), "at", a.wall,
 		"announced", a.bound, "prepared", a.ready, "decided", time.Since(a.decided))
 }
@@ -252,7 +261,8 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 	if q.GetWait().AsDuration() <= 0 {
 		return nil
 	}
-	left := max(0, time.Until(t.GetAt().AsTime()))
+	// This clock may have been set since the decision.
+	left := max(0, min(time.Until(t.GetAt().AsTime()), together.MostLead))
 	out.Waiting, err = p.await(ctx, out.GetRevision(), names, left+q.GetWait().AsDuration())
 	if err != nil {
 		return err
@@ -283,6 +293,12 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 	if len(off) > 1 {
 		t.Spread = durationpb.New(spread)
 	}
+	(&agreed{Server: p.Server}).count(func(c *together.Counts) {
+		c.Late += int64(len(late) - len(t.GetAway()))
+		if len(off) > 1 {
+			c.Spread = spread
+		}
+	})
 	access.Note(ctx, fmt.Sprintf("together: %d hosts within %s, %d late", len(names)-len(late)+len(t.GetAway()), spread,
 		len(late)))
 	return nil

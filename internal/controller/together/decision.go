@@ -34,6 +34,16 @@ func (d Decision) Instant(start string, now int64, wall time.Time) int64 {
 	return now + int64(max(0, min(d.Wall.Sub(wall), MostLead)))
 }
 
+// Counts are those of the changes that a controller was asked for since its start.
+type Counts struct {
+	// Made is how many were decided, Refused how many were not, since a host could not or was away.
+	Made, Refused int64
+	// Late is how many hosts changed after the instant though they had been ready.
+	Late int64
+	// Spread is the time between the first and the last host at the newest change of more than one.
+	Spread time.Duration
+}
+
 // Late is a host that did not change at the instant.
 type Late struct{ Host, Why string }
 

@@ -248,7 +248,7 @@ func (v *drive) takeBack(ctx context.Context, r rollout.Rollout) error {
 	err := v.TakeBack(ctx, v.id)
 	var refused *Refused
 	if errors.As(err, &refused) {
-		return v.replace(ctx, r.Stuck(refused.Why))
+		return v.replace(ctx, r.Stuck(refused.Why, v.Now().UTC()))
 	}
 	if err == nil {
 		if now, _, ok := v.Read(v.id); ok {
