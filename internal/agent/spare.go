@@ -21,7 +21,7 @@ const (
 	restingBytes = 1 << 20
 	// spareBytes is how much has to be to spare for giving it back: that takes a garbage collection.
 	spareBytes = 3 << 20
-	// lookAtPages is how often the program's pages are looked at: a burst touches many that the agent doesn't need again.
+	// lookAtPages is how often the program's pages are looked at: a burst touches many that aren't needed again.
 	lookAtPages = time.Second
 	// restingGrowth is by how many percent the heap of an agent at rest grows before garbage is collected, where it
 	// would be more otherwise: short work then takes little memory, and that it is collected more often takes no time
