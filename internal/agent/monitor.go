@@ -26,11 +26,11 @@ func (a *Agent) watchMonitors() {
 
 // Settled updates which monitors are watched.
 func (m monitors) Settled(now uplinks.InForce) {
-	wanted := map[string]int{}
+	wanted := map[string][]string{}
 	for _, sw := range now.Plan.Switches {
 		for _, p := range sw.Ports {
 			if d, ok := now.Devices[p.ID]; ok && d.Up() && p.Monitor.Socket != "" {
-				wanted[p.Monitor.Socket]++
+				wanted[p.Monitor.Socket] = append(wanted[p.Monitor.Socket], p.Monitor.NIC)
 			}
 		}
 	}

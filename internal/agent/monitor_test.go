@@ -25,6 +25,7 @@ type fakeQEMU struct {
 	mu     sync.Mutex
 	filter string // answer to query-rx-filter, or a whole line that is not an answer
 	status string // answer to query-status
+	reads  int    // how often the adapters were read
 	conns  []net.Conn
 }
 
@@ -76,6 +77,7 @@ func (q *fakeQEMU) serve(conn net.Conn) {
 		answer := "{}"
 		if command.Execute == "query-rx-filter" {
 			answer = q.filter
+			q.reads++
 		}
 		if command.Execute == "query-status" && q.status != "" {
 			answer = fmt.Sprintf(`{"status": %q}`, q.status)
@@ -85,6 +87,20 @@ func (q *fakeQEMU) serve(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// isReadAgain waits until the adapters were read so often.
+func (q *fakeQEMU) isReadAgain(t *testing.T, times int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		q.mu.Lock()
+		reads := q.reads
+		q.mu.Unlock()
+		if reads >= times {
+			return
+		}
+	}
+	t.Fatal("the adapters are not read again")
 }
 
 // becomes makes the guest change its adapter.
@@ -230,6 +246,27 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	if len(q.conns) != 1 {
 		t.Errorf("%d connections", len(q.conns))
 	}
+}
+
+// A manager connects the port of an adapter before it plugs the adapter in; QEMU reports no event then.
+func TestD2_AnAdapterThatIsPluggedAfterItsPortIsSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:11", false))
+	r := monitoredPort(t, path)
+	r.dev.tap("tap1")
+	err := r.connect(spec.Port{Name: "vm/1", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:12",
+		Monitor: spec.Monitor{Socket: path, NIC: "net1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.until("the adapter is missed", func() bool {
+		return r.effect.problems[id("vm/1")].Code == problem.AdapterUnknown
+	})
+	q.isReadAgain(t, 4)
+	q.mu.Lock()
+	q.filter = strings.Replace(nicFilter("52:54:00:00:00:12", false), "net0", "net1", 1)
+	q.mu.Unlock()
+	r.until("it is seen", func() bool { return r.fact("vm/1").SeenMAC.String() == "52:54:00:00:00:12" })
 }
 
 func TestBrokenMonitorIsToldInOurOwnWords(t *testing.T) {

@@ -135,10 +135,12 @@ func (rc *reconciler) desired(bounds []bound) binding.Desired {
 			continue
 		}
 		f := devices.PortFact(b.device)
-		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && rc.effect.problems[b.id].None() {
+		if why := rc.waiting.waitFact(b.id, &f); !why.None() && rc.effect.problems[b.id].None() {
 			rc.effect.problems[b.id] = why
 		}
-		if why := rc.waiting.waitFact(b.id, &f); !why.None() && rc.effect.problems[b.id].None() {
+		// While the guest runs elsewhere, what its QEMU here does not show is no problem.
+		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && rc.effect.problems[b.id].None() &&
+			!rc.waiting.elsewhere(b.id) {
 			rc.effect.problems[b.id] = why
 		}
 		f.Assigned = rc.state.AssignedTo(b.port)

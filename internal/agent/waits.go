@@ -62,6 +62,12 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why.Text()}
 }
 
+// elsewhere reports whether the guest of a port is known to run elsewhere.
+func (wt *waiting) elsewhere(id plan.PortID) bool {
+	w := wt.state.WaitOf(id)
+	return w != nil && w.Silent() && !w.Doubt
+}
+
 // take takes a step with a port's wait; w is nil for a port without one. It reports whether anything changed.
 func (wt *waiting) take(id plan.PortID, w *state.Wait, step presence.Step) (changed bool) {
 	next := state.Wait{ID: id, Wait: step.Next}

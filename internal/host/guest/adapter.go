@@ -1,6 +1,10 @@
 package guest
 
 import (
+	"context"
+	"slices"
+	"time"
+
 	"heddle/internal/host/qmp"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -54,4 +58,58 @@ func (s Sight) adapter(nic string) (qmp.RxFilter, problem.Code) {
 		}
 	}
 	return qmp.RxFilter{}, problem.AdapterUnknown
+}
+
+// serves sets which adapters the ports have.
+func (w *watch) serves(nics []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.nics, nics) {
+		w.nics = nics
+		w.look()
+	}
+}
+
+// lacks reports whether an adapter that a port has is not among those that the monitor shows.
+func (w *watch) lacks(filters []qmp.RxFilter) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.nics, func(nic string) bool {
+		_, why := Sight{filters: filters}.adapter(nic)
+		return why == problem.AdapterUnknown
+	})
+}
+
+// filters reports the adapters' filters until the connection ends.
+func (w *watch) filters(ctx context.Context, c *qmp.Client, show shows) (served bool, err error) {
+	refresh := time.NewTimer(monitorRefresh)
+	defer refresh.Stop()
+	w.look()
+	for retry := lackedRetry; ; {
+		select {
+		case <-ctx.Done():
+			return served, ctx.Err()
+		case <-c.Done():
+			return served, c.Err()
+		case <-w.changed:
+			retry = lackedRetry
+		case <-refresh.C:
+		}
+		asking, cancel := context.WithTimeout(ctx, monitorTimeout)
+		filters, err := c.RxFilters(asking)
+		cancel()
+		if err != nil {
+			return served, err
+		}
+		show(false, func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
+		served = true
+		next := monitorRefresh
+		if w.lacks(filters) {
+			next, retry = retry, min(2*retry, monitorRefresh)
+		}
+		refresh.Reset(next)
+		if !pause(ctx, monitorPause) {
+			return served, ctx.Err()
+		}
+	}
 }

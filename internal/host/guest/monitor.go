@@ -27,6 +27,10 @@ const (
 	// monitorRefresh limits how long a change that QEMU does not report can go unnoticed: a driver that released
 	// its card.
 	monitorRefresh = time.Minute
+	// lackedRetry is the time until the adapters are read again where one that a port has is not among them: a manager
+	// may connect a port before it plugs the adapter in, of which QEMU says nothing until the guest uses it. The time
+	// doubles up to monitorRefresh.
+	lackedRetry = 250 * time.Millisecond
 	// monitorPoll is how often a QEMU is asked whether its guest runs, while a migration may end without an event.
 	monitorPoll = time.Second
 	// reportPause is the shortest time between two reports to the agent's loop about all monitors.
@@ -66,14 +70,13 @@ type Monitors struct {
 
 // watch is the state of one monitor.
 type watch struct {
-	socket string
-	stop   context.CancelFunc
-	// ports is how many ports have the monitor; when it changes, the adapters are read again.
-	ports   int
+	socket  string
+	stop    context.CancelFunc
 	changed chan struct{}
 	again   chan struct{} // requests that QEMU is asked anew where its guest runs, and the answer reported in any case
 
 	mu      sync.Mutex
+	nics    []string  // the adapters of the ports, sorted; when they change, the adapters are read again
 	sight   Sight     // what was last found
 	hurried time.Time // when the loop last got an immediate report
 }
@@ -98,26 +101,24 @@ func (m *Monitors) Close() error {
 	return nil
 }
 
-// Want sets which monitors to watch: how many ports each serves, by its socket.
-func (m *Monitors) Want(wanted map[string]int) {
+// Want sets which monitors to watch: the adapters of the ports that each serves, by its socket. An adapter is named by
+// its id in QEMU, "" for the guest's only one.
+func (m *Monitors) Want(wanted map[string][]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for socket, w := range m.running {
-		if wanted[socket] == 0 {
+		if len(wanted[socket]) == 0 {
 			w.stop()
 			delete(m.running, socket)
 			m.report(w, Sight{})
 		}
 	}
-	for socket, ports := range wanted {
+	for socket, nics := range wanted {
 		w := m.running[socket]
 		if w == nil {
 			w = m.start(socket)
 		}
-		if w.ports != ports {
-			w.ports = ports
-			w.look()
-		}
+		w.serves(slices.Sorted(slices.Values(nics)))
 	}
 }
 
@@ -252,7 +253,9 @@ func (w *watch) session(ctx context.Context, show shows) (served bool, err error
 		if r.event(e) {
 			signal(ask)
 		}
-		if e.Name == qmp.RxFilterChanged || e.Name == "RESET" || e.Name == "DEVICE_DELETED" {
+		switch e.Name {
+		case qmp.RxFilterChanged, "RESET", "DEVICE_DELETED",
+			qmp.Resume: // a guest that has arrived brings its filters along
 			w.look()
 		}
 	})
@@ -298,34 +301,6 @@ func (r *runs) follow(ctx context.Context, c *qmp.Client, ask, again <-chan stru
 			case <-poll.C:
 				now = !answered || r.moving()
 			}
-		}
-	}
-}
-
-// filters reports the adapters' filters until the connection ends.
-func (w *watch) filters(ctx context.Context, c *qmp.Client, show shows) (served bool, err error) {
-	refresh := time.NewTicker(monitorRefresh)
-	defer refresh.Stop()
-	w.look()
-	for {
-		select {
-		case <-ctx.Done():
-			return served, ctx.Err()
-		case <-c.Done():
-			return served, c.Err()
-		case <-w.changed:
-		case <-refresh.C:
-		}
-		asking, cancel := context.WithTimeout(ctx, monitorTimeout)
-		filters, err := c.RxFilters(asking)
-		cancel()
-		if err != nil {
-			return served, err
-		}
-		show(false, func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
-		served = true
-		if !pause(ctx, monitorPause) {
-			return served, ctx.Err()
 		}
 	}
 }

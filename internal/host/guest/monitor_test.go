@@ -79,7 +79,7 @@ func TestFloodingMonitorIsLeft(t *testing.T) {
 		}
 	})
 	defer m.Close()
-	m.Want(map[string]int{socket: 1})
+	m.Want(map[string][]string{socket: {""}})
 	for s := range seen {
 		if s.why == problem.MonitorFlood {
 			return

@@ -86,7 +86,7 @@ func TestS99_ASharedMonitorIsLeftToItsManager(t *testing.T) {
 		}
 	})
 	defer m.Close()
-	m.Want(map[string]int{l.Addr().String(): 1})
+	m.Want(map[string][]string{l.Addr().String(): {""}})
 	await := func(want Run) {
 		t.Helper()
 		for late := time.After(time.Minute); ; {

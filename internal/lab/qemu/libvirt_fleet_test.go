@@ -33,6 +33,7 @@ templates:
 `
 	domainMAC, innerMAC = "52:54:00:00:02:01", "52:54:00:00:02:99"
 	domainPort          = "vm1/net0"
+	pluggedPort         = "vm1/net1"
 )
 
 // libvirtSite is two hosts of one controller, each with an agent and a libvirtd, and a station in their network.
@@ -243,11 +244,14 @@ func TestS79_S99_S100_ADomainAndItsPortMoveUnderAController(t *testing.T) {
 	}
 	s.stays(t, ctx, before)
 
+	s.plugsAndUnplugs(t, ctx)
 	before = s.counts(t, ctx, 0)
 	if err := <-from.begins(ctx, to, "vm1", "moved"); err != nil {
 		t.Fatal(err)
 	}
-	s.hosts[1].awaitPort(t, ctx, domainPort, "arrived", func(p portView) bool { return p.State == "up" })
+	for _, port := range []string{domainPort, pluggedPort} {
+		s.hosts[1].awaitPort(t, ctx, port, "arrived", func(p portView) bool { return p.State == "up" })
+	}
 	s.hosts[1].Await("the port's last copy is there", func() bool {
 		m := s.move(ctx, 1)
 		return m.Phase == "active" && m.Last && m.Peer == "esx0"
@@ -260,10 +264,40 @@ func TestS79_S99_S100_ADomainAndItsPortMoveUnderAController(t *testing.T) {
 	s.hosts[0].noPorts(t, ctx, "vm1")
 	s.located(t, ctx, "esx1")
 	s.answers(t, ctx)
+	to.must(t, ctx, plugged, "detach-device", "vm1", "/dev/stdin", "--live")
+	s.hosts[1].awaitNoPorts(t, ctx, pluggedPort)
 	from.toldInOrder(t, ctx, domainPort, "migration: prepared", "migration: cancelled", "migration: cancelled",
 		"waiting: libvirt says that it was stopped", "disconnected: ", "migration: released")
 	to.must(t, ctx, "", "destroy", "vm1")
 	s.hosts[1].awaitNoPorts(t, ctx, "vm1")
+}
+
+// plugsAndUnplugs plugs a second adapter into the domain. While the domain moves, libvirt adds and removes none: the
+// move is given up, the adapter is unplugged, and plugged in again.
+func (s *libvirtSite) plugsAndUnplugs(t *testing.T, ctx context.Context) {
+	t.Helper()
+	from, to := s.libvirt[0], s.libvirt[1]
+	attach := func() {
+		t.Helper()
+		from.must(t, ctx, plugged, "attach-device", "vm1", "/dev/stdin", "--live")
+		s.hosts[0].awaitPort(t, ctx, pluggedPort, "connected", func(p portView) bool { return p.State == "up" })
+	}
+	attach()
+	slow := from.begins(ctx, to, "vm1", "unplugged", "--bandwidth", "1")
+	from.migrates(t, ctx, "vm1", slow)
+	s.hosts[1].awaitPort(t, ctx, pluggedPort, "to arrive", func(p portView) bool { return p.State == "waiting" })
+	if _, err := from.virsh(ctx, plugged, "detach-device", "vm1", "/dev/stdin", "--live"); err == nil {
+		t.Error("libvirt has unplugged an adapter of a domain that moves")
+	}
+	from.must(t, ctx, "", "domjobabort", "vm1")
+	if err := <-slow; err == nil {
+		t.Fatal("the migration was given up, and has succeeded")
+	}
+	s.hosts[1].awaitNoPorts(t, ctx, "vm1")
+	from.must(t, ctx, plugged, "detach-device", "vm1", "/dev/stdin", "--live")
+	s.hosts[0].awaitNoPorts(t, ctx, pluggedPort)
+	attach()
+	s.answers(t, ctx)
 }
 
 // quit ends a QEMU by its monitor.

@@ -97,6 +97,8 @@ type Budget struct {
 	Bound  Bound   `json:"bound"`
 	Budget float64 `json:"budget"`
 	Met    bool    `json:"met"`
+	// Unmeasured says that there is no value: what was waited for never came. Value is 0 then.
+	Unmeasured bool `json:"unmeasured,omitempty"`
 	// Resolution is the standard error of the value, in its unit; 0 where it is exact or not known.
 	Resolution float64 `json:"resolution,omitempty"`
 	// Unresolved says that the value lies so close to the budget, or is known so badly, that Met may be chance.
@@ -138,7 +140,7 @@ func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Bu
 	b := Budget{Name: name, Value: value, Unit: unit, Bound: bound, Budget: budget}
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
-		b.Value = 0
+		b.Value, b.Unmeasured = 0, true
 	case bound == AtLeast:
 		b.Met = value >= budget
 	case bound == AtMost:
@@ -149,6 +151,14 @@ func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Bu
 	return b
 }
 
+// Shown is the measured value as tables have it.
+func (b Budget) Shown() string {
+	if b.Unmeasured {
+		return "never"
+	}
+	return b.Unit.Format(b.Value)
+}
+
 // ErrBudget is wrapped by the error of Check.
 var ErrBudget = errors.New("budget not met")
 
@@ -157,8 +167,7 @@ func (r *Report) Check() error {
 	var missed []string
 	for _, b := range r.Budgets {
 		if !b.Met {
-			text := fmt.Sprintf("%s is %s, wanted %s %s", b.Name, b.Unit.Format(b.Value), b.Bound,
-				b.Unit.Format(b.Budget))
+			text := fmt.Sprintf("%s is %s, wanted %s %s", b.Name, b.Shown(), b.Bound, b.Unit.Format(b.Budget))
 			if b.Unresolved {
 				text += " (not resolved)"
 			}

@@ -187,8 +187,8 @@ func TestCheckNamesMissedBudgets(t *testing.T) {
 	if err := ok.Check(); err != nil {
 		t.Errorf("values on the budget do not meet it: %v", err)
 	}
-	if Hold("z", math.NaN(), Ratio, AtMost, 1).Met {
-		t.Error("NaN meets a budget")
+	if never := Hold("z", math.NaN(), Seconds, AtMost, 1); never.Met || never.Shown() != "never" {
+		t.Errorf("NaN meets a budget, or is a time: %+v, %s", never, never.Shown())
 	}
 }
 

@@ -143,7 +143,7 @@ func (u Unit) formatSpread(s Spread) string {
 func budgetGrid(budgets []Budget) grid {
 	g := grid{{"budget", "value", "wanted", "met"}}
 	for _, b := range budgets {
-		g = append(g, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), b.Verdict()})
+		g = append(g, []string{b.Name, b.Shown(), b.Wanted(), b.Verdict()})
 	}
 	return g
 }

@@ -212,7 +212,7 @@ func (d *document) budgets(budgets []report.Budget) {
 	}
 	var rows [][]string
 	for _, b := range budgets {
-		rows = append(rows, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), b.Verdict()})
+		rows = append(rows, []string{b.Name, b.Shown(), b.Wanted(), b.Verdict()})
 	}
 	class := func(row, column int) string {
 		switch {
