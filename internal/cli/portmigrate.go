@@ -128,9 +128,13 @@ func (m *migration) run(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 	if last.Step == api.FleetMoveCancelled {
 		return errors.New("the move was cancelled: the guest stays where it is")
 	}
-	how := printable.ShellWord(m.Port)
-	fmt.Fprintf(d.Stderr, "heddle: the guest does not run on host %s yet; the move goes on. To take it back: heddle "+
-		"port migrate %s --cancel\n", printable.Text(m.To), how)
+	stands := "the guest does not run on host " + printable.Text(m.To) + " yet; the move goes on"
+	if len(steps) == 0 {
+		stands = "host " + printable.Text(m.To) + " has not said yet whether it prepares the port; it may have (heddle " +
+			"port migrate --list)"
+	}
+	fmt.Fprintf(d.Stderr, "heddle: %s. To take it back: heddle port migrate %s --cancel\n", stands,
+		printable.ShellWord(m.Port))
 	return &SilentError{Status: ExitFailure}
 }
 

@@ -13,6 +13,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 // MovePort reports three steps, and then whatever the port's name says.
@@ -29,13 +30,16 @@ func (f *fleetStand) MovePort(ctx context.Context, q *controllerv1.MovePortReque
 	case "comes back":
 		steps = append(steps, controllerv1.MoveStep_MOVE_STEP_CANCELLED)
 	}
+	if q.GetPort() == "hangs at once" {
+		steps = nil
+	}
 	for i, s := range steps {
 		if err := out.Send(&controllerv1.MovePortResponse{Step: s, At: timestamppb.New(time.Unix(int64(i), 0)),
 			Text: strings.Join(q.GetNeeds(), "+")}); err != nil {
 			return err
 		}
 	}
-	if q.GetPort() == "hangs" {
+	if strings.HasPrefix(q.GetPort(), "hangs") {
 		f.looks.Add(1)
 		<-ctx.Done()
 	}
@@ -109,23 +113,29 @@ func TestMigrateShowsTheStepsOfAMove(t *testing.T) {
 	}
 }
 
-// An interrupted command says how to take the move back.
+// An interrupted command says how it stands, and how to take the move back.
 func TestMigrateInterrupted(t *testing.T) {
-	f := newFleetStand(t, map[string]*standIn{})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, errs, status := f.runIn(ctx, "port", "migrate", "hangs", "--to", "esx2")
-		if status != 1 || !strings.Contains(errs, "migrate hangs --cancel") {
-			t.Errorf("status %d\n%s", status, errs)
+	for port, says := range map[string]string{
+		"hangs":         "the guest does not run on host esx2 yet; the move goes on",
+		"hangs at once": "host esx2 has not said yet whether it prepares the port",
+	} {
+		f := newFleetStand(t, map[string]*standIn{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, errs, status := f.runIn(ctx, "port", "migrate", port, "--to", "esx2")
+			if status != 1 || !strings.Contains(errs, says) || !strings.Contains(errs, "To take it back: heddle port "+
+				"migrate "+printable.ShellWord(port)+" --cancel") {
+				t.Errorf("%s: status %d\n%s", port, status, errs)
+			}
+		}()
+		for f.looks.Load() == 0 {
+			time.Sleep(time.Millisecond)
 		}
-	}()
-	for f.looks.Load() == 0 {
-		time.Sleep(time.Millisecond)
+		cancel()
+		<-done
 	}
-	cancel()
-	<-done
 }
 
 // ReassignPort moves any port of esx1.
