@@ -23,6 +23,9 @@ type wanted[T any] struct {
 	list string // the command that lists them
 	// here finds those of that name on a host; the error says how its objects are called otherwise.
 	here func(s *api.State, name string) ([]candidate[T], error)
+	// runs is the one to show of several that are one and the same, such as the ports of a guest that moves; -1 for
+	// several things. nil: they never are.
+	runs func([]T) int
 }
 
 // named is an object with its name.
@@ -98,10 +101,18 @@ func locate[T any](c *cobra.Command, t *target, w wanted[T]) (found located[T], 
 		})
 	})
 	var names []string
+	var several []located[T]
+	var of []T
 	for _, s := range lists {
 		for _, o := range s.answer {
 			found = located[T]{host: s.host, on: t.on(s.host), of: o.of}
+			several, of = append(several, found), append(of, o.of)
 			names = append(names, s.host+":"+known.Shown(o.name))
+		}
+	}
+	if len(names) > 1 && w.runs != nil {
+		if i := w.runs(of); i >= 0 {
+			return several[i], away, nil
 		}
 	}
 	if len(names) > 1 {

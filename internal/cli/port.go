@@ -42,7 +42,7 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 			}
 			f, away, err := locate(c, t, wanted[api.Port]{name: args[0], what: "port or VM", kind: "ports",
 				list: "heddle port list",
-				here: portsNamed})
+				here: portsNamed, runs: ofOneGuest})
 			if away != nil && isMissing(err) {
 				return rememberedPort(d, c, t, o, args[0], away)
 			}

@@ -130,8 +130,8 @@ func (m *migration) run(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 	}
 	stands := "the guest does not run on host " + printable.Text(m.To) + " yet; the move goes on"
 	if len(steps) == 0 {
-		stands = "host " + printable.Text(m.To) + " has not said yet whether it prepares the port; it may have (heddle " +
-			"port migrate --list)"
+		stands = "host " + printable.Text(m.To) + " has not said yet whether it prepares the port; it may have " +
+			"(heddle port migrate --list)"
 	}
 	fmt.Fprintf(d.Stderr, "heddle: %s. To take it back: heddle port migrate %s --cancel\n", stands,
 		printable.ShellWord(m.Port))

@@ -30,7 +30,7 @@ func newShowEffective(d Deps, t *target) *cobra.Command {
 			}
 			f, away, err := locate(c, t, wanted[api.Port]{name: args[0], what: "port or VM", kind: "ports",
 				list: "heddle port list",
-				here: portsNamed})
+				here: portsNamed, runs: ofOneGuest})
 			if err != nil {
 				return away.with(d, err)
 			}

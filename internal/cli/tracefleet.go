@@ -26,6 +26,8 @@ type fleetTrace struct {
 	o    *output
 	all  []said[hostView]
 	away *absent
+	// moves says of ports that move between hosts which of them is meant.
+	moves []string
 }
 
 // hostView is what one host knows of ends.
@@ -59,7 +61,7 @@ func traceEverywhere(d Deps, c *cobra.Command, t *target, o *output, f *traceFla
 		return err
 	}
 	if q.To == "" {
-		q.From = from.Port
+		q.From, notes = from.Port, append(notes, x.moves...)
 		return traceOn(d, c, t.on(from.Host), o, f, q, append(notes, "only host "+from.Host+" answers: with TO, the "+
 			"host of the receiver does as well"))
 	}
@@ -67,6 +69,7 @@ func traceEverywhere(d Deps, c *cobra.Command, t *target, o *output, f *traceFla
 	if err != nil {
 		return err
 	}
+	notes = append(notes, x.moves...)
 	if from.Host == to.Host {
 		q.From, q.To = from.Port, to.Port
 		return traceOn(d, c, t.on(from.Host), o, f, q, append(notes, "both are on host "+from.Host))
@@ -110,6 +113,7 @@ func (x *fleetTrace) across(from, to across.Station, q diagnose.Request, notes [
 // hosts have one.
 func (x *fleetTrace) end(text string) (across.Station, error) {
 	var found []across.Station
+	var ports []api.Port
 	for _, s := range x.all {
 		name := text
 		if host, rest, ok := strings.Cut(text, ":"); ok && host == s.host {
@@ -117,14 +121,17 @@ func (x *fleetTrace) end(text string) (across.Station, error) {
 		}
 		for _, p := range s.answer.state.Ports {
 			if p.Name == name || hasAddress(s.answer.macs, p, name) {
-				found = append(found, x.station(s, p, name))
+				if host, _, ok := strings.Cut(text, ":"); ok && x.isHost(host) && s.host != host {
+					continue // HOST:NAME is that host's
+				}
+				found, ports = append(found, x.station(s, p, name)), append(ports, p)
 			}
 		}
 	}
-	found = slices.DeleteFunc(found, func(s across.Station) bool { // HOST:NAME is that host's
-		host, _, ok := strings.Cut(text, ":")
-		return ok && x.isHost(host) && s.Host != host
-	})
+	if i := ofOneGuest(ports); len(found) > 1 && i >= 0 {
+		x.moves = append(x.moves, movesNote(found, ports, i))
+		return found[i], nil
+	}
 	switch len(found) {
 	case 1:
 		return found[0], nil

@@ -15,6 +15,8 @@ type Silence struct {
 	Since time.Time
 	// Host is the host where the guest runs or comes from, "" if that is not known.
 	Host string
+	// Arrived: that host has said that the guest runs there.
+	Arrived bool
 }
 
 // silent explains that a port gets no copy because its guest runs elsewhere; nil if the port is not silent.
@@ -42,6 +44,8 @@ func (s *subject) waits(c *diagnose.Cause, at *place) {
 	c.Why = fmt.Sprintf("port %s is silent since %s: %s", at.id.Name, known.Since.Format(time.TimeOnly), known.Why)
 	switch {
 	case known.Host == "":
+	case s.Facts[at.id].Left && !known.Arrived:
+		c.Why += "; it goes to host " + known.Host + ", which has not said yet that it runs there"
 	case s.Facts[at.id].Left:
 		c.Why += "; it runs on host " + known.Host
 	default:

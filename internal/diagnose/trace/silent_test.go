@@ -23,17 +23,19 @@ func silenced(left bool, why string) func(*Host) {
 func TestS99_TraceSaysWhoIsActiveAndWhy(t *testing.T) {
 	text := config("uplinks: [{name: u1, device: p1}]", "{name: web}", "vm1 web", "vm2 web")
 	for _, c := range []struct {
-		left             bool
+		left, arrived    bool
 		host, from, want string
 	}{
-		{true, "", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it"},
-		{true, "h2", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it runs on host h2"},
-		{false, "h1", "vm1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it comes from host h1"},
+		{true, false, "", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it"},
+		{true, false, "h2", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it goes to host h2, " +
+			"which has not said yet"},
+		{true, true, "h2", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it runs on host h2"},
+		{false, false, "h1", "vm1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it comes from host h1"},
 	} {
 		h := host(t, text)
 		silenced(c.left, "its QEMU has stopped it")(h)
 		s := h.Silent[id("vm2")]
-		s.Host = c.host
+		s.Host, s.Arrived = c.host, c.arrived
 		h.Silent[id("vm2")] = s
 		vm2, src := mac(2), mac(9)
 		q := diagnose.Request{From: c.from, To: "vm2", Frame: &diagnose.Fields{DstMAC: &vm2, SrcMAC: &src}}

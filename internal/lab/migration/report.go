@@ -265,8 +265,8 @@ func (m *measured) never() []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Row %s: in %d of %d moves the bulk transfer did not have its rate again for %v before "+
-		"the next move was prepared.", m.row.name, n, len(m.moves), backFor)}
+	return []string{fmt.Sprintf("Row %s: in %d of %d moves the bulk transfer did not have its rate again for %v "+
+		"before the next move was prepared.", m.row.name, n, len(m.moves), backFor)}
 }
 
 // told tells what a real guest's row has that others don't.

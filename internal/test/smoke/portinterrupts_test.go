@@ -210,7 +210,9 @@ func (f *fleet) interruptsDrain(vm int) {
 	port, _ := f.startsQuietly(vm, "web")
 	for range 2 {
 		cmd, out, errs := f.watches("host", "drain", "esx0", "--wait")
-		f.controller.Await("it waits", func() bool { return strings.Contains(errs.String(), "in the way on host esx0") })
+		f.controller.Await("it waits", func() bool {
+			return strings.Contains(errs.String(), "in the way on host esx0")
+		})
 		if status := f.interrupted(cmd); status != 1 || !strings.Contains(out.String(), port) {
 			t.Errorf("status %d, it shows\n%s%s", status, out, errs)
 		}
