@@ -30,7 +30,8 @@ func TestS99_TraceSaysWhoIsActiveAndWhy(t *testing.T) {
 		{true, false, "h2", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it goes to host h2, " +
 			"which has not said yet"},
 		{true, true, "h2", "u1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it runs on host h2"},
-		{false, false, "h1", "vm1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it comes from host h1"},
+		{false, false, "h1", "vm1", "port vm2 is silent since 12:00:01: its QEMU has stopped it; it comes from host " +
+			"h1"},
 	} {
 		h := host(t, text)
 		silenced(c.left, "its QEMU has stopped it")(h)
