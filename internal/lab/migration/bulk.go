@@ -32,6 +32,10 @@ type bulk struct {
 	mu       sync.Mutex
 	rate     float64 // bits per second that it is paced at
 	listener net.Listener
+	sender   syscall.RawConn
+	// resent are segments that the sender sent again, timeouts how often its retransmission timer ran out (Linux 6.7 or
+	// later). Set by stop.
+	resent, timeouts uint64
 }
 
 // startBulk starts the transfer. Its rate is that of the bytes on the way; headers come on top.
@@ -49,7 +53,7 @@ func startBulk(ctx context.Context, server, client *netns.NS, rate float64) (_ *
 		return b, err
 	}
 	b.closers = append(b.closers, b.listener)
-	if _, err := b.send(ctx, client, b.listener.Addr().String()); err != nil {
+	if err := b.send(ctx, client, b.listener.Addr().String()); err != nil {
 		return b, err
 	}
 	in, err := b.listener.Accept()
@@ -64,12 +68,9 @@ func startBulk(ctx context.Context, server, client *netns.NS, rate float64) (_ *
 // callBulk starts a transfer to a server that takes everything. What it has acknowledged counts as arrived.
 func callBulk(ctx context.Context, client *netns.NS, to string, rate float64) (*bulk, error) {
 	b := &bulk{began: time.Now(), rate: rate}
-	conn, err := b.send(ctx, client, to)
+	err := b.send(ctx, client, to)
 	if err == nil {
-		var raw syscall.RawConn
-		if raw, err = conn.SyscallConn(); err == nil {
-			b.ends.Go(func() { b.acknowledged(raw) })
-		}
+		b.ends.Go(b.acknowledged)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the bulk transfer: %w", err), b.stop())
@@ -78,16 +79,21 @@ func callBulk(ctx context.Context, client *netns.NS, to string, rate float64) (*
 }
 
 // send connects to the server and sends until stop.
-func (b *bulk) send(ctx context.Context, client *netns.NS, to string) (*net.TCPConn, error) {
+func (b *bulk) send(ctx context.Context, client *netns.NS, to string) error {
 	var conn net.Conn
 	if err := client.Do(func() (err error) {
 		d := net.Dialer{Timeout: readyTime, Control: paced(b.rate)}
 		conn, err = d.DialContext(ctx, "tcp4", to)
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	b.closers = append(b.closers, conn)
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	b.sender = raw
 	b.ends.Go(func() {
 		for buf := make([]byte, 64<<10); ; {
 			if _, err := conn.Write(buf); err != nil {
@@ -95,25 +101,30 @@ func (b *bulk) send(ctx context.Context, client *netns.NS, to string) (*net.TCPC
 			}
 		}
 	})
-	return conn.(*net.TCPConn), nil
+	return nil
 }
 
 // acknowledged counts what the other side has acknowledged, until the connection is closed.
-func (b *bulk) acknowledged(raw syscall.RawConn) {
+func (b *bulk) acknowledged() {
 	tick := time.NewTicker(bin)
 	defer tick.Stop()
 	for before := uint64(0); ; <-tick.C {
-		var info *unix.TCPInfo
-		var failed error
-		err := raw.Control(func(fd uintptr) {
-			info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		})
-		if errors.Join(err, failed) != nil {
+		info, err := b.info()
+		if err != nil {
 			return
 		}
 		b.add(float64(info.Bytes_acked - before))
 		before = info.Bytes_acked
 	}
+}
+
+// info is what the sender's kernel knows of the connection.
+func (b *bulk) info() (info *unix.TCPInfo, err error) {
+	var failed error
+	err = b.sender.Control(func(fd uintptr) {
+		info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	return info, errors.Join(err, failed)
 }
 
 // paced makes the kernel send at that rate at most.
@@ -150,6 +161,11 @@ func (b *bulk) add(n float64) {
 
 // stop ends the transfer and waits for its ends.
 func (b *bulk) stop() error {
+	if b.sender != nil {
+		if info, err := b.info(); err == nil { // otherwise it is closed
+			b.resent, b.timeouts = uint64(info.Total_retrans), uint64(info.Total_rto)
+		}
+	}
 	var errs []error
 	for _, c := range b.closers {
 		errs = append(errs, c.Close())

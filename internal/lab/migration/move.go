@@ -52,6 +52,7 @@ type move struct {
 	stood                 uint64 // frames that the guest's stack sent while it stood still
 	unanswered            uint64 // pings
 	bulk                  float64
+	resent, timeouts      uint64 // of the bulk transfer's sender
 	times                 times
 	copied                bool // the target had a copy of the port before the guest stopped
 	// downtime is for how long QEMU says that it stopped the guest.
@@ -209,6 +210,7 @@ func (q *series) move(ctx context.Context) (err error) {
 		return err
 	}
 	one.bulk = load.bulk.back(one.times.stopped, one.times.runs, end)
+	one.resent, one.timeouts = load.bulk.resent, load.bulk.timeouts
 	broken, again := q.crowd.rest()
 	defer again()
 	q.m.broken = broken

@@ -176,6 +176,7 @@ func (v *voyage) move(voyage context.Context) (err error) {
 		return err
 	}
 	one.bulk = load.bulk.back(one.times.stopped, one.times.runs, end)
+	one.resent, one.timeouts = load.bulk.resent, load.bulk.timeouts
 	v.judge(&one, from, to, end)
 	broken, again := v.crowd.rest()
 	defer again()

@@ -118,6 +118,10 @@ func (m *measured) fields() report.Row {
 		{Name: "broken", Unit: report.Count, Value: m.broken},
 		{Name: "bulk_s", Title: "bulk", Unit: report.Seconds, Brief: true,
 			Value: m.spread(func(x *move) float64 { return x.bulk })},
+		{Name: "bulk_timeouts", Unit: report.Count, Hidden: true,
+			Value: m.sum(func(x *move) uint64 { return x.timeouts })},
+		{Name: "bulk_resent", Unit: report.Count, Hidden: true,
+			Value: m.sum(func(x *move) uint64 { return x.resent })},
 		{Name: "counters_differ", Title: "counters", Unit: report.Count, Value: differs},
 		{Name: "copies", Unit: report.Count, Value: ifMoves(m.copies), Hidden: true},
 		{Name: "unanswered", Unit: report.Count, Hidden: true,
@@ -239,7 +243,7 @@ func (m *measured) timeline() string {
 
 // conclusions tell one move in milliseconds, and the counters.
 func (m *measured) conclusions() []string {
-	list := slices.Concat(m.never(), m.counters(), m.differences())
+	list := slices.Concat(m.never(), m.timedOut(), m.counters(), m.differences())
 	if m.row.real {
 		return slices.Concat([]string{m.timeline()}, m.told(), list)
 	}
@@ -252,21 +256,6 @@ func (m *measured) conclusions() []string {
 			"within %v.", len(m.moves)-m.copies, len(m.moves), copyTime)
 	}
 	return append([]string{text}, list...)
-}
-
-// never says in how many moves the bulk transfer did not get its rate back while it was looked at.
-func (m *measured) never() []string {
-	n := 0
-	for _, back := range m.each(func(x *move) float64 { return x.bulk }) {
-		if math.IsNaN(back) {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("Row %s: in %d of %d moves the bulk transfer did not have its rate again for %v "+
-		"before the next move was prepared.", m.row.name, n, len(m.moves), backFor)}
 }
 
 // told tells what a real guest's row has that others don't.
