@@ -384,6 +384,33 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	}
 }
 
+// A controller that has not heard that a move was cancelled orders it again while the next one is under way: the source
+// goes on with that one, and hears that the guest has arrived.
+func TestS100_AnOrderOfACancelledMoveEndsNoOther(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	old := ""
+	for round := range 2 {
+		to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+		to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+		if round == 1 {
+			break
+		}
+		from.until("the source moves it", func(t *state.Travel) bool { old = t.Away.Move; return !t.Away.Over() })
+		to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
+		from.until("the source knows", func(t *state.Travel) bool { return t.Away.Phase == moves.Cancelled })
+	}
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	late := &controllerv1.HostMoves{Orders: []*controllerv1.MoveOrder{{Move: old, Vm: movingVM, Adapter: "net0",
+		Host: "id of another", HostName: "another"}}}
+	from.must(nil, from.moving.Moves(ctx, late))
+	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	from.until("it hears of the guest", func(t *state.Travel) bool {
+		return t.Away.Move != old && t.Away.Phase == moves.Active && t.Away.Last
+	})
+}
+
 // A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own
 // again when the device is back.
 func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
