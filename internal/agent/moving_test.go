@@ -189,6 +189,13 @@ func (h *movingHost) Call(ctx context.Context, to *controllerv1.MoveOrder, q *ho
 	return nil, errors.New("no such host")
 }
 
+// noWay has no call of a host get through to the other, or all again.
+func (p *movingPair) noWay(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = is
+}
+
 // controls is what the controllers do with the offers: each host is named to the other.
 func (p *movingPair) controls() {
 	p.mu.Lock()
@@ -402,10 +409,13 @@ func TestS100_AnOrderOfACancelledMoveEndsNoOther(t *testing.T) {
 		from.until("the source knows", func(t *state.Travel) bool { return t.Away.Phase == moves.Cancelled })
 	}
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+	p.noWay(true) // the target has all that it needs, and the source has not heard that the guest runs there
+	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
 	late := &controllerv1.HostMoves{Orders: []*controllerv1.MoveOrder{{Move: old, Vm: movingVM, Adapter: "net0",
 		Host: "id of another", HostName: "another"}}}
 	from.must(nil, from.moving.Moves(ctx, late))
-	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	p.noWay(false)
 	from.until("it hears of the guest", func(t *state.Travel) bool {
 		return t.Away.Move != old && t.Away.Phase == moves.Active && t.Away.Last
 	})
