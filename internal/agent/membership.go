@@ -67,9 +67,13 @@ func (m *membership) begin() {
 	if m.record == nil || m.client != nil {
 		return
 	}
+	begun, err := m.record.Begin(time.Now())
+	if err != nil { // the host goes on: controllers can't tell what an earlier start of the agent has asked for late
+		m.log.Warn("this start of the agent has no number", "err", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Together: member{m}, Membership: m.record,
-		Log: m.log, Version: m.version,
+		Log: m.log, Version: m.version, Begun: begun,
 		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done

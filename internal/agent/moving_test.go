@@ -189,6 +189,13 @@ func (h *movingHost) Call(ctx context.Context, to *controllerv1.MoveOrder, q *ho
 	return nil, errors.New("no such host")
 }
 
+// noWay has no call of a host get through to the other, or all again.
+func (p *movingPair) noWay(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = is
+}
+
 // controls is what the controllers do with the offers: each host is named to the other.
 func (p *movingPair) controls() {
 	p.mu.Lock()
@@ -382,6 +389,36 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 		!strings.Contains(err.Error(), "moves nowhere") {
 		t.Errorf("%v", err)
 	}
+}
+
+// A controller that has not heard that a move was cancelled orders it again while the next one is under way: the source
+// goes on with that one, and hears that the guest has arrived.
+func TestS100_AnOrderOfACancelledMoveEndsNoOther(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	old := ""
+	for round := range 2 {
+		to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+		to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+		if round == 1 {
+			break
+		}
+		from.until("the source moves it", func(t *state.Travel) bool { old = t.Away.Move; return !t.Away.Over() })
+		to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
+		from.until("the source knows", func(t *state.Travel) bool { return t.Away.Phase == moves.Cancelled })
+	}
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+	p.noWay(true) // the target has all that it needs, and the source has not heard that the guest runs there
+	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	late := &controllerv1.HostMoves{Orders: []*controllerv1.MoveOrder{{Move: old, Vm: movingVM, Adapter: "net0",
+		Host: "id of another", HostName: "another"}}}
+	from.must(nil, from.moving.Moves(ctx, late))
+	p.noWay(false)
+	from.until("it hears of the guest", func(t *state.Travel) bool {
+		return t.Away.Move != old && t.Away.Phase == moves.Active && t.Away.Last
+	})
 }
 
 // A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own

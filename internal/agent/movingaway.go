@@ -50,10 +50,11 @@ func (mv *moving) Moves(ctx context.Context, m *controllerv1.HostMoves) error {
 	})
 }
 
-// ordered takes in an order. One that comes before it is known where the guest runs is kept.
+// ordered takes in an order. One that comes before it is known where the guest runs is kept. A controller that has not
+// heard that an earlier move is over does not put it in the place of the one that is under way.
 func (mv *moving) ordered(o *controllerv1.MoveOrder) {
 	t := mv.known[keyOf(strings.ToLower(o.GetVm()), o.GetAdapter())]
-	if t == nil || o.GetMove() == "" || o.GetHost() == "" {
+	if t == nil || o.GetMove() == "" || o.GetHost() == "" || t.Ended(o.GetMove()) {
 		return
 	}
 	s := sight{guest: moves.GuestGone}

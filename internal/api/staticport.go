@@ -44,6 +44,8 @@ type SettlePort struct {
 	VM      string `json:"vm"`
 	Adapter string `json:"adapter"`
 	Host    string `json:"host"`
+	// From is the host where the port is bound by what the caller knows; "" for whichever. It is taken from no other.
+	From string `json:"from,omitempty"`
 	// Force takes the port from a lost host that holds it by its lease.
 	Force bool `json:"force"`
 }
@@ -82,7 +84,8 @@ func (f *Fleet) ReleasePort(ctx context.Context, q ReleaseStatic) (*StaticPort, 
 	return &out.Port, err
 }
 
-// SettlePort binds the port of an adapter on a host.
+// SettlePort binds the port of an adapter on a host. It is refused where the port is bound elsewhere than From, or was
+// bound anew while it was settled.
 func (f *Fleet) SettlePort(ctx context.Context, q SettlePort) (*StaticPort, error) {
 	out, err := call[struct {
 		Port StaticPort `json:"port"`

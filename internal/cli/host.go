@@ -59,14 +59,15 @@ func newHostJoin(d Deps) *cobra.Command {
 					return usagef("--token is needed: make one at a controller with \"heddle host token\"")
 				}
 			}
-			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
-				return s.Join(ctx, q)
-			})
+			m, err := joinOnce(c, t, q)
 			if err != nil {
-				return err
+				return interrupted(c, err, "the host may be part of the cluster already (heddle host show): repeat the "+
+					"command, with the same token")
 			}
 			if a.adopt {
-				return a.run(d, c, t, o, m)
+				return interrupted(c, a.run(d, c, t, o, m), fmt.Sprintf("this host is %s of cluster %s, and its switches "+
+					"are handed over as a whole or not at all: repeat the command, or heddle host leave", m.Name,
+					m.Cluster))
 			}
 			return o.print(d, m, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "this host is %s of cluster %s\n", m.Name, m.Cluster)
@@ -81,6 +82,26 @@ func newHostJoin(d Deps) *cobra.Command {
 	o.flag(c)
 	t.flags(d, c)
 	return c
+}
+
+// joinOnce makes the host part of a cluster, unless it is part of that one already: by a command that was interrupted.
+func joinOnce(c *cobra.Command, t *target, q api.Join) (*api.Membership, error) {
+	return ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
+		m, err := s.Membership(ctx)
+		if err == nil && m.Connected != "" && !q.Replace && slices.Contains(m.Controllers, q.Controller) &&
+			(q.Name == "" || q.Name == m.Name) {
+			return m, nil
+		}
+		return s.Join(ctx, q)
+	})
+}
+
+// interrupted is the error of a command, with what a person has to know who has interrupted it.
+func interrupted(c *cobra.Command, err error, left string) error {
+	if err == nil || !errors.Is(c.Context().Err(), context.Canceled) || strings.HasPrefix(err.Error(), "interrupted") {
+		return err
+	}
+	return fmt.Errorf("interrupted: %s", left)
 }
 
 func newHostLeave(d Deps) *cobra.Command {
@@ -100,7 +121,8 @@ func newHostLeave(d Deps) *cobra.Command {
 				return s.Leave(ctx)
 			})
 			if err != nil {
-				return err
+				return interrupted(c, err, "the host has left its cluster as a whole or not at all (heddle host show): "+
+					"repeat the command")
 			}
 			return o.print(d, m, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "this host has left cluster %s; its configuration goes on (heddle config "+

@@ -144,8 +144,10 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 			"adapter has " +
 			"the port that it was to have, it gets a free one. No guest is cut off: a VM that runs on another host " +
 			"too goes on there, and both stay marked until one of them is stopped. A host that has lost its " +
-			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at once.",
-		Example: "  heddle port static settle --adapter net0 --host esx2 \\\n" +
+			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at once. " +
+			"A port that is bound elsewhere or anew while the command runs is left alone, and the command says so. " +
+			"--from names the host that \"heddle port static list\" has shown: the port is taken from no other one.",
+		Example: "  heddle port static settle --adapter net0 --host esx2 --from esx1 \\\n" +
 			"    --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -173,6 +175,7 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 	f.StringVar(&q.VM, "vm-uuid", "", "UUID of the VM")
 	f.StringVar(&q.Adapter, "adapter", "", "name of the adapter")
 	f.StringVar(&q.Host, "host", "", "the host where it has its port")
+	f.StringVar(&q.From, "from", "", "only if the port is bound on this host so far")
 	f.BoolVar(&q.Force, "force", false, "also where a host that is lost holds the port by its lease")
 	o.flag(c)
 	return c

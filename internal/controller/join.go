@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -82,6 +84,10 @@ func JoinOffline(ctx context.Context, o Options, j Join) (*Joined, error) {
 // stage asks the cluster to let this controller in, and keeps what it gives beside what the controller has. It counts
 // from the next start.
 func stage(ctx context.Context, o Options, j Join) (*Joined, error) {
+	if _, _, err := net.SplitHostPort(j.Controller); err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("%q is no address of a controller: give "+
+			"HOST:PORT, such as controller1.example:7411", j.Controller))
+	}
 	token, err := identity.ParseControllerToken(j.Token)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
@@ -101,7 +107,7 @@ func stage(ctx context.Context, o Options, j Join) (*Joined, error) {
 	got, err := callPinned(token, j.Controller).JoinController(ctx, &controllerv1.JoinControllerRequest{Token: j.Token,
 		Name: j.Name, Csr: csr, Address: o.Advertise})
 	if err != nil {
-		return nil, refusal(j.Controller, err)
+		return nil, refusal(ctx, j.Controller, err)
 	}
 	if got.GetEmbedded() != (len(o.Outside.Endpoints) == 0) {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, "the cluster keeps its state "+where(got)+
@@ -141,14 +147,34 @@ func call(t *http.Transport, address string) controllerv1connect.ControllerServi
 		&http.Client{Transport: t}, "https://"+address, connecthttp.WithCompressors())))
 }
 
-// refusal is why the cluster does not let this controller in, for people.
-func refusal(address string, err error) error {
+// refusal is why the cluster does not let this controller in, for people: what, where, and what to do.
+func refusal(ctx context.Context, address string, err error) error {
+	code, why := connect.CodeOf(err), err.Error()
 	var said *connect.Error
-	if errors.As(err, &said) && connect.CodeOf(err) != connect.CodeUnavailable {
-		return connect.NewError(connect.CodeFailedPrecondition, "the controller at "+address+" refuses: "+
-			said.Message())
+	if errors.As(err, &said) {
+		why = said.Message()
 	}
-	return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("ask the controller at %s: %v", address, err))
+	var token *identity.TokenError
+	again := "nothing has changed here, and the same token may be used again: repeat the command"
+	switch {
+	case errors.As(err, &token):
+		return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the controller at %s: %s", address, token))
+	case errors.Is(ctx.Err(), context.Canceled):
+		return connect.NewError(connect.CodeCanceled, fmt.Sprintf("interrupted while the controller at %s was asked: %s",
+			address, again))
+	case code == connect.CodeDeadlineExceeded || ctx.Err() != nil:
+		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("the controller at %s does not answer in time: %s",
+			address, again))
+	case code == connect.CodeUnavailable:
+		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("no controller answers at %s (%s): give an address "+
+			"at which a controller of the cluster takes hosts (its --listen, port 7411), and see that it runs and that "+
+			"no firewall is in between", address, why))
+	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown ||
+		strings.Contains(why, "Authorization: Bearer"): // the address for people and tools asks for their tokens
+		return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("%s is not where controllers take "+
+			"others (%s): give the address of --listen, port 7411", address, why))
+	}
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the controller at %s refuses: %s", address, why))
 }
 
 // writeStaged keeps what the cluster gave, whole or not at all.

@@ -77,9 +77,21 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, r.interrupted(ctx, o.Dir, err)
 	}
 	return out, asOwner(o.Dir)
+}
+
+// interrupted is the error of a restore, in plain words where somebody has interrupted it.
+func (r *Restore) interrupted(ctx context.Context, dir string, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case r.Force:
+		return fmt.Errorf("interrupted: nothing of what %s has is lost, but it may be the state of this controller alone "+
+			"already: repeat the command (%w)", dir, err)
+	}
+	return fmt.Errorf("interrupted: %s has what it had before: repeat the command (%w)", dir, err)
 }
 
 // secret is the cluster's, of the data directory or from elsewhere.
@@ -138,6 +150,10 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 	if _, err := doc.Open(s.secret); err != nil {
 		return fmt.Errorf("open the cluster's authority with the secret of %s: %w", s.dir, err)
 	}
+	// The files beside etcd's are written when nothing is left to wait for: a restore that is interrupted leaves them.
+	if out.Removed, err = s.dropOthers(ctx, st, doc.Cluster); err != nil {
+		return err
+	}
 	if err := keystore.WriteSecret(s.file(secretFile), s.secret.Content()); err != nil {
 		return err
 	}
@@ -145,9 +161,6 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 		return err
 	}
 	if err := os.Remove(s.file(joinFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if out.Removed, err = s.dropOthers(ctx, st, doc.Cluster); err != nil {
 		return err
 	}
 	cluster := st.Cluster()

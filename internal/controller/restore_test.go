@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,19 @@ func while(t *testing.T, o Options, do func(*api.Fleet)) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
+}
+
+// filesOf are the names of what a directory has.
+func filesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		names = append(names, f.Name())
+	}
+	return names
 }
 
 const someText = "switches: [{name: dvs, portGroups: [{name: web}]}]\n"
@@ -84,6 +98,18 @@ func TestRestore_IsDoneOrChangesNothing(t *testing.T) {
 	if _, err := RestoreState(t.Context(), fresh, Restore{File: file,
 		Secret: filepath.Join(o.Dir, secretFile)}); err != nil {
 		t.Errorf("with the cluster's secret, after the wrong one: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := filesOf(t, o.Dir)
+	for _, r := range []Restore{{File: file}, {Force: true}} {
+		if _, err := RestoreState(ended, o, r); err == nil || !strings.HasPrefix(err.Error(), "interrupted: ") ||
+			!strings.Contains(err.Error(), "repeat the command") {
+			t.Errorf("interrupted: %v", err)
+		}
+	}
+	if now := filesOf(t, o.Dir); !slices.Equal(now, before) {
+		t.Errorf("after an interrupted restore there is %q, before there was %q", now, before)
 	}
 	var cluster string
 	var epoch int64

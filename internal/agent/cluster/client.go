@@ -105,6 +105,8 @@ type Options struct {
 	Kept func(context.Context) ([]string, error)
 	// Calls answers calls of the agent's contract that others make by way of the controller; nil refuses them.
 	Calls http.Handler
+	// Begun is higher at each later start of the agent; 0 where that is not known.
+	Begun uint64
 }
 
 // Dial makes a connection.
@@ -242,7 +244,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1), Now: timestamppb.Now(),
+		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.Now(),
 		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -49,6 +50,31 @@ func Join(ctx context.Context, dir string, q Request) (*Record, error) {
 		return nil, err
 	}
 	return &Record{dir: store, id: id}, store.Save(id)
+}
+
+// failed is why a host has not joined, for people: what, where, and what to do.
+func (q *Request) failed(ctx context.Context, err error) error {
+	code, why := connect.CodeOf(err), err.Error()
+	var said *connect.Error
+	if errors.As(err, &said) {
+		why = said.Message()
+	}
+	var token *identity.TokenError
+	switch {
+	case errors.As(err, &token):
+		return fmt.Errorf("the controller at %s: %w", q.Controller, token)
+	case ctx.Err() != nil || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled:
+		return fmt.Errorf("the controller at %s has not answered: repeat the command, with the same token (%s)",
+			q.Controller, why)
+	case code == connect.CodeUnavailable:
+		return fmt.Errorf("no controller answers at %s (%s): give an address at which a controller of the cluster takes "+
+			"hosts (its --listen, port 7411), and see that it runs and that no firewall is in between", q.Controller, why)
+	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown ||
+		strings.Contains(why, "Authorization: Bearer"): // the address for people and tools asks for their tokens
+		return fmt.Errorf("%s is not where controllers take hosts (%s): give the address of --listen, port 7411",
+			q.Controller, why)
+	}
+	return fmt.Errorf("the controller refuses: %s", why)
 }
 
 // JoinInMemory makes a simulated host part of a cluster: its record is in no file.
@@ -96,11 +122,7 @@ func (q *Request) ask(ctx context.Context, token identity.JoinToken, key identit
 	answer, err := controllerv1connect.NewHostServiceClient(rpc).JoinHost(ctx, &controllerv1.JoinHostRequest{
 		Token: q.Token, Name: q.Name, Csr: csr, Replace: q.Replace})
 	if err != nil {
-		var said *connect.Error
-		if errors.As(err, &said) && connect.CodeOf(err) != connect.CodeUnavailable {
-			return nil, fmt.Errorf("the controller refuses: %s", said.Message())
-		}
-		return nil, fmt.Errorf("ask the controller at %s: %w", q.Controller, err)
+		return nil, q.failed(ctx, err)
 	}
 	id, err := identityOf(key, answer.GetIdentity())
 	if err != nil {

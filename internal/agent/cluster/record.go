@@ -91,6 +91,13 @@ func (r *Record) identity() *keystore.Identity {
 	return r.id
 }
 
+// Begin numbers a start of the agent: with more than all starts of this host before, as far as that can be known.
+func (r *Record) Begin(now time.Time) (uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dir.Begin(r.id, now)
+}
+
 // Controllers are the addresses of the cluster's controllers, HOST:PORT.
 func (r *Record) Controllers() []string { return slices.Clone(r.identity().Controllers) }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"slices"
 
 	"heddle/internal/agent/moves"
 	"heddle/internal/plan"
@@ -29,6 +30,14 @@ const maxPast = 8
 func (t *Travel) Shelve(m moves.Track) {
 	t.Past = append(t.Past, m)
 	t.Past = t.Past[max(0, len(t.Past)-maxPast):]
+}
+
+// Ended reports whether a move of which this host was the source is an earlier one that is over: what is still said of
+// it is late.
+func (t *Travel) Ended(move string) bool {
+	return slices.ContainsFunc(t.Past, func(m moves.Track) bool {
+		return m.Move == move && m.Side == moves.Source && (m.Phase == moves.Cancelled || m.Phase == moves.Released)
+	})
 }
 
 // Open reports whether a move is under way.

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"connectrpc.com/connect/v2"
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,10 +49,18 @@ func Main() int {
 	root := New(os.Stderr)
 	root.SetArgs(os.Args[1:])
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "heddle-controller: "+err.Error())
+		fmt.Fprintln(os.Stderr, "heddle-controller: "+plainly(err))
 		return 1
 	}
 	return 0
+}
+
+// plainly is an error without the code of the protocol, which says nothing to people.
+func plainly(err error) string {
+	if said, ok := err.(*connect.Error); ok {
+		return said.Message()
+	}
+	return err.Error()
 }
 
 // New is the program's command tree.

@@ -231,6 +231,7 @@ type machine struct {
 	activeAt int64
 	ahead    time.Duration
 	at       string // the controller that it goes to alone; "" for whichever
+	begun    uint64 // the number of its start
 	moves    *controllerv1.HostMoves
 	flapping *controllerv1.HostFlapping
 }
@@ -337,7 +338,7 @@ func (p pinned) Controllers() []string {
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.client = cluster.New(cluster.Options{Host: m, Together: m, Membership: pinned{m.record, m.at}, Version: "test",
-		Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
+		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()
 				m.said = append(m.said, err.Error())

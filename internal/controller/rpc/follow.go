@@ -22,6 +22,8 @@ type conn struct {
 	issuer  identity.Fingerprint // of that
 	// conversation is the host's number of it: the one with the highest counts.
 	conversation uint64
+	// begun is higher at each later start of the agent; 0 where it did not say.
+	begun uint64
 	// roster is the version of the list of controllers that the host has.
 	roster int64
 	moveTo string        // the address of a controller with fewer hosts
@@ -89,7 +91,8 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
-		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
+		conversation: first.GetHello().GetConversation(), begun: first.GetHello().GetBegun(),
+		cancel: cancel, done: ctx.Done(),
 		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust()),
 		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(first.GetHello(), s.TLS.Now()),
 		prep: preparation{able: first.GetHello().GetTogether(), asked: s.fleet.deciding.ticks()}}

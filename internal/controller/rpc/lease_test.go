@@ -6,6 +6,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
 	"heddle/internal/test/testkit"
 )
 
@@ -137,6 +138,47 @@ func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
 		t.Error(err)
 	}
 	c.await("it is free", func() bool { return c.boundTo() == "" })
+}
+
+// A port is settled on what was looked at: one that is bound on another host than the operator says, or that somebody
+// binds anew before it is written, stays as it is.
+func TestS78_APortThatHasChangedIsNotSettled(t *testing.T) {
+	c, first, second, port := lease(t)
+	c.PortLease = time.Hour
+	second.runsStatic("", serves(2))
+	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
+	q := &controllerv1.SettleStaticPortRequest{Vm: vmOf, Adapter: "net0", Host: "esx2", Force: true, From: "esx3"}
+	_, err := people{c.Server}.SettleStaticPort(t.Context(), q)
+	if err == nil || !strings.Contains(err.Error(), "is bound on host esx1 by now, not on esx3") {
+		t.Errorf("from a host that has not got it: %v", err)
+	}
+	keeper, n := c.fleet.keeper(), nic{vmOf, "net0"}
+	there := people{c.Server}.askHosts(t.Context(), &controllerv1.GetHostsHereRequest{Reports: true})
+	q.From = "esx1"
+	r, seen, err := keeper.settling(n, q, there)
+	if err != nil || seen == nil || seen.id != port {
+		t.Fatal(seen, err)
+	}
+	again := store.ClaimRequest{PortGroup: r.PortGroup, Port: port, Binding: r.Binding}
+	again.Host, again.Claim = first.record.Host(), store.Claim{Run: "another", Number: 9}
+	if _, err := c.disk.Claim(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.disk.Claim(t.Context(), r); !overtaken(err, n) {
+		t.Errorf("its host has claimed it again: %v", err)
+	}
+	if got := c.boundTo(); got != "esx1" {
+		t.Errorf("the port is bound to %q", got)
+	}
+	if _, err := (people{c.Server}).SettleStaticPort(t.Context(), q); err != nil {
+		t.Errorf("settled by what there is now: %v", err)
+	}
+	c.await("the port is bound to esx2", func() bool { return c.boundTo() == "esx2" })
+	q.Host, q.From = "esx1", "esx1"
+	if _, err := (people{c.Server}).SettleStaticPort(t.Context(), q); err == nil ||
+		!strings.Contains(err.Error(), "is bound on host esx2 by now, not on esx1") {
+		t.Errorf("by what was there before: %v", err)
+	}
 }
 
 // stoppedLease is a cluster where esx1 holds a static port, has said that its guest does not run there, and has lost

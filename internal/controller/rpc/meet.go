@@ -223,15 +223,26 @@ func first(a, b bool) int {
 	return 0
 }
 
-// sources are the hosts that have, or had, the port of an adapter, here and at other controllers. The caller holds the
-// lock.
+// sources are the hosts that have, or had, the port of an adapter, here and at other controllers. What a host reported
+// before it lost its connection counts no more where the controller that it has by now says that the port is gone. The
+// caller holds the lock.
 func (f offering) sources(n nic) []source {
-	list := f.sourcesHere(n)
+	list, gone := f.sourcesSaid(n)
+	return slices.DeleteFunc(list, func(s source) bool { return s.away && gone[s.host] })
+}
+
+// sourcesSaid are those hosts by all that was said, and the hosts that other controllers have, without that port.
+func (f offering) sourcesSaid(n nic) (list []source, gone map[*host]bool) {
+	list, gone = f.sourcesHere(n), map[*host]bool{}
 	for _, said := range f.meeting.away {
 		for _, p := range said.ports[n] {
 			h := f.hosts[p.GetHost()]
 			if h == nil || h.conn != nil {
 				continue // it was removed, or is here by now
+			}
+			if p.GetGone() {
+				gone[h] = true
+				continue
 			}
 			s := source{h, nicPort{sw: p.GetSwitch(), group: p.GetPortGroup(), gen: p.GetGeneration()}, p.GetRuns(),
 				p.GetAway()}
@@ -242,7 +253,7 @@ func (f offering) sources(n nic) []source {
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, gone
 }
 
 // sourcesHere are those of them that reported to this controller last. The caller holds the lock.

@@ -379,6 +379,41 @@ func TestS79_HostsOfTwoControllersMeet(t *testing.T) {
 	c1.told(source, nothing)
 }
 
+// A host that ran the guest when it went to another controller, and has no port for it any more, is not the one that the
+// guest comes from, whatever it has reported before: to the controller of the target, or to a third one.
+func TestS79_AnOldReportNamesNoSource(t *testing.T) {
+	for name, own := range map[string]bool{"to the target's controller": true, "to a third controller": false} {
+		t.Run(name, func(t *testing.T) {
+			c1 := newController(t)
+			c2, c3 := controllerOn(t, "c2", c1.authority, c1.disk), controllerOn(t, "c3", c1.authority, c1.disk)
+			c1.define(clusterText)
+			rack := map[string]string{"rack": "a"}
+			first := c1
+			if !own {
+				first = c3
+			}
+			old := c1.at(first, "old", rack)
+			source, target := c1.at(c3, "source", rack), c1.at(c1, "target", rack)
+			old.reports(movedPort(4, nil))
+			first.await("the guest runs on the old host", func() bool { return len(first.ports()) == 1 })
+			old.stop()
+			old.at = c2.address
+			old.reports()
+			old.start()
+			c2.await("the old host is elsewhere", func() bool {
+				return c2.state("old") == controllerv1.HostState_HOST_STATE_UP
+			})
+			source.reports(movedPort(5, atRest)) // it came from there, and leaves
+			target.client.Offer(takesOver(nil))
+			c3.told(source, ordered)
+			c1.told(target, "told; expect 0011 from source after 5")
+			if got := old.knows(); got != "" && got != nothing {
+				t.Errorf("the host that the guest has left long ago is told %q", got)
+			}
+		})
+	}
+}
+
 // What another controller says counts until it has not said it for long, and is asked for by nobody without offers.
 func TestLearn_ForgetsAControllerThatIsGone(t *testing.T) {
 	c := newController(t)

@@ -70,7 +70,8 @@ func (f portKeeper) answerClaim(c *conn, a *controllerv1.PortAnswer) {
 
 // claimOf is where a claim of a host stands among the others of it.
 func claimOf(c *conn, q *controllerv1.PortClaim) store.Claim {
-	return store.Claim{Run: hex.EncodeToString([]byte(c.start)), Conversation: c.conversation, Number: q.GetNumber()}
+	return store.Claim{Run: hex.EncodeToString([]byte(c.start)), Conversation: c.conversation, Number: q.GetNumber(),
+		Begun: c.begun}
 }
 
 // was is the binding, as what rests on it names it.

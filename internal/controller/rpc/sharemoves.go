@@ -145,7 +145,7 @@ func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 		shared := proto.CloneOf(o.MoveOffer)
 		shared.Confirmed = min(shared.GetConfirmed(), 1) // that there is a copy, and not with each one
 		now.Offers = append(now.Offers, &controllerv1.SharedOffer{Offer: shared, Host: o.of.id,
-			Source: f.meeting.sources[o.key()].id(), Away: o.of.conn == nil})
+			Source: f.meeting.sources[o.key()].id(), Away: o.of.conn == nil, Old: f.oldReports(o.nic())})
 	}
 	asked := map[nic]bool{}
 	for _, o := range f.meeting.away[id].moves.GetOffers() {
@@ -163,8 +163,38 @@ func (f offering) sharedFor(id string) (now, told *controllerv1.SharedMoves) {
 			now.Ports = append(now.Ports, &controllerv1.SharedPort{Vm: n.vm, Adapter: n.adapter, Host: p.host.id,
 				Switch: p.sw, PortGroup: p.group, Generation: p.gen, Runs: p.runs, Away: p.away})
 		}
+		now.Ports = append(now.Ports, f.gone(n, o.GetOld())...)
 	}
 	return now, f.meeting.told[id]
+}
+
+// oldReports are the hosts that have reported the port of an adapter, here or to another controller, before they lost
+// their connection there. The caller holds the lock.
+func (f offering) oldReports(n nic) (ids []string) {
+	list, _ := f.sourcesSaid(n)
+	for _, s := range list {
+		if s.away {
+			ids = append(ids, s.host.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// gone are those of some hosts that are connected here and have no port of an adapter. The caller holds the lock.
+func (f offering) gone(n nic, ids []string) (list []*controllerv1.SharedPort) {
+	for _, id := range ids[:min(len(ids), mostAway)] {
+		h := f.hosts[id]
+		if h == nil || h.conn == nil {
+			continue
+		}
+		_, runs := h.running[n]
+		_, silent := h.silent[n]
+		if !runs && !silent {
+			list = append(list, &controllerv1.SharedPort{Vm: n.vm, Adapter: n.adapter, Host: id, Gone: true})
+		}
+	}
+	return list
 }
 
 // learn takes in all that another controller knows of moves.

@@ -184,43 +184,49 @@ func isOf(b *bound, vm, adapter string) error {
 }
 
 // SettleStaticPort binds the port of an adapter on the host that an operator names, where it runs. Guests on other
-// hosts go on, and stay marked as long as they do.
+// hosts go on, and stay marked as long as they do. It rests on the binding that is looked at first: one that has changed
+// by the time of the write is refused.
 func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStaticPortRequest) (
 	*controllerv1.SettleStaticPortResponse, error) {
 	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
+	if err := p.catchUp(ctx); err != nil { // it may have been bound by another controller a moment ago
+		return nil, storeError(err)
+	}
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
-	r, err := p.fleet.keeper().settling(n, q.GetHost(), there)
+	r, seen, err := p.fleet.keeper().settling(n, q, there)
 	if err != nil {
 		return nil, err
 	}
 	if err := access.Need(ctx, roles.Operate, "", roles.GroupOf(r.PortGroup)); err != nil {
 		return nil, err
 	}
-	if err := p.mayTake(ctx, n, r.Host, q.GetForce()); err != nil {
+	if err := p.mayTake(ctx, seen, r.Host, q.GetForce()); err != nil {
 		return nil, err
 	}
 	port, err := p.Store.Claim(ctx, r)
 	var taken *store.Taken
-	if errors.As(err, &taken) && taken.What == "port" { // another adapter has the port that it was to have
-		r.Port = ""
+	if seen == nil && errors.As(err, &taken) && taken.What == "port" && !overtaken(err, n) {
+		r.Port = "" // another adapter has the port that it was to have
 		port, err = p.Store.Claim(ctx, r)
+	}
+	if overtaken(err, n) {
+		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s: its static port has changed "+
+			"since it was looked at (%s): see heddle port static list, and settle it again if that is still meant",
+			n.adapter, n.vm, p.fleet.keeper().named(err)))
 	}
 	if err != nil {
 		return nil, portError(p.fleet.keeper(), err)
 	}
 	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.vm,
-		"adapter", n.adapter, "host", q.GetHost())
+		"adapter", n.adapter, "host", q.GetHost(), "from", p.fleet.keeper().hostOf(seen))
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
 	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
 		p.fleet.keeper().known(there), nil)}, nil
 }
 
-// mayTake refuses to take the port of an adapter from a lost host that holds it, but by force.
-func (p people) mayTake(ctx context.Context, n nic, to string, force bool) error {
-	p.fleet.mu.Lock()
-	b := p.fleet.statics.byNIC[n]
-	p.fleet.mu.Unlock()
+// mayTake refuses to take a port, nil for none, from a lost host that holds it, but by force.
+func (p people) mayTake(ctx context.Context, b *bound, to string, force bool) error {
 	if b == nil || b.host == to || force {
 		return nil
 	}
@@ -230,41 +236,67 @@ func (p people) mayTake(ctx context.Context, n nic, to string, force bool) error
 	return nil
 }
 
-// settling is the claim by which an adapter gets its port on a host.
-func (f portKeeper) settling(n nic, name string, there *elsewhere) (store.ClaimRequest, error) {
+// hostOf is the name of the host where a port is bound; "" for no port, and for a host that was removed.
+func (f portKeeper) hostOf(b *bound) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	none := store.ClaimRequest{}
-	h := f.names[name]
+	if b == nil || f.hosts[b.host] == nil {
+		return ""
+	}
+	return f.hosts[b.host].doc.Name
+}
+
+// settling is the claim by which an adapter gets its port on a host, and the port that it has by what is known, nil for
+// none: the claim rests on that.
+func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, there *elsewhere) (r store.ClaimRequest,
+	seen *bound, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.names[q.GetHost()]
 	if h == nil {
-		return none, connect.NewError(connect.CodeNotFound,
-			fmt.Sprintf("the cluster has no host %q: see heddle host list",
-				name))
+		return r, nil, connect.NewError(connect.CodeNotFound,
+			fmt.Sprintf("the cluster has no host %q: see heddle host list", q.GetHost()))
 	}
 	now := f.known(there)[h].of[n]
 	if now == nil {
-		return none, connect.NewError(connect.CodeNotFound,
-			fmt.Sprintf("host %s has no port of adapter %s of VM %s: see "+
-				"heddle port static list", name, n.adapter, n.vm))
+		return r, nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("host %s has no port of adapter %s of VM %s: "+
+			"see heddle port static list", q.GetHost(), n.adapter, n.vm))
 	}
 	group := now.GetSwitch() + "/" + now.GetPortGroup()
 	set, err := f.target(h)
 	if err != nil {
-		return none, err
+		return r, nil, err
 	}
 	g := f.inventory.Group(group)
 	if _, ok := set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !ok || !g.HasStaticPorts() {
-		return none, connect.NewError(connect.CodeFailedPrecondition,
-			fmt.Sprintf("port group %s of adapter %s on host %s "+
-				"has no static ports there: stop one of the guests", group, n.adapter, name))
+		return r, nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("port group %s of adapter %s on "+
+			"host %s has no static ports there: stop one of the guests", group, n.adapter, q.GetHost()))
 	}
 	_, limit := g.StaticPorts()
-	r := store.ClaimRequest{PortGroup: group, Port: now.GetPort(), Move: true, Limit: limit,
+	r = store.ClaimRequest{PortGroup: group, Port: now.GetPort(), Limit: limit,
 		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(now.GetMac())}}
-	if b := f.statics.byNIC[n]; b != nil {
-		r.Port = b.id
+	if seen = f.statics.byNIC[n]; seen != nil {
+		r.Port, r.Move, r.Was = seen.id, true, seen.was()
 	}
-	return r, nil
+	return r, seen, f.boundAsSaid(n, seen, q.GetFrom())
+}
+
+// boundAsSaid refuses a port that is bound on another host than the caller has named; "" stands for any. The caller
+// holds the lock.
+func (f portKeeper) boundAsSaid(n nic, b *bound, from string) error {
+	name := ""
+	if b != nil && f.hosts[b.host] != nil {
+		name = f.hosts[b.host].doc.Name
+	}
+	switch {
+	case from == "" || name == from:
+		return nil
+	case b == nil:
+		return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s has no static port on host %s any "+
+			"more, nor elsewhere: see heddle port static list", n.adapter, n.vm, from))
+	}
+	return connect.NewError(connect.CodeAborted, fmt.Sprintf("static port %s of adapter %s of VM %s is bound on host %s "+
+		"by now, not on %s: see heddle port static list", b.id, n.adapter, n.vm, name, from))
 }
 
 // portError is an error about a static port, for people.

@@ -31,12 +31,16 @@ type Claim struct {
 	Run          string `json:"run"`          // of the host's agent, another one after each start
 	Conversation uint64 `json:"conversation"` // of that run
 	Number       uint64 `json:"number"`       // in that conversation
+	// Begun is higher for every later run; 0 where that is not known.
+	Begun uint64 `json:"begun,omitempty"`
 }
 
-// after reports whether c was made after o by the same run of an agent.
+// after reports whether c is known to have been made after o: by the same run of an agent, or by a later one.
 func (c Claim) after(o Claim) bool {
-	return c.Run != "" && c.Run == o.Run &&
-		cmp.Or(cmp.Compare(c.Conversation, o.Conversation), cmp.Compare(c.Number, o.Number)) > 0
+	if c.Run != o.Run {
+		return o.Begun != 0 && c.Begun > o.Begun
+	}
+	return c.Run != "" && cmp.Or(cmp.Compare(c.Conversation, o.Conversation), cmp.Compare(c.Number, o.Number)) > 0
 }
 
 // sameNIC tells whether two bindings are of one adapter of one virtual machine.

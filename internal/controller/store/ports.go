@@ -357,8 +357,8 @@ func (t *tx) unindex(p *Port) {
 type ReleaseRequest struct {
 	PortGroup, Port   string
 	VM, Adapter, Host string
-	// Claim, if not zero, is where the release stands among the claims of the host: what the same run of its agent has
-	// claimed after it stays bound.
+	// Claim, if not zero, is where the release stands among the claims of the host: what its agent has claimed after it,
+	// in the same run or a later one, stays bound.
 	Claim Claim
 	// Was, if not nil, is the binding that is given up, as in a ClaimRequest.
 	Was *Binding
@@ -376,8 +376,8 @@ func (r *ReleaseRequest) of(b *Binding) bool {
 }
 
 // Release makes a port unbound. Its own fields stay. It gives up no other binding than the one that the port has when
-// the release is first tried, but those of earlier claims of the same run of the agent; and none after ctx has ended,
-// unless that was under way.
+// the release is first tried, but those of earlier claims of the host; and none after ctx has ended, unless that was
+// under way.
 func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 	var first *Binding
 	_, err := s.do(ctx, func(t *tx) error {

@@ -24,8 +24,10 @@ import (
 //	identity.json    the identity, with the name of the key's file; written after that file
 //	key-XXXX.pem     the key, named by the beginning of its fingerprint; never rewritten
 //	next-key.pem     the key of a join or a renewal that is in progress
+//	begun            the number of the machine's newest start
 const (
 	identityFile = "identity.json"
+	begunFile    = "begun"
 	nextFile     = "next-key.pem"
 	keyPattern   = "key-*.pem"
 )
@@ -273,7 +275,8 @@ func (d *Dir) Forget() error {
 		return err
 	}
 	// The identity first, because it names a key.
-	return d.removeAll(append([]string{d.file(identityFile), d.file(identityFile + unfinished)}, keys...))
+	return d.removeAll(append([]string{d.file(identityFile), d.file(identityFile + unfinished), d.file(begunFile),
+		d.file(begunFile + unfinished)}, keys...))
 }
 
 // unfinished is the suffix of an incomplete file that a crash left.

@@ -115,9 +115,11 @@ func (n *nomad) instances(step string, want ...int) {
 	}
 }
 
-// move is the newest move of the port on a host.
-func (n *nomad) move(ctx context.Context, host int) (m api.PortMove, err error) {
+// move is the newest move of the port on a host of which that is this side. It may have begun another one since, to a
+// host whose offer was cancelled: a controller hears of that a little later.
+func (n *nomad) move(ctx context.Context, host int, side api.MoveSide) (m api.PortMove, err error) {
 	list, err := n.r.hosts[host].PortMoves(ctx, api.PortMoveOf{Port: n.device})
+	list = slices.DeleteFunc(list, func(m api.PortMove) bool { return m.Side != side })
 	if err == nil && len(list) == 0 {
 		err = errors.New("no move is known")
 	}
@@ -174,7 +176,7 @@ func (n *nomad) goes(to int) {
 	n.on = to
 	n.sends()
 	arrived := n.until("it arrives", func(ctx context.Context) error {
-		m, err := n.move(ctx, to)
+		m, err := n.move(ctx, to, api.MoveTarget)
 		if err == nil && m.Phase != "active" {
 			err = fmt.Errorf("%+v", m)
 		}
@@ -185,13 +187,13 @@ func (n *nomad) goes(to int) {
 	}
 	n.instances("arrived", to)
 	known := n.until("the source hears of it", func(ctx context.Context) error {
-		there, err := n.move(ctx, to)
+		there, err := n.move(ctx, to, api.MoveTarget)
 		if err != nil {
 			return err
 		}
-		m, err := n.move(ctx, from)
+		m, err := n.move(ctx, from, api.MoveSource)
 		if err == nil && (m.Move != there.Move || m.Phase != "active") {
-			err = fmt.Errorf("%+v", m)
+			err = fmt.Errorf("it comes by move %s: %+v", there.Move, m)
 		}
 		return err
 	})

@@ -893,7 +893,10 @@ type SharedOffer struct {
 	// source is the id of the host from which the port comes; "" while none is known.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	// away: the host has lost its connection to the sender.
-	Away          bool `protobuf:"varint,4,opt,name=away,proto3" json:"away,omitempty"`
+	Away bool `protobuf:"varint,4,opt,name=away,proto3" json:"away,omitempty"`
+	// old are the ids of hosts that have lost their connection to the sender, and reported the adapter's port before: one
+	// that the receiver has, and that has the port no more, is among its ports.
+	Old           []string `protobuf:"bytes,110,rep,name=old,proto3" json:"old,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -956,6 +959,13 @@ func (x *SharedOffer) GetAway() bool {
 	return false
 }
 
+func (x *SharedOffer) GetOld() []string {
+	if x != nil {
+		return x.Old
+	}
+	return nil
+}
+
 // SharedPort is the port of an adapter on a host of the sender.
 type SharedPort struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -969,7 +979,9 @@ type SharedPort struct {
 	// runs: the guest runs there.
 	Runs bool `protobuf:"varint,7,opt,name=runs,proto3" json:"runs,omitempty"`
 	// away: the host has lost its connection to the sender.
-	Away          bool `protobuf:"varint,8,opt,name=away,proto3" json:"away,omitempty"`
+	Away bool `protobuf:"varint,8,opt,name=away,proto3" json:"away,omitempty"`
+	// gone: the host has no port of the adapter, whatever it has reported to others before.
+	Gone          bool `protobuf:"varint,110,opt,name=gone,proto3" json:"gone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1056,6 +1068,13 @@ func (x *SharedPort) GetRuns() bool {
 func (x *SharedPort) GetAway() bool {
 	if x != nil {
 		return x.Away
+	}
+	return false
+}
+
+func (x *SharedPort) GetGone() bool {
+	if x != nil {
+		return x.Gone
 	}
 	return false
 }
@@ -3358,12 +3377,13 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\vSharedAgain\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x128\n" +
-	"\x05again\x18\x03 \x03(\v2\".heddle.controller.v1.LearnedAgainR\x05again\"\x84\x01\n" +
+	"\x05again\x18\x03 \x03(\v2\".heddle.controller.v1.LearnedAgainR\x05again\"\x96\x01\n" +
 	"\vSharedOffer\x125\n" +
 	"\x05offer\x18\x01 \x01(\v2\x1f.heddle.controller.v1.MoveOfferR\x05offer\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12\x12\n" +
-	"\x04away\x18\x04 \x01(\bR\x04away\"\xc9\x01\n" +
+	"\x04away\x18\x04 \x01(\bR\x04away\x12\x10\n" +
+	"\x03old\x18n \x03(\tR\x03old\"\xdd\x01\n" +
 	"\n" +
 	"SharedPort\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
@@ -3376,7 +3396,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"generation\x18\x06 \x01(\x04R\n" +
 	"generation\x12\x12\n" +
 	"\x04runs\x18\a \x01(\bR\x04runs\x12\x12\n" +
-	"\x04away\x18\b \x01(\bR\x04away\"r\n" +
+	"\x04away\x18\b \x01(\bR\x04away\x12\x12\n" +
+	"\x04gone\x18n \x01(\bR\x04gone\"r\n" +
 	"\x15JoinControllerRequest\x12\x19\n" +
 	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +

@@ -1399,7 +1399,10 @@ type HostHello struct {
 	// together: the host prepares changes, says what its clock shows, and activates a version not before an instant.
 	Together bool `protobuf:"varint,100,opt,name=together,proto3" json:"together,omitempty"`
 	// connecting are adapters whose ports were claimed in a conversation before, and which are being connected still.
-	Connecting    []*ClaimedAdapter `protobuf:"bytes,101,rep,name=connecting,proto3" json:"connecting,omitempty"`
+	Connecting []*ClaimedAdapter `protobuf:"bytes,101,rep,name=connecting,proto3" json:"connecting,omitempty"`
+	// begun rises with every start of the host's agent: what a start with a lower one still asks for was asked for before.
+	// 0 where that is not known, and from an earlier version.
+	Begun         uint64 `protobuf:"varint,110,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1502,6 +1505,13 @@ func (x *HostHello) GetConnecting() []*ClaimedAdapter {
 		return x.Connecting
 	}
 	return nil
+}
+
+func (x *HostHello) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -2869,7 +2879,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06rivals\x18P \x03(\tR\x06rivals\"\x8f\x03\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\"\xa5\x03\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2882,7 +2892,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\btogether\x18d \x01(\bR\btogether\x12D\n" +
 	"\n" +
 	"connecting\x18e \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\n" +
-	"connecting\"\xc1\x01\n" +
+	"connecting\x12\x14\n" +
+	"\x05begun\x18n \x01(\x04R\x05begun\"\xc1\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +

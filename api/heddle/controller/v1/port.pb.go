@@ -427,7 +427,10 @@ type SettleStaticPortRequest struct {
 	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	Host    string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	// force binds a port that a lost host holds by its lease.
-	Force         bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
+	Force bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
+	// from is the name of the host where the port is bound by what the caller knows; "" for whichever. It is taken from no
+	// other host.
+	From          string `protobuf:"bytes,110,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -488,6 +491,13 @@ func (x *SettleStaticPortRequest) GetForce() bool {
 		return x.Force
 	}
 	return false
+}
+
+func (x *SettleStaticPortRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
 }
 
 // SettleStaticPortResponse is the answer.
@@ -572,12 +582,13 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x14\n" +
 	"\x05force\x18F \x01(\bR\x05force\"V\n" +
 	"\x19ReleaseStaticPortResponse\x129\n" +
-	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"m\n" +
+	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"\x81\x01\n" +
 	"\x17SettleStaticPortRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n" +
-	"\x05force\x18F \x01(\bR\x05force\"U\n" +
+	"\x05force\x18F \x01(\bR\x05force\x12\x12\n" +
+	"\x04from\x18n \x01(\tR\x04from\"U\n" +
 	"\x18SettleStaticPortResponse\x129\n" +
 	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port2\xec\x02\n" +
 	"\x11StaticPortService\x12n\n" +
