@@ -111,9 +111,10 @@ func TestS101_WhatHappensOnAHostThatIsReadyIsInForceAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		text func(vlan int) string
-		// happens on the first host; refused is what the change is refused for then, "" where it is made.
-		happens func(*fleet)
-		refused string
+		// happens on the first host, then holds when the change is made; refused is what it is refused for, "" where
+		// it is made.
+		happens, then func(*fleet)
+		refused       string
 	}{
 		{name: "a port connects", text: withStandby, happens: func(f *fleet) {
 			anew := strings.Count(f.hosts[0].Log(), saysAnew)
@@ -136,8 +137,18 @@ func TestS101_WhatHappensOnAHostThatIsReadyIsInForceAtOnce(t *testing.T) {
 		}},
 		{name: "a port connects to what the change removes", text: func(vlan int) string {
 			return strings.Replace(withStandby(vlan), "  - {name: spare, vlan: {access: 40}}\n", "", 1)
-		}, happens: func(f *fleet) { f.connect(0, 6, "p-spare", "spare") },
-			refused: "host esx0 can't make the change"},
+		}, happens: func(f *fleet) { f.connect(0, 6, "p-spare", "spare") }, then: func(f *fleet) {
+			if got := f.vlan(0, "p-spare"); got != "access 40" { // it goes on by what it had
+				f.t.Errorf("its VLAN is %s", got)
+			}
+		}},
+		{name: "a device is taken that the change needs", text: func(vlan int) string {
+			text := strings.Replace(withStandby(vlan), "{name: uplink2}]", "{name: uplink2}, {name: uplink3}]", 1)
+			return strings.Replace(text, "device: eno3}", "device: eno3}, {name: uplink3, device: eno4}", 1)
+		}, happens: func(f *fleet) {
+			f.hosts[0].Configure(strings.Replace(fmt.Sprintf(ownConfig, 0, 0), "device: eno1}",
+				"device: eno1}, {name: uplink2, device: eno4}", 1))
+		}, refused: "host esx0 can't make the change"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			row := *f
@@ -163,6 +174,9 @@ func TestS101_WhatHappensOnAHostThatIsReadyIsInForceAtOnce(t *testing.T) {
 				t.Errorf("the port that connected has VLAN %s, want %d", got, vlan)
 			}
 			row.reaches("p-db@0", "p-db@1", fleetMAC(0, 4), fleetMAC(1, 4))
+			if c.then != nil {
+				c.then(&row)
+			}
 		})
 	}
 }
