@@ -39,10 +39,23 @@ func (g *changing) newest() api.DefinitionChange {
 	return all.Changes[0]
 }
 
+// newestRollout is the id of the rollout that began last; "" for none.
+func (g *changing) newestRollout() string {
+	list, err := g.c.Rollouts(g.t.Context())
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	return list[0].ID
+}
+
 // all waits until all hosts have that VLAN.
 func (g *changing) all(vlan int) {
 	g.t.Helper()
 	g.c.Await(fmt.Sprintf("all hosts have VLAN %d", vlan), func() bool {
+		if r := listed(g.c, g.newestRollout()); r.State == api.RolloutHalted { // guests that were just plugged in are quiet
+			g.t.Logf("it halts: %v", r.Found)
+			g.types("heddle rollout resume --all")
+		}
 		return len(g.withVLAN(fmt.Sprintf("access %d", vlan))) == 3
 	})
 }
@@ -116,7 +129,11 @@ func TestS102_ARollbackOfARollback(t *testing.T) {
 		})
 	}
 	row("in stages", func(g *changing) {
-		g.types(fmt.Sprintf("heddle definition rollback %d --stages 1,100%% --wait 1s --follow", first))
+		out, err := typed(g.c, g.dir, fmt.Sprintf("heddle definition rollback %d --stages 1,100%% --wait 3s --follow",
+			first))
+		if err != nil && !strings.Contains(out, "has halted") {
+			g.t.Fatal(err, out)
+		}
 		g.all(20)
 		if last := g.newest(); last.Restores != first || !strings.Contains(last.How, "in stages") {
 			g.t.Errorf("the history says %+v", last)
