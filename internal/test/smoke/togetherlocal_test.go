@@ -105,7 +105,7 @@ const saysAnew = "what is to change together with other hosts was made anew"
 
 // What changes on a host that is ready is in force at once: a port that connects, and an uplink that fails over. The
 // change is made beside it, or refused where that can't be.
-func TestS101_WhatHappensOnAHostThatIsReadyIsInForceAtOnce(t *testing.T) {
+func TestS101_WhatHappensOnAHostThatIsReadyCountsAtOnce(t *testing.T) {
 	f := newStandbyFleet(t)
 	vlan := 20
 	for _, c := range []struct {
