@@ -12,8 +12,8 @@ import (
 	"heddle/internal/test/testkit/clockshift"
 )
 
-// The clocks on the wall of hosts and of the controller are set by most of an hour between the decision and the instant:
-// all hosts change at the instant, since that is by clocks that nobody sets.
+// The clocks on the wall of hosts and of the controller are set by most of an hour between the decision and the
+// instant: all hosts change at the instant, since that is by clocks that nobody sets.
 func TestS101_ClocksThatAreSetMeanwhileMoveNoInstant(t *testing.T) {
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	f.controller.Clock = clockshift.Showing(time.Now())
