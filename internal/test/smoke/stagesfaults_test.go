@@ -98,8 +98,8 @@ func (f *fleet) neverHalf() (stop func()) {
 	}
 }
 
-// described makes sure that each host comes to be listed with a revision that says what it has: until a host has answered
-// that it has a later one, it is listed with the one before.
+// described makes sure that each host comes to be listed with a revision that says what it has: until a host has
+// answered that it has a later one, it is listed with the one before.
 func (f *fleet) described(c *realhost.Controller) {
 	f.t.Helper()
 	for n := range f.hosts {
