@@ -132,8 +132,8 @@ func followRollout(d Deps, c *cobra.Command, t *fleetTarget, o *output, id strin
 		case <-time.After(followEvery):
 		case <-c.Context().Done():
 			f.clear()
-			return fmt.Errorf("rollout %s goes on without this command: \"heddle rollout show %s --follow\" follows it "+
-				"again, \"heddle rollout pause %s\" keeps the next stage from beginning", id, id, id)
+			return fmt.Errorf("rollout %s goes on without this command: \"heddle rollout show %s --follow\" follows "+
+				"it again, \"heddle rollout pause %s\" keeps the next stage from beginning", id, id, id)
 		}
 	}
 }

@@ -52,7 +52,8 @@ func (g *changing) newestRollout() string {
 func (g *changing) all(vlan int) {
 	g.t.Helper()
 	g.c.Await(fmt.Sprintf("all hosts have VLAN %d", vlan), func() bool {
-		if r := listed(g.c, g.newestRollout()); r.State == api.RolloutHalted { // guests that were just plugged in are quiet
+		// Guests that were just plugged in fall silent, which is a finding.
+		if r := listed(g.c, g.newestRollout()); r.State == api.RolloutHalted {
 			g.t.Logf("it halts: %v", r.Found)
 			g.types("heddle rollout resume --all")
 		}
@@ -109,8 +110,8 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// What was rolled back is rolled back again, at once and in stages; in the middle of that a person aborts it, or replaces
-// it by another change. Each is a revision of its own, and hosts have what it says.
+// What was rolled back is rolled back again, at once and in stages; in the middle of that a person aborts it, or
+// replaces it by another change. Each is a revision of its own, and hosts have what it says.
 func TestS102_ARollbackOfARollback(t *testing.T) {
 	f, all := newStagedFleet(t, func(f *fleet) []*realhost.Controller {
 		f.controller.Start()
