@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -102,6 +103,10 @@ func (f *Fleet) explain(ctx context.Context, err error) error {
 			"HEDDLE_CONTROLLER", ErrNoController, f.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("no permission for the controller's socket %s: run the command as root", f.path)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("the controller at %s ended during the call: a change may be made or not (heddle "+
+			"definition history); ask again, or another controller", f.path)
 	case unreachable(err):
 		return fmt.Errorf("ask the controller at %s: %w", f.path, err)
 	}

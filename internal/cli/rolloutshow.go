@@ -110,43 +110,66 @@ func stageLines(r *api.Rollout, i int, s api.RolloutStage) (lines []string) {
 // followEvery is how often a rollout is looked at that somebody follows.
 const followEvery = 500 * time.Millisecond
 
-// followRollout shows how a rollout goes until it has ended or halted.
+// followRollout shows how a rollout goes until it has ended or halted. Who leaves, by Ctrl-C, is told that it goes on.
 func followRollout(d Deps, c *cobra.Command, t *fleetTarget, o *output, id string) error {
-	said, shown := "", false
-	for {
+	f := &rolloutFollower{d: d}
+	for begun := false; ; {
 		r, err := askRollout(c, t, id)
-		if err != nil && (said == "" || c.Context().Err() != nil) {
-			return err
-		}
-		if err == nil { // a controller may be away for a moment
-			id = r.ID
-			over := r.State != api.RolloutRunning && r.State != api.RolloutTakingBack
-			line := rolloutLine(r)
-			if shown {
-				fmt.Fprint(d.Stderr, clearLine)
-			}
-			if shown = d.Watched && !over; shown {
-				fmt.Fprint(d.Stderr, clearLine+line)
-			}
-			if step := fmt.Sprint(r.State, r.Begun); step != said && !over && !d.Watched {
-				fmt.Fprintln(d.Stderr, line)
-				said = step
-			} else {
-				said = step
-			}
-			if over {
+		switch {
+		case err == nil:
+			begun, id = true, r.ID
+			if r.State != api.RolloutRunning && r.State != api.RolloutTakingBack {
+				f.clear()
 				return errors.Join(o.print(d, r, func(w io.Writer) error { return printRollout(w, r) }), rolloutEnd(r))
 			}
+			f.show(fmt.Sprint(r.State, r.Begun), rolloutLine(r))
+		case !begun:
+			return err
+		case c.Context().Err() == nil: // a controller may be away for a moment
+			f.show("away", "rollout "+id+": asking again, since "+err.Error())
 		}
 		select {
 		case <-time.After(followEvery):
 		case <-c.Context().Done():
-			if shown {
-				fmt.Fprintln(d.Stderr)
-			}
-			return fmt.Errorf("rollout %s goes on without being watched (heddle rollout show %s)", id, id)
+			f.clear()
+			return fmt.Errorf("rollout %s goes on without this command: \"heddle rollout show %s --follow\" follows "+
+				"it again, \"heddle rollout pause %s\" keeps the next stage from beginning", id, id, id)
 		}
 	}
+}
+
+// rolloutFollower shows lines one over the other on a terminal; elsewhere one for each step.
+type rolloutFollower struct {
+	d     Deps
+	step  string
+	shown bool
+}
+
+// show shows a line. On a terminal it is cut to one row: what is longer could not be overwritten.
+func (f *rolloutFollower) show(step, line string) {
+	switch {
+	case f.d.Watched:
+		fmt.Fprint(f.d.Stderr, clearLine+cutTo(line, f.d.textWidth()-1))
+		f.shown = true
+	case step != f.step:
+		fmt.Fprintln(f.d.Stderr, line)
+	}
+	f.step = step
+}
+
+func (f *rolloutFollower) clear() {
+	if f.shown {
+		fmt.Fprint(f.d.Stderr, clearLine)
+	}
+	f.shown = false
+}
+
+// cutTo is a line of no more than so many characters.
+func cutTo(line string, most int) string {
+	if text := []rune(line); len(text) > most {
+		return string(text[:most-1]) + "…"
+	}
+	return line
 }
 
 // rolloutEnd is the error of a rollout with which not all hosts get the change.

@@ -19,13 +19,11 @@ const stageWait = 5 * time.Minute
 
 func (w *stagedWay) flags(c *cobra.Command) {
 	c.Flags().StringVar(&w.Stages, "stages", "", "the hosts change one stage after the other: numbers of hosts, "+
-		"parts\n"+
-		"of all hosts, or a label with its value, such as 1,10%,100% or env=test,100%")
+		"parts of all hosts, or a label with its value, such as 1,10%,100% or env=test,100%")
 	c.Flags().StringVar(&w.Halt, "halt", "stop", "with --stages: what to do when hosts with the change fare worse "+
-		"than\n"+
 		"than the others: stop, or rollback (take the change back)")
 	c.Flags().StringVar(&w.By, "by", "random", "with --stages: a label whose hosts change together (rack), or random")
-	c.Flags().DurationVar(&w.Watch, "watch", 0, "with --stages: how long hosts are watched before the first stage\n"+
+	c.Flags().DurationVar(&w.Watch, "watch", 0, "with --stages: how long hosts are watched before the first stage "+
 		"(default a tenth of --wait, 1s to 30s)")
 	c.Flags().BoolVar(&w.follow, "follow", false, "with --stages: show how it goes until it has ended or halted")
 	choice(c, "halt", "stop", "rollback")

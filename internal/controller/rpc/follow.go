@@ -366,6 +366,10 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 		if !first {
 			return nil, nil
 		}
+		// A host that does not have a rollout's change is not at its revision.
+		if h.active.known && h.active.revision < f.revision && len(withheld{f}.held(h)) > 0 {
+			current.Revision = h.active.revision
+		}
 		return &controllerv1.FollowSliceResponse{Current: current}, nil
 	}
 	forced := h.wentBackFrom(set)

@@ -98,24 +98,22 @@ func (f *fleet) neverHalf() (stop func()) {
 	}
 }
 
-// described makes sure that each host has what the revision says that it is listed with.
+// described makes sure that each host comes to be listed with a revision that says what it has: until a host has
+// answered that it has a later one, it is listed with the one before.
 func (f *fleet) described(c *realhost.Controller) {
 	f.t.Helper()
-	list, err := c.Hosts(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, h := range list.Hosts {
-		d, err := c.Past(f.t.Context(), h.Revision)
-		if err != nil {
-			f.t.Errorf("host %s has revision %d, of which nobody knows: %v", h.Name, h.Revision, err)
-			continue
-		}
-		has, half, err := f.hasBoth(int(h.Name[3] - '0'))
-		if err != nil || half != "" || !strings.Contains(d.Content, fmt.Sprintf("access: %d", 300+has)) {
-			f.t.Errorf("host %s is at revision %d and has change %d %s (%v): %s", h.Name, h.Revision, has, half, err,
-				d.Content)
-		}
+	for n := range f.hosts {
+		c.Await(fmt.Sprintf("esx%d has what its revision says", n), func() bool {
+			list, err := c.Hosts(f.t.Context())
+			if err != nil {
+				return false
+			}
+			i := slices.IndexFunc(list.Hosts, func(h api.FleetHost) bool { return h.Name == fmt.Sprintf("esx%d", n) })
+			d, err := c.Past(f.t.Context(), list.Hosts[i].Revision)
+			has, half, errHas := f.hasBoth(n)
+			return err == nil && errHas == nil && half == "" &&
+				strings.Contains(d.Content, fmt.Sprintf("access: %d\n", 300+has))
+		})
 	}
 }
 
