@@ -138,3 +138,10 @@ func (w *workplace) hostileTexts() {
 		w.t.Errorf("as JSON, which has no tags, it is exported: %s", out)
 	}
 }
+
+// TestThePageOfBackupsShowsWhatItsCommandsPrint runs the page as a reader would: what it saves is compared, edited and
+// brought back.
+func TestThePageOfBackupsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Tool(t, "sed", "grep")
+	newWorkplace(t).shows(page(t, "docs/how-to/backup.md"), 11)
+}
