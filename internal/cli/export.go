@@ -21,8 +21,8 @@ func newExport(d Deps) *cobra.Command {
 	c := group("export", "Write the definition in the form of another tool",
 		"  heddle export ansible > group_vars/all/heddle.yaml\n  heddle export terraform > fleet.yaml")
 	c.Long = "Write the definition in a form that another tool can work with: switches, port groups, templates, " +
-		"hosts and settings of static ports by their names in mappings, sorted, so that the same definition always is the " +
-		"same file. \"heddle definition apply\" reads this form as well."
+		"hosts and settings of static ports by their names in mappings, sorted, so that the same definition always " +
+		"is the same file. \"heddle definition apply\" reads this form as well."
 	t.flag(d, c, defaultController)
 	c.AddCommand(newExportAnsible(d, t), newExportTerraform(d, t))
 	return c
@@ -132,8 +132,8 @@ func newExportAnsible(d Deps, t *fleetTarget) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ansible", Short: "Write the definition as a variable of Ansible",
 		Long: "Write the definition as one variable of Ansible, for group_vars or vars_files. \"heddle definition " +
-			"apply -f -\" reads what the filter to_json makes of it. Texts that Ansible would take for templates have " +
-			"the tag !unsafe.",
+			"apply -f -\" reads what the filter to_json makes of it. Texts that Ansible would take for templates " +
+			"have the tag !unsafe.",
 		Example: "  heddle export ansible > group_vars/all/heddle.yaml\n" +
 			"  heddle export ansible --variable network -f fleet.yaml",
 		Args: exactly(),

@@ -41,8 +41,8 @@ func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max
 // TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
-// TooLargeDefinition says why ParseDefinition does not read a definition because of its size, with the figures, "" where
-// it is not too large. A definition that has more values than that, and still fewer marks of them, is not found here.
+// TooLargeDefinition says why ParseDefinition does not read a definition because of its size, with the figures, ""
+// where it is not too large. A definition that has more values than that, and still fewer marks of them, is not found here.
 func TooLargeDefinition(text []byte) string {
 	const advice = "leave out what is the default anyway, or divide the switches among several clusters"
 	switch n := marks(text); {
@@ -50,10 +50,11 @@ func TooLargeDefinition(text []byte) string {
 		return fmt.Sprintf("the definition has %.1f MiB, and a cluster's has at most %d MiB: %s",
 			float64(len(text))/(1<<20), maxFile>>20, advice)
 	case TooLarge(text): // who read it read no further
-		return fmt.Sprintf("the definition has more than %d MiB, and a cluster's has at most that: %s", maxFile>>20, advice)
+		return fmt.Sprintf("the definition has more than %d MiB, and a cluster's has at most that: %s", maxFile>>20,
+			advice)
 	case n > marksPerValue*maxValues:
-		return fmt.Sprintf("the definition has some %d values, and a cluster's has at most %d, which are some 25000 port "+
-			"groups: %s", n/marksPerValue, maxValues, advice)
+		return fmt.Sprintf("the definition has some %d values, and a cluster's has at most %d, which are some 25000 "+
+			"port groups: %s", n/marksPerValue, maxValues, advice)
 	}
 	return ""
 }

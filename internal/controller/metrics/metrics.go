@@ -85,7 +85,8 @@ func Families() []Family {
 			Help: "1 when the controller's clock follows others, 0 when it does not; absent where that can't " +
 				"be found out."},
 		{Name: findings, Help: "What \"heddle doctor --controller\" finds, by level.", Labels: []string{"level"}},
-		{Name: signIn, Help: "1 when the identity provider answers as it should, 0 when it does not; absent without one."},
+		{Name: signIn, Help: "1 when the identity provider answers as it should, 0 when it does not; absent " +
+			"without one."},
 		{Name: calls, Help: "Calls that changed something or were refused since the controller's start.",
 			Labels: []string{"result"}, Counter: true},
 		{Name: rollouts, Help: "Changes in stages that are open, by state: \"halted\" ones wait for somebody.",

@@ -110,8 +110,8 @@ func (u *upgrading) settled() {
 	})
 }
 
-// typed runs a command of the page at the first controller. Commands whose exit status says that all is well have to say
-// so; what passes is waited for.
+// typed runs a command of the page at the first controller. Commands whose exit status says that all is well have to
+// say so; what passes is waited for.
 func (u *upgrading) typed(command string) string {
 	u.t.Helper()
 	c := u.all[0]
