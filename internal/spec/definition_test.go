@@ -75,8 +75,8 @@ func TestDefinition_FaultsHaveLines(t *testing.T) {
 func TestDefinition_TooLargeIsSaidWithFigures(t *testing.T) {
 	groups := strings.Repeat("  - {name: a, vlan: {access: 1}}\n", 60_000)
 	for name, c := range map[string]struct{ text, want string }{
-		"by bytes": {"# " + strings.Repeat("x", 20<<20), "the definition has 20.0 MiB, and a cluster's has at most 16 " +
-			"MiB"},
+		"by bytes": {"# " + strings.Repeat("x", 20<<20), "the definition has 20.0 MiB, and a cluster's has at " +
+			"most 16 MiB"},
 		"as much as is read": {"# " + strings.Repeat("x", maxFile-1), "the definition has more than 16 MiB, and a " +
 			"cluster's has at most that"},
 		"by values": {"switches:\n- name: dvs\n  portGroups:\n" + groups, "values, and a cluster's has at most " +

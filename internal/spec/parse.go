@@ -42,7 +42,8 @@ func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
 // TooLargeDefinition says why ParseDefinition does not read a definition because of its size, with the figures, ""
-// where it is not too large. A definition that has more values than that, and still fewer marks of them, is not found here.
+// where it is not too large. A definition that has more values than that, and still fewer marks of them, is not found
+// here.
 func TooLargeDefinition(text []byte) string {
 	const advice = "leave out what is the default anyway, or divide the switches among several clusters"
 	switch n := marks(text); {

@@ -51,7 +51,7 @@ func Fill(ctx context.Context, dir string, n int) (revision int64, err error) {
 		st.Close()
 		return 0, err
 	}
-	if f.to, err = st.Offline(); err != nil {
+	if f.to, err = store.OpenOffline(st); err != nil {
 		return 0, err
 	}
 	for i := range n {

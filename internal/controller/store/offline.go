@@ -20,8 +20,8 @@ type Offline struct {
 	kv   mvcc.KV
 }
 
-// Offline closes a store with etcd inside that has no peers, and opens its database.
-func (s *Store) Offline() (*Offline, error) {
+// OpenOffline closes a store with etcd inside that has no peers, and opens its database.
+func OpenOffline(s *Store) (*Offline, error) {
 	if s.opts.Dir == "" || s.opts.Peers != nil {
 		return nil, errors.New("store: only the database of a single etcd inside can be written offline")
 	}
