@@ -120,15 +120,44 @@ type SyncedHost struct {
 	State       HostState `json:"state"`
 	// Problems say why it is not up.
 	Problems []string `json:"problems"`
+	// Drift is what Differences says, with since when; of a host that is away, by what it had active when it went.
+	Drift []HostDrift `json:"drift"`
+	// ActiveRevision is the revision of the definition that was active there; 0 where that is not known.
+	ActiveRevision int64 `json:"activeRevision"`
 }
 
-// Sync sends a host, "" for all, again what it is to have, and waits so long for what becomes of that.
-func (f *Fleet) Sync(ctx context.Context, host string, wait time.Duration) (*SyncedHosts, error) {
+// DriftKind says how an object on a host is not as the definition has it.
+type DriftKind string
+
+// The kinds of drift.
+const (
+	DriftMissing DriftKind = "missing"
+	DriftOlder   DriftKind = "older"
+	DriftExtra   DriftKind = "extra" // the host still has it
+)
+
+// HostDrift is an object that is not active on a host as the definition has it.
+type HostDrift struct {
+	// Object is its kind and name, such as "portGroup dvs/web".
+	Object string    `json:"object"`
+	Kind   DriftKind `json:"kind"`
+	// Since is when the definition was changed to what the host does not have; zero where the history does not say.
+	Since time.Time `json:"since,omitzero"`
+	// Revision is that of this change, Who made it, and Message why.
+	Revision int64  `json:"revision"`
+	Who      string `json:"who"`
+	Message  string `json:"message"`
+}
+
+// Sync sends a host, "" for all, again what it is to have, and waits so long for what becomes of that. look only says
+// what is different.
+func (f *Fleet) Sync(ctx context.Context, host string, wait time.Duration, look bool) (*SyncedHosts, error) {
 	out, err := call[SyncedHosts, controllerv1.SyncHostsRequest, controllerv1.SyncHostsResponse](ctx, f,
 		f.rpc.SyncHosts, struct {
 			Host string        `json:"host"`
 			Wait time.Duration `json:"wait"`
-		}{host, wait})
+			Look bool          `json:"look"`
+		}{host, wait, look})
 	return &out, err
 }
 

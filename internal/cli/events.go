@@ -19,10 +19,9 @@ type follower struct {
 	d      Deps
 	client api.Service
 	out    stream
-	kinds  []string
-	port   string
-	last   int
-	once   bool
+	eventFilter
+	last int
+	once bool
 
 	started time.Time // start time of the agent whose events were printed last
 	seq     uint64    // number of the last event printed
@@ -31,28 +30,39 @@ type follower struct {
 func newEvents(d Deps) *cobra.Command {
 	t, f := &target{}, &follower{d: d}
 	var look *target
-	kinds := eventKinds()
+	var cursor string
 	c := &cobra.Command{
 		Use: "events", Short: "Follow events: links, failovers, MACs, violations, changes",
 		Long: "Prints the last events and then new ones as they happen, also across restarts of the agent, until " +
-			"interrupted. With --controller the events of all hosts, merged by their time.\n\n" +
-			"Kinds: " + strings.Join(kinds, ", ") + ".",
+			"interrupted. With --controller the events of all hosts, merged by their time, also across ends of " +
+			"controllers.\n\n" +
+			"Kinds: " + strings.Join(eventKinds(), ", ") + ".\n\n" +
+			"With --resume a file has how far each host's events were printed. The command goes on from there: what " +
+			"happened meanwhile comes first. Where a host keeps it no more, or its agent has begun anew, it says on " +
+			"standard error that events may be missing.",
 		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 " +
-			"--no-follow -o json\n  heddle --controller /run/heddle-controller/api.sock events --kind violation",
+			"--no-follow -o json\n  heddle events --context lab --severity warning --since 1h\n" +
+			"  heddle events --context lab --hosts 'esx1*' --resume events.at -o json",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := f.out.check(); err != nil {
 				return err
 			}
-			for _, k := range f.kinds {
-				if !slices.Contains(kinds, k) {
-					return usagef("there is no kind of event %q: the kinds are %s", k, strings.Join(kinds, ", "))
-				}
+			if err := f.begin(c); err != nil {
+				return err
 			}
 			if all, err := look.everywhere(); err != nil {
 				return err
 			} else if all {
-				return (&fleetEvents{follower: f, c: c, t: look}).run()
+				e := &fleetEvents{follower: f, c: c, t: look}
+				if e.cursor, err = readCursor(cursor); err != nil {
+					return err
+				}
+				return e.run()
+			}
+			if cursor != "" || len(f.hosts) > 0 {
+				return usagef("--resume and --hosts are for the events of all hosts: give --controller or --context, " +
+					"and no --host")
 			}
 			if f.client, err = look.client(); err != nil {
 				return err
@@ -66,14 +76,10 @@ func newEvents(d Deps) *cobra.Command {
 	t.flags(d, c)
 	look = t.looking(d, c)
 	f.out.flag(c, "")
-	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds")
-	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
+	f.flags(c)
+	c.Flags().StringVar(&cursor, "resume", "", "`file` that has how far events were printed, to go on from\nthere")
 	c.Flags().IntVar(&f.last, "last", 10, "how many past events to begin with; -1 is all that are kept")
 	c.Flags().BoolVar(&f.once, "no-follow", false, "print the events so far and end")
-	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		return kinds, cobra.ShellCompDirectiveNoFileComp
-	})
 	return c
 }
 
@@ -116,7 +122,7 @@ func (f *follower) knowsPort(ctx context.Context) error {
 func (f *follower) run(ctx context.Context) error {
 	q := api.Follow{Last: f.last, NoFollow: f.once}
 	if f.once {
-		if err := f.client.Events(ctx, q, f.print); ctx.Err() == nil {
+		if err := f.client.Events(ctx, q, func(b api.Events) error { return f.print(ctx, b) }); ctx.Err() == nil {
 			return err
 		}
 		return nil
@@ -125,13 +131,13 @@ func (f *follower) run(ctx context.Context) error {
 		fmt.Fprintln(f.d.Stderr, "the agent has ended; the switch goes on, and its events are followed when it is back")
 	}
 	return followAgents(ctx, ended, func(heard func()) error {
-		err := f.client.Events(ctx, q, func(b api.Events) error { heard(); return f.print(b) })
+		err := f.client.Events(ctx, q, func(b api.Events) error { heard(); return f.print(ctx, b) })
 		q = api.Follow{After: 0, Last: -1}
 		return err
 	})
 }
 
-func (f *follower) print(b api.Events) error {
+func (f *follower) print(ctx context.Context, b api.Events) error {
 	if !b.Started.Equal(f.started) {
 		f.started, f.seq = b.Started, 0
 	}
@@ -139,12 +145,15 @@ func (f *follower) print(b api.Events) error {
 		f.d.warn(printable.Count(b.Missed, "event came faster than it could be kept and is missing here",
 			"events came faster than they could be kept and are missing here"))
 	}
+	if f.portGroup != "" {
+		f.groups.learn(ctx, f.client, "", b.Events)
+	}
 	for _, e := range b.Events {
 		if e.Seq <= f.seq {
 			continue
 		}
 		f.seq = e.Seq
-		if !f.wanted(e) {
+		if !f.wanted(e, "") {
 			continue
 		}
 		if err := f.line(e); err != nil {
@@ -152,16 +161,6 @@ func (f *follower) print(b api.Events) error {
 		}
 	}
 	return nil
-}
-
-func (f *follower) wanted(e event.Event) bool {
-	return (len(f.kinds) == 0 || slices.Contains(f.kinds, string(e.Kind))) &&
-		(f.port == "" || f.concerns(e))
-}
-
-// concerns reports whether an event is about the requested port or uplink.
-func (f *follower) concerns(e event.Event) bool {
-	return slices.Contains([]string{e.Port, e.Uplink, e.From, e.To}, f.port)
 }
 
 func (f *follower) line(e event.Event) error {
@@ -173,7 +172,7 @@ func (f *follower) line(e event.Event) error {
 
 // words prints an event for people; host is the column of its host, "" for none.
 func (f *follower) words(e event.Event, host string) error {
-	kind := f.d.coloured(eventColour(e.Kind), fmt.Sprintf("%-13s", e.Kind))
+	kind := f.d.coloured(eventColour(&e), fmt.Sprintf("%-13s", e.Kind))
 	where := ""
 	if e.Switch != "" {
 		where = e.Switch + ": "
@@ -183,11 +182,11 @@ func (f *follower) words(e event.Event, host string) error {
 	return err
 }
 
-func eventColour(k event.Kind) string {
-	switch k {
-	case event.Violation, event.LimitReached, event.Reverted, event.Program:
+func eventColour(e *event.Event) string {
+	switch e.Severity() {
+	case event.Error:
 		return red
-	case event.Failover, event.Link, event.Blocked, event.Collector:
+	case event.Warning:
 		return yellow
 	}
 	return ""

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,6 +23,8 @@ type fleetEvents struct {
 	t     *target
 	begun time.Time
 	come  chan hostEvent
+	// cursor is the file of --resume; nil for none.
+	cursor *eventCursor
 
 	mu    sync.Mutex
 	hosts map[string]*followed
@@ -31,6 +34,10 @@ type fleetEvents struct {
 // hostEvent is an event of a host.
 type hostEvent struct {
 	host string
+	// started is when the host's agent started, which counts its events.
+	started time.Time
+	// hidden: it is not wanted, and only says how far the host's events have come.
+	hidden bool
 	event.Event
 }
 
@@ -49,7 +56,7 @@ func (e *fleetEvents) run() error {
 		return err
 	}
 	if e.once {
-		return away.report(e.d)
+		return errors.Join(e.cursor.save(), away.report(e.d))
 	}
 	_ = away.report(e.d) // its events are followed when it is back
 	fleet, err := e.t.fleet()
@@ -57,6 +64,7 @@ func (e *fleetEvents) run() error {
 		return err
 	}
 	follow := newStreams(e.d, fleet, "its events", e.follow)
+	follow.only = e.ofHost
 	for _, h := range away.hosts {
 		follow.knowsAway(h.Name)
 	}
@@ -75,64 +83,101 @@ func (e *fleetEvents) at(host string) *followed {
 	f := e.hosts[host]
 	if f == nil {
 		f = &followed{}
+		if e.cursor != nil {
+			p := e.cursor.of(host)
+			f.started, f.seq = p.Started, p.Seq
+		}
 		e.hosts[host], e.width = f, max(e.width, utf8.RuneCountInString(host))
 	}
 	return f
 }
 
-// past prints the last events of all hosts.
+// past prints the last events of all hosts, or those since the last run.
 func (e *fleetEvents) past() (*absent, error) {
-	list, away, err := askHosts(e.c, e.t, func(t *target) (kept []event.Event, err error) {
+	list, away, err := askHosts(e.c, e.t, func(t *target) (kept []hostEvent, err error) {
+		if !e.ofHost(t.host) {
+			return nil, nil
+		}
 		client, err := t.client()
 		if err != nil {
 			return nil, err
 		}
-		one := &follower{d: e.d, client: client, port: e.port}
+		one := &follower{d: e.d, client: client, eventFilter: eventFilter{port: e.port}}
 		if err := one.knowsPort(t.bound(e.c)); err != nil {
 			return nil, err
 		}
+		at := e.at(t.host)
+		defer func(before followed) {
+			if err != nil { // what came of it is not printed, and is asked for again
+				e.mu.Lock()
+				*at = before
+				e.mu.Unlock()
+			}
+		}(*at)
 		last := e.last
-		if len(e.kinds) > 0 || e.port != "" {
+		if at.seq > 0 || e.some() {
 			last = -1
 		}
-		at := e.at(t.host)
 		ctx, cancel := context.WithTimeout(t.bound(e.c), callTimeout)
 		defer cancel()
 		return kept, client.Events(ctx, api.Follow{Last: last, NoFollow: true}, func(b api.Events) error {
-			kept = append(kept, e.fresh(at, b)...)
+			kept = append(kept, e.fresh(ctx, client, t.host, at, b)...)
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
+	away.only(e.ofHost)
 	var all []hostEvent
+	shown := 0
 	for _, s := range list {
-		for _, v := range s.answer {
-			all = append(all, hostEvent{s.host, v})
-		}
+		all = append(all, s.answer...)
 	}
 	byTime(all)
-	if n := len(all) - e.last; e.last >= 0 && n > 0 {
-		all = all[n:]
+	// Of what is not new since an earlier run only the last is printed.
+	for i, v := range slices.Backward(all) {
+		if e.last >= 0 && !v.hidden && !e.resumed(v.host) {
+			shown++
+			all[i].hidden = shown > e.last
+		}
 	}
 	return away, e.write(all)
 }
 
-// fresh are the events of a batch that are wanted and were not seen yet.
-func (e *fleetEvents) fresh(at *followed, b api.Events) (list []event.Event) {
+// resumed reports whether an earlier run printed events of a host.
+func (e *fleetEvents) resumed(host string) bool { return e.cursor != nil && e.cursor.of(host).Seq > 0 }
+
+// fresh are the events of a batch that were not seen yet. Where some are missing before them, it says so.
+func (e *fleetEvents) fresh(ctx context.Context, client api.Service, host string, at *followed,
+	b api.Events) (list []hostEvent) {
+	if e.portGroup != "" {
+		e.groups.learn(ctx, client, host, b.Events)
+	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	anew := at.seq > 0 && !b.Started.Equal(at.started)
 	if !b.Started.Equal(at.started) {
 		at.started, at.seq = b.Started, 0
 	}
+	missed := uint64(0)
 	for _, v := range b.Events {
-		if v.Seq > at.seq {
-			at.seq = v.Seq
-			if e.wanted(v) {
-				list = append(list, v)
-			}
+		if v.Seq <= at.seq {
+			continue
 		}
+		if at.seq > 0 {
+			missed += v.Seq - at.seq - 1
+		}
+		at.seq = v.Seq
+		list = append(list, hostEvent{host, b.Started, !e.wanted(v, host), v})
+	}
+	e.mu.Unlock()
+	if anew {
+		e.d.warn("host " + printable.Text(host) + ": its agent has begun anew; what the one before told at last may " +
+			"be missing here")
+	}
+	if missed > 0 {
+		e.d.warn("host " + printable.Text(host) + ": " + printable.Count(missed,
+			"event is kept no more and is missing here", "events are kept no more and are missing here"))
 	}
 	return list
 }
@@ -144,30 +189,44 @@ func byTime(list []hostEvent) {
 // write prints events.
 func (e *fleetEvents) write(list []hostEvent) error {
 	for _, v := range list {
-		if !e.out.text() {
-			if err := e.out.write(e.d.Stdout, hosted[event.Event]{v.host, v.Event}); err != nil {
-				return err
-			}
-			continue
-		}
-		e.mu.Lock()
-		width := e.width
-		e.mu.Unlock()
-		if err := e.words(v.Event, fmt.Sprintf("%-*s  ", width, printable.Text(v.host))); err != nil {
+		if err := e.one(v); err != nil {
 			return err
+		}
+		if e.cursor != nil {
+			e.cursor.put(v.host, lastPrinted{v.started, v.Seq})
 		}
 	}
 	return nil
 }
 
+func (e *fleetEvents) one(v hostEvent) error {
+	switch {
+	case v.hidden:
+		return nil
+	case !e.out.text():
+		return e.out.write(e.d.Stdout, hosted[event.Event]{v.host, v.Event})
+	}
+	e.mu.Lock()
+	width := e.width
+	e.mu.Unlock()
+	return e.words(v.Event, fmt.Sprintf("%-*s  ", width, printable.Text(v.host)))
+}
+
 // print prints what comes, each event after those of other hosts that happened before and come a little later.
-func (e *fleetEvents) print(ctx context.Context) error {
+func (e *fleetEvents) print(ctx context.Context) (err error) {
+	save := time.NewTicker(time.Second)
+	defer save.Stop()
+	defer func() { err = errors.Join(err, e.cursor.save()) }()
 	g := &gathering[hostEvent]{put: func(v hostEvent) error { return e.write([]hostEvent{v}) },
 		at: func(v hostEvent) time.Time { return v.Time }}
 	for {
 		select {
 		case v := <-e.come:
 			if err := g.take(v); err != nil {
+				return err
+			}
+		case <-save.C:
+			if err := e.cursor.save(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -185,20 +244,12 @@ func (e *fleetEvents) follow(ctx context.Context, client api.Service, host strin
 	}
 	heard()
 	return client.Events(ctx, q, func(b api.Events) error {
-		e.mu.Lock()
-		gap := b.Missed > 0 && at.seq > 0 && b.Started.Equal(at.started)
-		e.mu.Unlock()
-		if gap {
-			e.d.warn("host " + host + ": " + printable.Count(b.Missed,
-				"event came faster than it could be kept and is missing here",
-				"events came faster than they could be kept and are missing here"))
-		}
-		for _, v := range e.fresh(at, b) {
+		for _, v := range e.fresh(ctx, client, host, at, b) {
 			if v.Time.Before(since) {
 				continue
 			}
 			select {
-			case e.come <- hostEvent{host, v}:
+			case e.come <- v:
 			case <-ctx.Done():
 				return ctx.Err()
 			}

@@ -16,14 +16,18 @@ import (
 func newHostSync(d Deps) *cobra.Command {
 	t, o := &fleetTarget{}, &output{}
 	wait := 10 * time.Second
+	var look bool
 	c := &cobra.Command{
-		Use: "sync [HOST]", Short: "Send hosts again what they are to have",
+		Use: "sync [HOST]", Short: "Send hosts again what they are to have, and say what differed",
 		Long: "Send a host, or all hosts, again what they are to have, and wait until it is active there: also what " +
 			"a host could not activate before, such as with a device that is there now. DIFFERS is how many " +
-			"objects were not active as the definition has them. What is active already stays as it is, without " +
-			"an effect on frames.\n\n" +
+			"objects were not active as the definition has them, SINCE when the definition was first changed to " +
+			"what the host did not have; each such object is named below. Of a host that is away it is what it had " +
+			"when it went. What is active already stays as it is, without an effect on frames.\n\n" +
+			"With --dry-run nothing is sent: it only says what differs.\n\n" +
 			"The exit status is 1 when a host is away, or does not have the definition active.",
-		Example: "  heddle host sync\n  heddle host sync esx1 --wait 1m", Args: atMost("HOST"),
+		Example: "  heddle host sync\n  heddle host sync esx1 --wait 1m\n  heddle host sync --dry-run -o json",
+		Args:    atMost("HOST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -32,32 +36,73 @@ func newHostSync(d Deps) *cobra.Command {
 				return usagef("--wait %s: it is a time above 0, such as 10s", wait)
 			}
 			list, err := askFleet(c, t, wait, func(ctx context.Context, f *api.Fleet) (*api.SyncedHosts, error) {
-				return f.Sync(ctx, strings.Join(args, ""), wait)
+				return f.Sync(ctx, strings.Join(args, ""), wait, look)
 			})
 			if err != nil {
 				return err
 			}
-			if err := o.print(d, list, func(w io.Writer) error { return syncTable(list).write(w) }); err != nil {
+			if err := o.print(d, list, func(w io.Writer) error { return printSynced(w, list) }); err != nil {
 				return err
 			}
 			return synced(d, list)
 		},
 	}
 	c.Flags().DurationVar(&wait, "wait", wait, "how long to wait for the hosts")
+	c.Flags().BoolVar(&look, "dry-run", false, "send nothing, and only say what differs")
 	o.flag(c)
 	t.flag(d, c, defaultController)
 	return c
 }
 
-func syncTable(list *api.SyncedHosts) *table {
-	head := []string{"HOST", "BEFORE", "DIFFERS", "STATE", "PROBLEM"}
-	tab := &table{head: head, right: columns(head, "DIFFERS"), keep: columns(head, "BEFORE", "DIFFERS", "STATE"),
-		names: columns(head, "HOST")}
+func printSynced(w io.Writer, list *api.SyncedHosts) error {
+	head := []string{"HOST", "BEFORE", "DIFFERS", "SINCE", "STATE", "PROBLEM"}
+	tab := &table{head: head, right: columns(head, "DIFFERS"), keep: columns(head, "BEFORE", "DIFFERS", "SINCE",
+		"STATE"), names: columns(head, "HOST")}
+	var lines []string
 	for _, h := range list.Hosts {
-		tab.add(h.Host, string(h.Before), fmt.Sprint(len(h.Differences)), string(h.State),
+		var since time.Time
+		for _, o := range h.Drift {
+			if since.IsZero() || !o.Since.IsZero() && o.Since.Before(since) {
+				since = o.Since
+			}
+			lines = append(lines, printable.Text(h.Host)+": "+driftLine(o))
+		}
+		tab.add(h.Host, string(h.Before), fmt.Sprint(len(h.Differences)), sinceText(since), string(h.State),
 			dash(strings.Join(h.Problems, "; ")))
 	}
-	return tab
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sinceText(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+// driftLine says how an object differs, since when, and by which change.
+func driftLine(o api.HostDrift) string {
+	is := "is " + string(o.Kind)
+	if o.Kind == api.DriftExtra {
+		is = "is there still"
+	}
+	line := printable.Text(o.Object) + " " + is
+	if o.Since.IsZero() {
+		return line
+	}
+	line += fmt.Sprintf(" since %s (revision %d, by %s", sinceText(o.Since), o.Revision, printable.Text(o.Who))
+	if o.Message != "" {
+		line += ": " + printable.Text(o.Message)
+	}
+	return line + ")"
 }
 
 // synced is the error when not all hosts have the definition active.

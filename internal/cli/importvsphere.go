@@ -156,8 +156,8 @@ func printImport(d Deps, o *output, r *vsphere.Result) error {
 	if _, err = d.Stdout.Write(text); err != nil {
 		return err
 	}
-	if spec.TooLargeDefinition(text) {
-		return fmt.Errorf("the controllers take no definition as large as this: import fewer switches (--switch)")
+	if why := spec.TooLargeDefinition(text); why != "" {
+		return fmt.Errorf("controllers would not take it: %s; --switch imports some of them", why)
 	}
 	return nil
 }
@@ -227,9 +227,8 @@ func (i *importing) define(c *cobra.Command, d Deps, t *fleetTarget, o *output, 
 	if err != nil {
 		return err
 	}
-	if spec.TooLargeDefinition(text) {
-		return fmt.Errorf("with what is imported the definition would be larger than controllers take: import fewer " +
-			"switches (--switch)")
+	if why := spec.TooLargeDefinition(text); why != "" {
+		return fmt.Errorf("with what is imported controllers would not take it: %s; --switch imports some of them", why)
 	}
 	q.File, q.Content = "<import>", string(text)
 	if !c.Flags().Changed("revision") {

@@ -154,6 +154,17 @@ type missingError struct{ text string }
 
 func (e *missingError) Error() string { return e.text }
 
+// only forgets the hosts that nobody asks about.
+func (a *absent) only(wanted func(host string) bool) {
+	hosts, why := a.hosts, a.why
+	a.hosts, a.why = nil, nil
+	for i, h := range hosts {
+		if wanted(h.Name) {
+			a.hosts, a.why = append(a.hosts, h), append(a.why, why[i])
+		}
+	}
+}
+
 // report names the hosts that did not answer, and is the error that gives the command's exit status.
 func (a *absent) report(d Deps) error {
 	for i, h := range a.hosts {

@@ -19,18 +19,23 @@ type output struct {
 	format string
 	// wide: the listing also has a table with more columns.
 	wide bool
+	// document: what is printed is a document, which has no table.
+	document bool
 }
 
 // formats returns the values that -o accepts.
 func (o *output) formats() []string {
-	if o.wide {
+	switch {
+	case o.document:
+		return []string{"yaml", "json"}
+	case o.wide:
 		return []string{"table", "wide", "json", "yaml"}
 	}
 	return []string{"table", "json", "yaml"}
 }
 
 func (o *output) flag(c *cobra.Command) {
-	c.Flags().StringVarP(&o.format, "output", "o", "table", "output format: "+anyOf(o.formats()))
+	c.Flags().StringVarP(&o.format, "output", "o", o.formats()[0], "output format: "+anyOf(o.formats()))
 	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return o.formats(), cobra.ShellCompDirectiveNoFileComp

@@ -120,7 +120,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newFlows(d))
 	root.AddCommand(newHostPort(d))
 	root.AddCommand(newHost(d), newDefinition(d), newRollout(d), newSegment(d), newBackup(d),
-		newImport(d))
+		newImport(d), newExport(d))
 	root.AddCommand(newAccess(d), newAudit(d), newCA(d), newContext(d), newLogin(d), newLogout(d))
 	root.AddCommand(newConfirm(d))
 	root.AddCommand(newCNI())

@@ -20,6 +20,8 @@ type streams struct {
 	what  string // "its events"
 	// follow follows one host until it is away; heard is called when it answers.
 	follow func(ctx context.Context, client api.Service, host string, heard func()) error
+	// only says which hosts are followed; nil for all.
+	only func(host string) bool
 
 	mu    sync.Mutex
 	hosts map[string]*streamed
@@ -90,6 +92,9 @@ func (s *streams) run(ctx context.Context) error {
 		case err == nil:
 			gone = false
 			for _, h := range list.Hosts {
+				if s.only != nil && !s.only(h.Name) {
+					continue
+				}
 				if h.State == api.HostDisconnected {
 					s.missed(h.Name, &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"})
 				} else {
@@ -119,6 +124,7 @@ func (s *streams) nobody(hosts []api.FleetHost) (err error) {
 	defer s.mu.Unlock()
 	for _, h := range hosts {
 		switch f := s.at(h.Name); {
+		case s.only != nil && !s.only(h.Name):
 		case s.heard, h.State != api.HostDisconnected && f.lacks == nil:
 			return nil
 		case err == nil:

@@ -25,6 +25,8 @@ type decoder struct {
 	into   map[uint64]position // where positions go
 	values int
 	fields map[reflect.Type]fieldSet
+	// named reads a mapping of objects by name where a list of them is expected.
+	named bool
 }
 
 func newDecoder(file string) *decoder {
@@ -100,6 +102,10 @@ func (d *decoder) pointer(n *yaml.Node, v reflect.Value, a at) {
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
 	if isNull(n) {
+		return
+	}
+	if key := d.keyOf(v.Type().Elem()); key != "" && n.Kind == yaml.MappingNode && n.ShortTag() == "!!map" {
+		d.byName(n, v, a, key)
 		return
 	}
 	if n.Kind != yaml.SequenceNode || n.ShortTag() != "!!seq" {

@@ -75,10 +75,11 @@ func ParseDefinition(filename string, data []byte) (*Definition, error) {
 	fail := func(p position, msg string) (*Definition, error) {
 		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: printable.Short(msg, maxMessage)}}
 	}
-	if msg := tooMuch(data); msg != "" {
+	if msg := TooLargeDefinition(data); msg != "" {
 		return fail(position{}, msg)
 	}
 	d := newDecoder(filename)
+	d.named = true
 	def := &Definition{src: d.src}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node

@@ -41,18 +41,35 @@ func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max
 // TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
-// TooLargeDefinition reports whether a definition is larger than ParseDefinition reads. A definition that has more
-// values than that, and still fewer marks of them, is not found here.
-func TooLargeDefinition(text []byte) bool { return tooMuch(text) != "" }
+// TooLargeDefinition says why ParseDefinition does not read a definition because of its size, with the figures, ""
+// where it is not too large. A definition that has more values than that, and still fewer marks of them, is not found
+// here.
+func TooLargeDefinition(text []byte) string {
+	const advice = "leave out what is the default anyway, or divide the switches among several clusters"
+	switch n := marks(text); {
+	case len(text) > maxFile+1:
+		return fmt.Sprintf("the definition has %.1f MiB, and a cluster's has at most %d MiB: %s",
+			float64(len(text))/(1<<20), maxFile>>20, advice)
+	case TooLarge(text): // who read it read no further
+		return fmt.Sprintf("the definition has more than %d MiB, and a cluster's has at most that: %s", maxFile>>20,
+			advice)
+	case n > marksPerValue*maxValues:
+		return fmt.Sprintf("the definition has some %d values, and a cluster's has at most %d, which are some 25000 "+
+			"port groups: %s", n/marksPerValue, maxValues, advice)
+	}
+	return ""
+}
 
 // hasTooManyValues reports whether a text has more lines and marks that can begin a value than a file with maxValues
 // values needs. Such a text is not parsed, because parsing YAML takes some hundred bytes per value.
-func hasTooManyValues(text []byte) bool {
-	n := 0
+func hasTooManyValues(text []byte) bool { return marks(text) > marksPerValue*maxValues }
+
+// marks counts the lines and marks of a text that can begin a value.
+func marks(text []byte) (n int) {
 	for _, mark := range []string{"\n", ",", ":", "-", "[", "{", "?"} {
 		n += bytes.Count(text, []byte(mark))
 	}
-	return n > marksPerValue*maxValues
+	return n
 }
 
 // OnlyComments reports whether a YAML file contains only comments and empty lines.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
 )
 
@@ -47,6 +48,7 @@ const (
 	agreed      = "heddle_controller_together_changes_total"
 	late        = "heddle_controller_together_late_hosts_total"
 	spread      = "heddle_controller_together_spread_seconds"
+	signIn      = "heddle_controller_sign_in_provider_up"
 	snapLast    = "heddle_controller_snapshot_time_seconds"
 	snapEvery   = "heddle_controller_snapshot_interval_seconds"
 	snapCount   = "heddle_controller_snapshots"
@@ -83,6 +85,8 @@ func Families() []Family {
 			Help: "1 when the controller's clock follows others, 0 when it does not; absent where that can't " +
 				"be found out."},
 		{Name: findings, Help: "What \"heddle doctor --controller\" finds, by level.", Labels: []string{"level"}},
+		{Name: signIn, Help: "1 when the identity provider answers as it should, 0 when it does not; absent " +
+			"without one."},
 		{Name: calls, Help: "Calls that changed something or were refused since the controller's start.",
 			Labels: []string{"result"}, Counter: true},
 		{Name: rollouts, Help: "Changes in stages that are open, by state: \"halted\" ones wait for somebody.",
@@ -178,6 +182,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	by := map[api.HealthLevel]int{}
 	for _, f := range s.Findings {
 		by[f.Level]++
+		if f.Check == health.CheckSignIn {
+			put(signIn, one(f.Level == api.HealthOK))
+		}
 	}
 	for _, level := range []api.HealthLevel{api.HealthWrong, api.HealthNote, api.HealthUnknown} {
 		put(findings, float64(by[level]), string(level))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
 )
 
@@ -26,6 +27,7 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
 				Snapshots: &api.SnapshotState{Last: at, Every: time.Hour, Count: 4, Failures: 2},
 				Clock:     api.ClockFree,
+				Findings:  health.SignIn("https://id.example", "it does not answer", at),
 				Hosts:     map[string]int{"up": 3, "down": 2, "reverted": 1}, RootStage: "announced",
 				Expiring: []api.ExpiryWarning{{Subject: "host", Level: api.ExpiryUrgent}},
 				Store: api.StoreStatus{Size: 1, Quota: 2, Members: []api.StoreMember{{Lag: 5}, {Leader: true,
@@ -58,6 +60,7 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		" soon host": 0,
 		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, rollouts + " halted": 1,
 		drives: 1, agreed + " made": 4, agreed + " refused": 2, late: 1, spread: 1,
+		signIn: 0, findings + " wrong": 1,
 		snapLast: 2e9, snapEvery: 3600, snapCount: 4, snapFails: 2, refused + " foreign": 3, expires + " root": 2e9,
 		clock: 0} {
 		if got, ok := served[name]; !ok || got != want {

@@ -10,7 +10,6 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/slice"
 )
 
 // mostSync bounds how long hosts are waited for that were sent everything again.
@@ -31,7 +30,7 @@ func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest)
 				return k.SyncHostsHere(ctx, &controllerv1.SyncHostsHereRequest{Request: q})
 			})
 	}()
-	here := syncer{p.fleet}.sync(ctx, q.GetHost(), wait, true)
+	here := syncer{p.fleet}.sync(ctx, q, wait, true)
 	out := &controllerv1.SyncHostsResponse{}
 	for _, a := range <-asked {
 		if a.err != nil {
@@ -46,6 +45,7 @@ func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest)
 	}
 	slices.SortFunc(here, func(a, b *controllerv1.SyncedHost) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	out.Hosts = here
+	historian{p.Server}.date(ctx, here)
 	return out, ctx.Err()
 }
 
@@ -56,7 +56,7 @@ func (o others) SyncHostsHere(ctx context.Context, q *controllerv1.SyncHostsHere
 		return nil, err
 	}
 	wait := max(0, min(q.GetRequest().GetWait().AsDuration(), mostSync))
-	list := syncer{o.fleet}.sync(ctx, q.GetRequest().GetHost(), wait, false)
+	list := syncer{o.fleet}.sync(ctx, q.GetRequest(), wait, false)
 	return &controllerv1.SyncHostsHereResponse{Hosts: list}, ctx.Err()
 }
 
@@ -78,12 +78,20 @@ type resent struct {
 	out          *controllerv1.SyncedHost
 }
 
-// sync sends the host of that name, "" for all, everything again, and waits for what becomes of it. all says that those
-// that are not connected here are listed, too.
-func (f syncer) sync(ctx context.Context, name string, wait time.Duration, all bool) []*controllerv1.SyncedHost {
+// sync sends the hosts that are asked for everything again, and waits for what becomes of it. all says that those that
+// are not connected here are listed, too.
+func (f syncer) sync(ctx context.Context, q *controllerv1.SyncHostsRequest, wait time.Duration,
+	all bool) []*controllerv1.SyncedHost {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	list := f.resend(name, all)
+	list := f.resend(q, all)
+	if q.GetLook() {
+		out := make([]*controllerv1.SyncedHost, len(list))
+		for i, r := range list {
+			out[i] = r.out
+		}
+		return out
+	}
 	// When the time is over, those that have not answered say so.
 	_ = until(ctx, f.fleet, func() bool { return !slices.ContainsFunc(list, f.unanswered) })
 	f.mu.Lock()
@@ -104,18 +112,19 @@ func (f syncer) unanswered(r *resent) bool {
 	return r.conn != nil && r.host.conn == r.conn && r.conn.acknowledged == r.acknowledged
 }
 
-// resend has everything sent again.
-func (f syncer) resend(name string, all bool) (list []*resent) {
+// resend has everything sent again, unless somebody only looks.
+func (f syncer) resend(q *controllerv1.SyncHostsRequest, all bool) (list []*resent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
-		if name != "" && h.doc.Name != name || h.conn == nil && !all {
+		if name := q.GetHost(); name != "" && h.doc.Name != name || h.conn == nil && !all {
 			continue
 		}
-		r := &resent{host: h, conn: h.conn,
-			out: &controllerv1.SyncedHost{Host: h.doc.Name, Differences: f.differences(h)}}
-		r.out.Before, _ = f.state(h)
-		if h.conn != nil {
+		r := &resent{host: h, conn: h.conn, out: &controllerv1.SyncedHost{Host: h.doc.Name}}
+		f.compare(h, r.out)
+		r.out.Before, r.out.Problems = f.state(h)
+		r.out.State = r.out.GetBefore()
+		if h.conn != nil && !q.GetLook() {
 			r.acknowledged = h.conn.acknowledged
 			h.failed, h.conn.resend = version{}, true
 			h.conn.poke()
@@ -123,32 +132,4 @@ func (f syncer) resend(name string, all bool) (list []*resent) {
 		list = append(list, r)
 	}
 	return list
-}
-
-// differences are the objects that are not active on a host as the definition has them, as far as is known. The caller
-// holds the lock.
-func (f syncer) differences(h *host) (lines []string) {
-	to, err := f.target(h)
-	if err != nil || h.conn == nil || h.active.known && h.active.hash == to.Hash() {
-		return nil
-	}
-	active := contents(f).remembered(h, h.active.hash)
-	if !h.active.known {
-		active = &slice.Set{}
-	}
-	if active == nil {
-		return []string{"what is active there is of an older definition, which this controller does not remember"}
-	}
-	c := slice.Between(active, to)
-	for _, o := range c.Put {
-		word := "missing"
-		if _, ok := active.Get(o.Key); ok {
-			word = "older"
-		}
-		lines = append(lines, fmt.Sprintf("%s %s is %s", o.Kind, o.Name, word))
-	}
-	for _, k := range c.Removed {
-		lines = append(lines, fmt.Sprintf("%s %s is there still", k.Kind, k.Name))
-	}
-	return lines
 }

@@ -69,6 +69,11 @@ func TestSync(t *testing.T) {
 			}
 		})
 	}
+	was := m.refuse()
+	out := must(people{c.Server}.SyncHosts(t.Context(), &controllerv1.SyncHostsRequest{Look: true}))(t)
+	if len(out.GetHosts()) != 2 || m.refuse() != was {
+		t.Errorf("who only looks sends something, or is told of %v", out.GetHosts())
+	}
 	_, err := people{c.Server}.SyncHosts(t.Context(), &controllerv1.SyncHostsRequest{Host: "esx9"})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a host that there is not: %v", err)

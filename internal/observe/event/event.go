@@ -101,3 +101,37 @@ const (
 	UplinkOut            FailoverCause = "uplink-out" // its link is up, and it is out of use
 	LinkLost             FailoverCause = "link-lost"
 )
+
+// Severity is how much an event asks for somebody's attention.
+type Severity string
+
+// The severities, the least first.
+const (
+	Info    Severity = "info"    // as things go
+	Warning Severity = "warning" // something is worse than it was, and goes on
+	Error   Severity = "error"   // frames are refused or lost, or a change was undone
+)
+
+// Severities are all of them, the least first.
+func Severities() []Severity { return []Severity{Info, Warning, Error} }
+
+// Severity is that of an event, by its kind, and where it is an end of something bad, by where that went.
+func (e *Event) Severity() Severity {
+	switch e.Kind {
+	case Violation, LimitReached, Reverted, Program:
+		return Error
+	case Isolated:
+		if e.To == "up" {
+			return Info
+		}
+		return Error
+	case Link:
+		if e.To == "up" {
+			return Info
+		}
+		return Warning
+	case Failover, Blocked, Collector, Loop, Overdue, Conflict, Flapping:
+		return Warning
+	}
+	return Info
+}

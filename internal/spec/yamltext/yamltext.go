@@ -14,13 +14,34 @@ import (
 // FromJSON writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of
 // YAML 1.1, such as PyYAML and so Ansible, read it as meant, too.
 func FromJSON(b []byte) ([]byte, error) {
+	return Tagged(b, func(string) string { return "" })
+}
+
+// Tagged is FromJSON with a tag before each text for which tag gives one, such as "!unsafe".
+func Tagged(b []byte, tag func(text string) string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil {
 		return nil, err
 	}
+	tagTexts(&doc, tag)
 	blockStyle(&doc)
 	out, err := yaml.Dump(&doc)
 	return []byte(printable.Lines(string(out))), err
+}
+
+// tagTexts gives texts their tags. JSON has all texts in quotes.
+func tagTexts(n *yaml.Node, tag func(text string) string) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			continue // a key
+		}
+		if c.Kind == yaml.ScalarNode && c.Style&yaml.DoubleQuotedStyle != 0 {
+			if is := tag(c.Value); is != "" {
+				c.Tag, c.Style = is, c.Style|yaml.TaggedStyle
+			}
+		}
+		tagTexts(c, tag)
+	}
 }
 
 // blockStyle removes JSON's brackets, and its quotes where a text cannot be read as anything else.

@@ -140,7 +140,7 @@ func TestHostsFollowADirectory(t *testing.T) {
 }
 
 // play runs a playbook of packaging/ansible on both hosts, by local connections.
-func (f *fleet) play(ansible, book string, args ...string) (string, error) {
+func (f *fleet) play(book string, args ...string) (string, error) {
 	f.t.Helper()
 	inventory := "[heddle]\n"
 	for i, h := range f.hosts {
@@ -151,7 +151,7 @@ func (f *fleet) play(ansible, book string, args ...string) (string, error) {
 	f.write("inventory.ini", inventory)
 	extra := `{"heddle_become": false, "heddle_environment": {"HEDDLE_AGENT": "{{ heddle_agent }}", ` +
 		`"HEDDLE_RUN_DIR": "{{ heddle_run }}", "PATH": "` + os.Getenv("PATH") + `"}}`
-	c := exec.Command(ansible, append([]string{"-i", filepath.Join(f.dir, "inventory.ini"), "-e", extra,
+	c := exec.Command("ansible-playbook", append([]string{"-i", filepath.Join(f.dir, "inventory.ini"), "-e", extra,
 		filepath.Join(f.dir, book)}, args...)...)
 	c.Env = append(os.Environ(), "ANSIBLE_NOCOLOR=1", "ANSIBLE_LOCALHOST_WARNING=False", "HOME="+f.dir)
 	out, err := c.CombinedOutput()
@@ -159,14 +159,9 @@ func (f *fleet) play(ansible, book string, args ...string) (string, error) {
 }
 
 // TestHostsAreKeptEqualByAnsible plays packaging/ansible on two agents: it changes both, does nothing twice, stops at
-// the first host where something is wrong and takes that back, and rolls back. Ansible is no part of scripts/deps, as
-// it is large: HEDDLE_ANSIBLE=ansible-playbook runs the test.
+// the first host where something is wrong and takes that back, and rolls back.
 func TestHostsAreKeptEqualByAnsible(t *testing.T) {
-	ansible := os.Getenv("HEDDLE_ANSIBLE")
-	if ansible == "" {
-		t.Skip("runs with HEDDLE_ANSIBLE=path of ansible-playbook")
-	}
-	testkit.Tool(t, "python3")
+	testkit.Tool(t, "ansible-playbook", "python3")
 	f := newFleet(t)
 	for _, name := range []string{"playbook.yaml", "rollback.yaml", "templates/heddle.yaml.j2"} {
 		f.write(name, page(t, "packaging/ansible/"+name))
@@ -181,7 +176,7 @@ func TestHostsAreKeptEqualByAnsible(t *testing.T) {
 	}
 	play := func(what string, ok bool, book string, args ...string) string {
 		t.Helper()
-		out, err := f.play(ansible, book, args...)
+		out, err := f.play(book, args...)
 		if (err == nil) != ok {
 			t.Fatalf("%s: %v\n%s", what, err, out)
 		}

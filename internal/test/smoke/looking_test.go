@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -248,6 +249,71 @@ func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
 	}
 }
 
+// A second run goes on where the first was: it prints what happened meanwhile, also while no controller was there, each
+// event once. It says where an agent has begun anew, and prints only what is asked for.
+func TestLookingAtTheFleet_EventsAreResumed(t *testing.T) {
+	f := looked(t)
+	at := filepath.Join(t.TempDir(), "events.at")
+	begin := [2]int{len(f.kept(0)), len(f.kept(1))}
+	args := []string{"--resume", at, "--hosts", "esx[01]", "--switch", "dvs", "--port-group", "web", "--kind",
+		"blocked"}
+	e := f.events(args...)
+	f.controller.Await("the stream follows", func() bool { f.toggles(0, "p-web"); return e.has("esx0", "blocked") > 0 })
+	f.toggles(1, "p-web")
+	f.controller.Await("both are seen", func() bool {
+		return e.has("esx0", "unblocked") == count(f.kept(0)[begin[0]:], "unblocked") && e.has("esx1", "unblocked") > 0
+	})
+	lines := e.end(t)
+
+	f.controller.End(syscall.SIGKILL)
+	f.toggles(0, "p-web")
+	f.toggles(2, "p-web")
+	f.controller.Start()
+	f.toggles(1, "p-web")
+	out, errs, status := f.controller.Heddle(append([]string{"events", "--no-follow", "-o", "json"}, args...)...)
+	if status != 0 || errs != "" {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	for line := range strings.Lines(out) {
+		var l eventLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	for n := range 2 {
+		var got, want []string
+		for _, l := range lines {
+			if l.Host == fmt.Sprintf("esx%d", n) {
+				got = append(got, fmt.Sprint(l.Seq, " ", l.Text))
+			}
+		}
+		for _, v := range f.kept(n)[begin[n]:] {
+			if v.Kind == event.Blocked {
+				want = append(want, fmt.Sprint(v.Seq, " ", v.Text))
+			}
+		}
+		if !subsequence(got, want) || len(got) < 4 {
+			t.Errorf("of esx%d both runs printed\n%s\nof\n%s", n, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if len(slices.DeleteFunc(lines, func(l eventLine) bool { return l.Host == "esx0" || l.Host == "esx1" })) > 0 {
+		t.Error("events of a host are printed that was not asked for")
+	}
+
+	f.hosts[1].End(syscall.SIGKILL)
+	f.hosts[1].Start("")
+	f.hosts[1].up("p-web")
+	f.controller.Await("it says that the agent has begun anew", func() bool {
+		_, errs, _ = f.controller.Heddle(append([]string{"events", "--no-follow"}, args...)...)
+		return strings.Contains(errs, "host esx1: its agent has begun anew")
+	})
+	out, errs, status = f.controller.Heddle(append([]string{"events", "--no-follow"}, args...)...)
+	if out != "" || errs != "" || status != 0 {
+		t.Errorf("where nothing happened: status %d: %s%s", status, out, errs)
+	}
+}
+
 func count(list []event.Event, text string) (n int) {
 	for _, v := range list {
 		if strings.Contains(v.Text, text) {
@@ -297,18 +363,84 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 func TestLookingAtTheFleet_HostsAreSynced(t *testing.T) {
 	f := looked(t)
 	between := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
-	f.shows(0, `HOST  BEFORE  DIFFERS  STATE  PROBLEM
-esx0  up            0  up     -
-esx1  up            0  up     -
-esx2  up            0  up     -
+	f.shows(0, `HOST  BEFORE  DIFFERS  SINCE  STATE  PROBLEM
+esx0  up            0  -      up     -
+esx1  up            0  -      up     -
+esx2  up            0  -      up     -
 `, "", "host", "sync")
 	f.whole("while hosts are sent everything again", between)
 	f.hosts[2].End(syscall.SIGKILL)
 	f.controller.Await("esx2 is away", func() bool { return f.controller.StateOf("esx2") == api.HostDisconnected })
-	f.shows(1, `HOST  BEFORE        DIFFERS  STATE         PROBLEM
-esx2  disconnected        0  disconnected  -
+	f.shows(1, `HOST  BEFORE        DIFFERS  SINCE  STATE         PROBLEM
+esx2  disconnected        0  -      disconnected  -
 `, "", "host", "sync", "esx2")
 	f.shows(1, "", "heddle: the cluster has no host \"esx9\": see heddle host list\n", "host", "sync", "esx9")
+}
+
+// What differs on a host that was away while the definition changed is named, with the change that it lacks first, also
+// by a controller that has started since. Looking sends nothing.
+func TestLookingAtTheFleet_DriftHasADate(t *testing.T) {
+	f := looked(t)
+	f.hosts[2].End(syscall.SIGKILL)
+	f.controller.Await("esx2 is away", func() bool { return f.controller.StateOf("esx2") == api.HostDisconnected })
+	def, err := f.controller.Definition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := make([]*api.Defined, 2)
+	for i, vlan := range []string{"access: 77", "access: 78"} {
+		text := regexp.MustCompile(`(- name: web\n(?:\s+\S.*\n)*?\s+)access: \d+`).ReplaceAllString(def.Content,
+			"${1}"+vlan)
+		if changes[i], err = f.controller.Fleet.Define(t.Context(), api.Define{File: "f.yaml", Content: text,
+			Message: vlan}); err != nil || len(changes[i].Changes) != 1 {
+			t.Fatalf("%v: %+v", err, changes[i])
+		}
+	}
+	for _, host := range []string{"esx0", "esx1"} {
+		f.controller.Await(host+" has it", func() bool { return f.controller.StateOf(host) == api.HostUp })
+	}
+	drift := func() (list *api.SyncedHosts) {
+		t.Helper()
+		list, err := f.controller.Sync(t.Context(), "", time.Minute, true)
+		if err != nil || len(list.Hosts) != 3 {
+			t.Fatalf("%v: %+v", err, list)
+		}
+		for _, h := range list.Hosts[:2] {
+			if len(h.Drift) > 0 || h.State != api.HostUp {
+				t.Errorf("%s has all, and it says %+v", h.Host, h)
+			}
+		}
+		return list
+	}
+	lacks := drift().Hosts[2]
+	if lacks.State != api.HostDisconnected || len(lacks.Drift) != 1 || len(lacks.Differences) != 1 {
+		t.Fatalf("%+v", lacks)
+	}
+	one := lacks.Drift[0]
+	if one.Object != "portGroup dvs/web" || one.Kind != api.DriftOlder || one.Revision != changes[0].Revision ||
+		one.Who != "root" || one.Message != "access: 77" || time.Since(one.Since).Abs() > time.Hour {
+		t.Errorf("%+v", one)
+	}
+	out, errs, status := f.controller.Heddle("host", "sync", "esx2", "--dry-run")
+	want := fmt.Sprintf("esx2: portGroup dvs/web is older since %s (revision %d, by root: access: 77)",
+		one.Since.Local().Format(time.DateTime), one.Revision)
+	if !strings.Contains(out, want) || errs != "" || status != 1 {
+		t.Errorf("status %d, it prints\n%s%s\nwant\n%s", status, out, errs, want)
+	}
+
+	f.controller.End(syscall.SIGKILL)
+	f.controller.Start()
+	for _, host := range []string{"esx0", "esx1"} {
+		f.controller.Await(host+" is back", func() bool { return f.controller.StateOf(host) == api.HostUp })
+	}
+	if again := drift().Hosts[2]; len(again.Drift) > 0 {
+		t.Errorf("a controller that has not heard of the host yet says %+v", again)
+	}
+	f.hosts[2].Start("")
+	f.controller.Await("esx2 has it", func() bool { return f.controller.StateOf("esx2") == api.HostUp })
+	if now := drift().Hosts[2]; len(now.Drift) > 0 || now.State != api.HostUp {
+		t.Errorf("once it is back: %+v", now)
+	}
 }
 
 // capturedLine is a line of "heddle capture -o json" over all hosts.

@@ -58,12 +58,13 @@ func (s *simulatedSwitch) FetchDVPorts(_ *simulator.Context, q *types.FetchDVPor
 // lab is the inventory of the dump.
 type lab struct {
 	sw     simulatedSwitch
+	more   []*simulatedSwitch
 	groups []*mo.DistributedVirtualPortgroup
 	hosts  []*mo.HostSystem
 }
 
 // readLab reads the dump of the tests into objects of the API.
-func readLab(t *testing.T) *lab {
+func readLab(t testing.TB) *lab {
 	t.Helper()
 	text, err := os.ReadFile(labDump)
 	if err != nil {
@@ -94,7 +95,7 @@ func readLab(t *testing.T) *lab {
 	return l
 }
 
-func (l *lab) add(t *testing.T, one json.RawMessage) {
+func (l *lab) add(t testing.TB, one json.RawMessage) {
 	t.Helper()
 	decode := func(text []byte, to any) {
 		t.Helper()
@@ -132,7 +133,7 @@ func (l *lab) add(t *testing.T, one json.RawMessage) {
 }
 
 // stand starts a simulated vCenter with the inventory, and says how to read it.
-func stand(t *testing.T, l *lab) (*simulator.Server, Options) {
+func stand(t testing.TB, l *lab) (*simulator.Server, Options) {
 	t.Helper()
 	m := simulator.VPX()
 	m.Datacenter, m.Cluster, m.Host, m.Machine, m.Portgroup = 1, 0, 0, 0, 0
@@ -157,6 +158,10 @@ func stand(t *testing.T, l *lab) (*simulator.Server, Options) {
 	}
 	l.sw.Parent = &network.Self
 	put(network, &l.sw)
+	for _, s := range l.more {
+		s.Parent = &network.Self
+		put(network, s)
+	}
 	for _, g := range l.groups {
 		g.Parent = &network.Self
 		put(network, g)

@@ -97,6 +97,62 @@ func (HostState) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{0}
 }
 
+// DriftKind says how an object on a host is not as the definition has it.
+type DriftKind int32
+
+const (
+	DriftKind_DRIFT_KIND_UNSPECIFIED DriftKind = 0
+	// missing: the host does not have it.
+	DriftKind_DRIFT_KIND_MISSING DriftKind = 1
+	// older: the host has an earlier version of it.
+	DriftKind_DRIFT_KIND_OLDER DriftKind = 2
+	// extra: the host still has it.
+	DriftKind_DRIFT_KIND_EXTRA DriftKind = 3
+)
+
+// Enum value maps for DriftKind.
+var (
+	DriftKind_name = map[int32]string{
+		0: "DRIFT_KIND_UNSPECIFIED",
+		1: "DRIFT_KIND_MISSING",
+		2: "DRIFT_KIND_OLDER",
+		3: "DRIFT_KIND_EXTRA",
+	}
+	DriftKind_value = map[string]int32{
+		"DRIFT_KIND_UNSPECIFIED": 0,
+		"DRIFT_KIND_MISSING":     1,
+		"DRIFT_KIND_OLDER":       2,
+		"DRIFT_KIND_EXTRA":       3,
+	}
+)
+
+func (x DriftKind) Enum() *DriftKind {
+	p := new(DriftKind)
+	*p = x
+	return p
+}
+
+func (x DriftKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DriftKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_controller_v1_fleet_proto_enumTypes[1].Descriptor()
+}
+
+func (DriftKind) Type() protoreflect.EnumType {
+	return &file_heddle_controller_v1_fleet_proto_enumTypes[1]
+}
+
+func (x DriftKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DriftKind.Descriptor instead.
+func (DriftKind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{1}
+}
+
 // ApplyDefinitionRequest has the definition.
 type ApplyDefinitionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2188,7 +2244,9 @@ type SyncHostsRequest struct {
 	// host is its name; "" for all.
 	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// wait is how long to wait for the answers of those that are connected.
-	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	// look only says what is different: nothing is sent. A controller of an earlier version sends all the same.
+	Look          bool `protobuf:"varint,3,opt,name=look,proto3" json:"look,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2235,6 +2293,13 @@ func (x *SyncHostsRequest) GetWait() *durationpb.Duration {
 		return x.Wait
 	}
 	return nil
+}
+
+func (x *SyncHostsRequest) GetLook() bool {
+	if x != nil {
+		return x.Look
+	}
+	return false
 }
 
 // SyncHostsResponse is the answer.
@@ -2300,9 +2365,13 @@ type SyncedHost struct {
 	Differences []string  `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	State       HostState `protobuf:"varint,4,opt,name=state,proto3,enum=heddle.controller.v1.HostState" json:"state,omitempty"`
 	// problems say why it is not up.
-	Problems      []string `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Problems []string `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
+	// drift is what differences says, with since when; of a host that is away, by what it had active when it went.
+	Drift []*HostDrift `protobuf:"bytes,6,rep,name=drift,proto3" json:"drift,omitempty"`
+	// active_revision is the revision of the definition that was active there; 0 where that is not known.
+	ActiveRevision int64 `protobuf:"varint,7,opt,name=active_revision,json=activeRevision,proto3" json:"active_revision,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SyncedHost) Reset() {
@@ -2368,6 +2437,108 @@ func (x *SyncedHost) GetProblems() []string {
 		return x.Problems
 	}
 	return nil
+}
+
+func (x *SyncedHost) GetDrift() []*HostDrift {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+func (x *SyncedHost) GetActiveRevision() int64 {
+	if x != nil {
+		return x.ActiveRevision
+	}
+	return 0
+}
+
+// HostDrift is an object that is not active on a host as the definition has it.
+type HostDrift struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// object is its kind and name, such as "portGroup dvs/web".
+	Object string    `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Kind   DriftKind `protobuf:"varint,2,opt,name=kind,proto3,enum=heddle.controller.v1.DriftKind" json:"kind,omitempty"`
+	// since is when the definition was changed to what the host does not have; unset where the history does not say.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// revision is that of this change, who made it, and message why; 0 and "" with since unset.
+	Revision      int64  `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	Who           string `protobuf:"bytes,5,opt,name=who,proto3" json:"who,omitempty"`
+	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostDrift) Reset() {
+	*x = HostDrift{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostDrift) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostDrift) ProtoMessage() {}
+
+func (x *HostDrift) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostDrift.ProtoReflect.Descriptor instead.
+func (*HostDrift) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *HostDrift) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *HostDrift) GetKind() DriftKind {
+	if x != nil {
+		return x.Kind
+	}
+	return DriftKind_DRIFT_KIND_UNSPECIFIED
+}
+
+func (x *HostDrift) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *HostDrift) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *HostDrift) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *HostDrift) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
 }
 
 var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
@@ -2546,20 +2717,30 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
 	"\x17CreateJoinTokenResponse\x12\x19\n" +
 	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x124\n" +
-	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"U\n" +
+	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"i\n" +
 	"\x10SyncHostsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"m\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
+	"\x04look\x18\x03 \x01(\bR\x04look\"m\n" +
 	"\x11SyncHostsResponse\x126\n" +
 	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts\x12 \n" +
-	"\vunreachable\x18\x02 \x03(\tR\vunreachable\"\xce\x01\n" +
+	"\vunreachable\x18\x02 \x03(\tR\vunreachable\"\xae\x02\n" +
 	"\n" +
 	"SyncedHost\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x127\n" +
 	"\x06before\x18\x02 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x06before\x12 \n" +
 	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x125\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x05state\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems*\xae\x02\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\x125\n" +
+	"\x05drift\x18\x06 \x03(\v2\x1f.heddle.controller.v1.HostDriftR\x05drift\x12'\n" +
+	"\x0factive_revision\x18\a \x01(\x03R\x0eactiveRevision\"\xd2\x01\n" +
+	"\tHostDrift\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x123\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1f.heddle.controller.v1.DriftKindR\x04kind\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\x12\x10\n" +
+	"\x03who\x18\x05 \x01(\tR\x03who\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage*\xae\x02\n" +
 	"\tHostState\x12\x1a\n" +
 	"\x16HOST_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rHOST_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12#\n" +
@@ -2568,7 +2749,12 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x12HOST_STATE_WARNING\x10\x04\x1a\v\x8a\xb5\x18\awarning\x12-\n" +
 	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected\x12\x1d\n" +
 	"\x0fHOST_STATE_DOWN\x10\x06\x1a\b\x8a\xb5\x18\x04down\x12%\n" +
-	"\x13HOST_STATE_REVERTED\x10\a\x1a\f\x8a\xb5\x18\breverted2\xc0\x06\n" +
+	"\x13HOST_STATE_REVERTED\x10\a\x1a\f\x8a\xb5\x18\breverted*\x8e\x01\n" +
+	"\tDriftKind\x12\x1a\n" +
+	"\x16DRIFT_KIND_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x12DRIFT_KIND_MISSING\x10\x01\x1a\v\x8a\xb5\x18\amissing\x12\x1f\n" +
+	"\x10DRIFT_KIND_OLDER\x10\x02\x1a\t\x8a\xb5\x18\x05older\x12\x1f\n" +
+	"\x10DRIFT_KIND_EXTRA\x10\x03\x1a\t\x8a\xb5\x18\x05extra2\xc0\x06\n" +
 	"\fFleetService\x12n\n" +
 	"\x0fApplyDefinition\x12,.heddle.controller.v1.ApplyDefinitionRequest\x1a-.heddle.controller.v1.ApplyDefinitionResponse\x12h\n" +
 	"\rGetDefinition\x12*.heddle.controller.v1.GetDefinitionRequest\x1a+.heddle.controller.v1.GetDefinitionResponse\x12\\\n" +
@@ -2592,110 +2778,115 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_fleet_proto_rawDescData
 }
 
-var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
-	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
-	(*ChangeInStages)(nil),          // 2: heddle.controller.v1.ChangeInStages
-	(*ChangeTogether)(nil),          // 3: heddle.controller.v1.ChangeTogether
-	(*ChangedTogether)(nil),         // 4: heddle.controller.v1.ChangedTogether
-	(*ApplyDefinitionResponse)(nil), // 5: heddle.controller.v1.ApplyDefinitionResponse
-	(*ForeseenByHosts)(nil),         // 6: heddle.controller.v1.ForeseenByHosts
-	(*HostLoss)(nil),                // 7: heddle.controller.v1.HostLoss
-	(*HostPortChange)(nil),          // 8: heddle.controller.v1.HostPortChange
-	(*ObjectChange)(nil),            // 9: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 10: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 11: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 12: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 13: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 14: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 15: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 16: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 17: heddle.controller.v1.Host
-	(*DefinedHostPort)(nil),         // 18: heddle.controller.v1.DefinedHostPort
-	(*RemoveHostRequest)(nil),       // 19: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 20: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 21: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 22: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 23: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 24: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 25: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 26: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 27: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 28: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 29: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 30: heddle.controller.v1.SyncedHost
-	nil,                             // 31: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 32: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 33: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
-	(*Rollout)(nil),                 // 35: heddle.controller.v1.Rollout
-	(*v1.ForeseenLoss)(nil),         // 36: heddle.agent.v1.ForeseenLoss
-	(*HostSwitch)(nil),              // 37: heddle.controller.v1.HostSwitch
+	(DriftKind)(0),                  // 1: heddle.controller.v1.DriftKind
+	(*ApplyDefinitionRequest)(nil),  // 2: heddle.controller.v1.ApplyDefinitionRequest
+	(*ChangeInStages)(nil),          // 3: heddle.controller.v1.ChangeInStages
+	(*ChangeTogether)(nil),          // 4: heddle.controller.v1.ChangeTogether
+	(*ChangedTogether)(nil),         // 5: heddle.controller.v1.ChangedTogether
+	(*ApplyDefinitionResponse)(nil), // 6: heddle.controller.v1.ApplyDefinitionResponse
+	(*ForeseenByHosts)(nil),         // 7: heddle.controller.v1.ForeseenByHosts
+	(*HostLoss)(nil),                // 8: heddle.controller.v1.HostLoss
+	(*HostPortChange)(nil),          // 9: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 10: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 11: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 12: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 13: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 14: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 15: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 16: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 17: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 18: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 19: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 20: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 21: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 22: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 23: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 24: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 25: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 26: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 27: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 28: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 29: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 30: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 31: heddle.controller.v1.SyncedHost
+	(*HostDrift)(nil),               // 32: heddle.controller.v1.HostDrift
+	nil,                             // 33: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 34: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 35: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 36: google.protobuf.Timestamp
+	(*Rollout)(nil),                 // 37: heddle.controller.v1.Rollout
+	(*v1.ForeseenLoss)(nil),         // 38: heddle.agent.v1.ForeseenLoss
+	(*HostSwitch)(nil),              // 39: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	33, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	3,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
-	2,  // 2: heddle.controller.v1.ApplyDefinitionRequest.stages:type_name -> heddle.controller.v1.ChangeInStages
-	33, // 3: heddle.controller.v1.ChangeInStages.wait:type_name -> google.protobuf.Duration
-	33, // 4: heddle.controller.v1.ChangeInStages.watch:type_name -> google.protobuf.Duration
-	33, // 5: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
-	33, // 6: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
-	34, // 7: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
-	33, // 8: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
-	33, // 9: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
-	12, // 10: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
-	33, // 11: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
-	33, // 12: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
-	12, // 13: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	12, // 14: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	9,  // 15: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	11, // 16: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	12, // 17: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	8,  // 18: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	6,  // 19: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	4,  // 20: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
-	35, // 21: heddle.controller.v1.ApplyDefinitionResponse.rollout:type_name -> heddle.controller.v1.Rollout
-	7,  // 22: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
-	12, // 23: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
-	36, // 24: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
-	10, // 25: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	17, // 26: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	31, // 27: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	35, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 1: heddle.controller.v1.ApplyDefinitionRequest.together:type_name -> heddle.controller.v1.ChangeTogether
+	3,  // 2: heddle.controller.v1.ApplyDefinitionRequest.stages:type_name -> heddle.controller.v1.ChangeInStages
+	35, // 3: heddle.controller.v1.ChangeInStages.wait:type_name -> google.protobuf.Duration
+	35, // 4: heddle.controller.v1.ChangeInStages.watch:type_name -> google.protobuf.Duration
+	35, // 5: heddle.controller.v1.ChangeTogether.lead:type_name -> google.protobuf.Duration
+	35, // 6: heddle.controller.v1.ChangeTogether.patience:type_name -> google.protobuf.Duration
+	36, // 7: heddle.controller.v1.ChangedTogether.at:type_name -> google.protobuf.Timestamp
+	35, // 8: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
+	35, // 9: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
+	13, // 10: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
+	35, // 11: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
+	35, // 12: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
+	13, // 13: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	13, // 14: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	10, // 15: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	12, // 16: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	13, // 17: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	9,  // 18: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	7,  // 19: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	5,  // 20: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
+	37, // 21: heddle.controller.v1.ApplyDefinitionResponse.rollout:type_name -> heddle.controller.v1.Rollout
+	8,  // 22: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
+	13, // 23: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
+	38, // 24: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
+	11, // 25: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	18, // 26: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	33, // 27: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
 	0,  // 28: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	34, // 29: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	37, // 30: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	18, // 31: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	25, // 32: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	32, // 33: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	33, // 34: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	34, // 35: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	33, // 36: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	30, // 37: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	36, // 29: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	39, // 30: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	19, // 31: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	26, // 32: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	34, // 33: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	35, // 34: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	36, // 35: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	35, // 36: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	31, // 37: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
 	0,  // 38: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
 	0,  // 39: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 40: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	13, // 41: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	15, // 42: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	19, // 43: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	23, // 44: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	28, // 45: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	21, // 46: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	26, // 47: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	5,  // 48: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	14, // 49: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	16, // 50: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	20, // 51: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	24, // 52: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	29, // 53: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	22, // 54: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	27, // 55: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	48, // [48:56] is the sub-list for method output_type
-	40, // [40:48] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	32, // 40: heddle.controller.v1.SyncedHost.drift:type_name -> heddle.controller.v1.HostDrift
+	1,  // 41: heddle.controller.v1.HostDrift.kind:type_name -> heddle.controller.v1.DriftKind
+	36, // 42: heddle.controller.v1.HostDrift.since:type_name -> google.protobuf.Timestamp
+	2,  // 43: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	14, // 44: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	16, // 45: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	20, // 46: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	24, // 47: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	29, // 48: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	22, // 49: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	27, // 50: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	6,  // 51: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	15, // 52: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	17, // 53: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	21, // 54: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	25, // 55: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	30, // 56: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	23, // 57: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	28, // 58: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	51, // [51:59] is the sub-list for method output_type
+	43, // [43:51] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -2710,8 +2901,8 @@ func file_heddle_controller_v1_fleet_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   32,
+			NumEnums:      2,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
