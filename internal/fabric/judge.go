@@ -216,6 +216,9 @@ func (j *judge) note(k ring, parts [][]End) {
 func (j *judge) split(k ring, parts [][]End) {
 	j.out.Splits = append(j.out.Splits, Split{k.sw, k.vlan, parts})
 	if byUplink(parts) {
+		if others, _ := j.across(k, parts[0]); len(others) == 0 {
+			return // nobody has tried yet
+		}
 		j.of(k.sw)[false] = append(j.of(k.sw)[false], k.vlan)
 		return
 	}
@@ -224,7 +227,7 @@ func (j *judge) split(k ring, parts [][]End) {
 	for _, part := range parts[1:] {
 		others, oneWay := j.across(k, part)
 		if len(others) == 0 {
-			others = main
+			continue // nobody has tried yet
 		}
 		key := groupKey{sw: k.sw, ends: names(part)}
 		equal := len(part) == len(main)
@@ -294,7 +297,7 @@ func (j *judge) mtu(k ring, part []End) {
 		in[e] = true
 	}
 	var nodes []*Member
-	fits, want := map[End]int{}, 0
+	fits, wants := map[End]int{}, map[End]int{}
 	for _, r := range j.paths[k] {
 		if !in[r.From] || !in[r.To] || r.State != Passes || r.Full == Unknown ||
 			bundled(j.members[r.From], j.members[r.To]) {
@@ -305,9 +308,9 @@ func (j *judge) mtu(k ring, part []End) {
 			whole.join(r.From, r.To)
 			continue
 		}
-		want = max(want, min(j.members[r.From].MTU, j.members[r.To].MTU))
 		for _, e := range []End{r.From, r.To} {
 			fits[e] = max(fits[e], r.Fits)
+			wants[e] = max(wants[e], min(j.members[r.From].MTU, j.members[r.To].MTU))
 		}
 	}
 	for _, m := range j.nodes[k] {
@@ -316,13 +319,20 @@ func (j *judge) mtu(k ring, part []End) {
 		}
 	}
 	if parts := whole.parts(nodes, known); len(parts) > 1 {
-		j.lowIn(k, parts, fits, want)
+		j.lowIn(k, parts, fits, wants)
 	}
 }
 
 // lowIn keeps which parts long frames do not reach.
-func (j *judge) lowIn(k ring, parts [][]End, fits map[End]int, want int) {
+func (j *judge) lowIn(k ring, parts [][]End, fits, wants map[End]int) {
 	for _, part := range parts[1:] {
+		have, want := 0, 0
+		for _, e := range part {
+			have, want = max(have, fits[e]), max(want, wants[e])
+		}
+		if want == 0 {
+			continue // nobody has tried yet
+		}
 		key := groupKey{sw: k.sw, ends: names(part)}
 		equal := len(part) == len(parts[0])
 		if equal {
@@ -336,9 +346,6 @@ func (j *judge) lowIn(k ring, parts [][]End, fits map[End]int, want int) {
 			}
 			j.low[key] = g
 		}
-		g.vlans, g.want = append(g.vlans, k.vlan), max(g.want, want)
-		for _, e := range part {
-			g.have = max(g.have, fits[e])
-		}
+		g.vlans, g.want, g.have = append(g.vlans, k.vlan), max(g.want, want), max(g.have, have)
 	}
 }

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -10,8 +11,8 @@ import (
 const (
 	// Round is how often a path is probed that passes.
 	Round = 20 * time.Second
-	// FullEvery is in how many rounds one probe has the switch's MTU.
-	FullEvery = 3
+	// FullEvery is in how many rounds there is one probe of the switch's MTU.
+	FullEvery = 2
 	// Wait is how long an echo may take.
 	Wait = time.Second
 	// Retry is after what time a path is probed again whose probe was lost, Failed how often one that does not pass.
@@ -30,6 +31,9 @@ const (
 	MostAtOnce = 64
 	MostTasks  = 4096
 )
+
+// leastProbes is how many probes it takes to tell how many get lost.
+const leastProbes = 10
 
 // Send is a probe to send.
 type Send struct {
@@ -204,8 +208,12 @@ func (k *track) pause() time.Duration {
 	switch {
 	case k.State == Lost && k.misses > 0:
 		return Failed
-	case k.State != Passes || k.misses > 0 || k.full.busy():
+	case k.full.searches():
+		return Wait
+	case k.State != Passes || k.misses > 0 || k.full.misses > 0:
 		return Retry
+	case k.Full == Lost:
+		return repairEvery
 	}
 	return Round
 }
@@ -241,11 +249,9 @@ func (k *track) lost() {
 func (k *track) count(lost uint64) {
 	k.history = k.history<<1 | lost
 	k.probes = min(k.probes+1, 64)
-	n := 0
-	for i := range k.probes {
-		n += int(k.history >> i & 1)
+	if k.Loss = 0; k.probes >= leastProbes {
+		k.Loss = bits.OnesCount64(k.history&(1<<k.probes-1)) * 100 / k.probes
 	}
-	k.Loss = n * 100 / k.probes
 }
 
 // Echo takes in an echo, which arrived on an uplink of the host's. One that was not asked for, or comes twice, is left
@@ -277,8 +283,11 @@ func (m *Machine) Echo(p Probe, arrived string, now time.Time) {
 func (k *track) passed(took time.Duration, arrived string) {
 	k.count(0)
 	k.misses, k.hits = 0, k.hits+1
-	if k.State == Unknown || k.hits >= Hits {
+	switch {
+	case k.State == Unknown:
 		k.State = Passes
+	case k.State == Lost && k.hits >= Hits:
+		k.State, k.history, k.probes, k.Loss = Passes, 0, 0, 0
 	}
 	if k.Astray = ""; arrived != k.Task.From.Uplink {
 		k.Astray = arrived

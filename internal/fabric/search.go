@@ -8,10 +8,8 @@ const near = 4
 // repairEvery is how often a long probe is sent on a path that does not pass those.
 const repairEvery = 10 * time.Second
 
-// busy reports whether long probes are to follow soon.
-func (s *search) busy() bool {
-	return s.misses > 0 && s.misses < Misses || s.high-s.low > near && s.high > 0
-}
+// searches reports whether the longest packet that passes is not found yet.
+func (s *search) searches() bool { return s.high-s.low > near }
 
 // long returns the length of the long probe that is due, 0 for none.
 func (k *track) long(now time.Time) int {
@@ -26,7 +24,7 @@ func (k *track) long(now time.Time) int {
 		}
 		return 0
 	case now.Before(k.full.repair):
-		if k.full.high-k.full.low > near {
+		if k.full.searches() {
 			return (k.full.high + k.full.low) / 2
 		}
 		return 0
@@ -61,10 +59,8 @@ func (k *track) longLost(size int) {
 	k.full.hits = 0
 	switch {
 	case k.Full == Lost && size < k.MTU:
-		if k.full.misses++; k.full.misses >= 2 {
-			k.full.high, k.full.misses = min(k.full.high, size), 0
-			k.found()
-		}
+		k.full.high = min(k.full.high, size)
+		k.found()
 	case k.Full == Lost:
 	default:
 		if k.full.misses++; k.full.misses >= Misses {
@@ -75,7 +71,7 @@ func (k *track) longLost(size int) {
 }
 
 func (k *track) found() {
-	if k.full.high > 0 && k.full.high-k.full.low <= near {
+	if k.full.high > 0 && !k.full.searches() {
 		k.Fits = k.full.low
 	}
 }
