@@ -38,6 +38,8 @@ type Finding struct {
 	VLANs  []uint16
 	// Ends are the uplinks that it is about, Others some of those with which they were compared: HOST/UPLINK.
 	Ends, Others []string
+	// Hosts are the ids of the hosts that it concerns.
+	Hosts []string
 	// Have and Want are lengths in bytes of layer 3, of an MTU; 0 for unknown.
 	Have, Want int
 	// Text and Remedy are for people.
@@ -112,6 +114,10 @@ func Judge(members []Member, results []Result, deaf []Deaf) *Verdict {
 	j.sayLow()
 	j.teaming()
 	j.quality()
+	for i := range j.out.Findings {
+		slices.Sort(j.out.Findings[i].Hosts)
+		j.out.Findings[i].Hosts = slices.Compact(j.out.Findings[i].Hosts)
+	}
 	slices.SortStableFunc(j.out.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(boolInt(a.Note), boolInt(b.Note)), cmp.Compare(a.Switch, b.Switch),
 			cmp.Compare(a.Code, b.Code), slices.Compare(a.Ends, b.Ends), slices.Compare(a.VLANs, b.VLANs))

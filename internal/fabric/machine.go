@@ -32,8 +32,11 @@ const (
 	MostTasks  = 4096
 )
 
-// leastProbes is how many probes it takes to tell how many get lost.
-const leastProbes = 10
+// leastProbes is how many probes it takes to tell how many get lost, and leastLost how many have to be lost.
+const (
+	leastProbes = 10
+	leastLost   = 3
+)
 
 // Send is a probe to send.
 type Send struct {
@@ -78,17 +81,6 @@ type search struct {
 	misses, hits int
 	low, high    int // low passes, high does not; high 0: no search
 	repair       time.Time
-}
-
-// deafKey is an uplink that does not hear this host's echoes.
-type deafKey struct {
-	From, To EndID
-	VLAN     uint16
-}
-
-type deaf struct {
-	n  int
-	at time.Time
 }
 
 // NewMachine returns one without paths.
@@ -227,8 +219,8 @@ func (m *Machine) expire(k *track, now time.Time) {
 		delete(m.numbers, f.number)
 		if f.size > Shortest {
 			k.longLost(f.size)
-		} else {
-			k.lost()
+		} else if k.lost(); k.misses == 1 && k.State == Passes {
+			m.hurry(k, now)
 		}
 		if !k.due.IsZero() && k.due.Sub(f.at) > Retry && k.State != Lost {
 			k.due = f.at.Add(Retry)
@@ -236,6 +228,15 @@ func (m *Machine) expire(k *track, now time.Time) {
 		m.changed = true
 		return true
 	})
+}
+
+// hurry has the other paths of an uplink in a VLAN probed soon, as something may have changed there.
+func (m *Machine) hurry(k *track, now time.Time) {
+	for _, o := range m.tracks {
+		if o.Task.From == k.Task.From && o.VLAN() == k.VLAN() && o.due.After(now.Add(Retry)) {
+			o.due = now.Add(o.spread(Retry))
+		}
+	}
 }
 
 func (k *track) lost() {
@@ -249,8 +250,9 @@ func (k *track) lost() {
 func (k *track) count(lost uint64) {
 	k.history = k.history<<1 | lost
 	k.probes = min(k.probes+1, 64)
-	if k.Loss = 0; k.probes >= leastProbes {
-		k.Loss = bits.OnesCount64(k.history&(1<<k.probes-1)) * 100 / k.probes
+	k.Loss = 0
+	if n := bits.OnesCount64(k.history & (1<<k.probes - 1)); n >= leastLost && k.probes >= leastProbes {
+		k.Loss = n * 100 / k.probes
 	}
 }
 
@@ -296,46 +298,6 @@ func (k *track) passed(took time.Duration, arrived string) {
 		k.Delay = took
 	}
 	k.Delay += (took - k.Delay) / 8
-}
-
-// Heard takes in a probe of another uplink, which is echoed: whether that one hears the echoes.
-func (m *Machine) Heard(p Probe, now time.Time) {
-	key := deafKey{p.From, p.To, p.VLAN}
-	d := m.deaf[key]
-	if p.Hears {
-		m.changed = m.changed || d != nil && d.n >= Misses
-		delete(m.deaf, key)
-		return
-	}
-	if p.Size > Shortest || d == nil && len(m.deaf) >= MostTasks {
-		return
-	}
-	if d == nil {
-		d = &deaf{}
-		m.deaf[key] = d
-	}
-	d.n, d.at = d.n+1, now
-	m.changed = m.changed || d.n == Misses+1
-}
-
-// Deaf is an uplink that does not hear the echoes of its probes although the probes arrive.
-type Deaf struct {
-	From, To EndID
-	VLAN     uint16
-}
-
-// Deaf returns those that this host knows of, in order.
-func (m *Machine) Deaf() (list []Deaf) {
-	for k, d := range m.deaf {
-		if d.n > Misses {
-			list = append(list, Deaf(k))
-		}
-	}
-	slices.SortFunc(list, func(a, b Deaf) int {
-		return slices.Compare(append(append(a.From[:], a.To[:]...), byte(a.VLAN>>8), byte(a.VLAN)),
-			append(append(b.From[:], b.To[:]...), byte(b.VLAN>>8), byte(b.VLAN)))
-	})
-	return list
 }
 
 // Changed reports whether a state is another since the last call.

@@ -8,8 +8,8 @@ import (
 )
 
 // Layout says who probes whom. Each uplink probes two others of its name in each VLAN, whatever the number of hosts:
-// the next one and one further off on a ring, which is another one in each epoch. A host's own uplinks probe each other.
-// All controllers make the same layout of the same members.
+// the next one and one further off on a ring, which is another one in each epoch. A host's own uplinks probe each
+// other. All controllers make the same layout of the same members.
 type Layout struct {
 	hosts map[string][]*Member
 	rings map[ring][]*Member

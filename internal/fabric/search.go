@@ -3,7 +3,7 @@ package fabric
 import "time"
 
 // near is how exact the longest packet that passes is found, in bytes.
-const near = 4
+const near = 1
 
 // repairEvery is how often a long probe is sent on a path that does not pass those.
 const repairEvery = 10 * time.Second

@@ -81,10 +81,27 @@ func sortedGroups(all map[groupKey]*group) []*group {
 	})
 }
 
+// hosts returns the ids of the hosts that a group concerns: also those of the others, where nobody can tell which side
+// it is.
+func (g *group) hosts() []string {
+	if g.equal {
+		return hostsOf(slices.Concat(g.ends, g.others))
+	}
+	return hostsOf(g.ends)
+}
+
+func hostsOf(ends []End) (list []string) {
+	for _, e := range ends {
+		list = append(list, e.Host)
+	}
+	return list
+}
+
 // sayMissing makes findings of VLANs that are missing somewhere.
 func (j *judge) sayMissing() {
 	for _, g := range sortedGroups(j.missing) {
-		f := Finding{Code: VLANMissing, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends), Others: j.what(g.others)}
+		f := Finding{Code: VLANMissing, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends),
+			Others: j.what(g.others), Hosts: g.hosts()}
 		subject, object := frames(g.vlans)
 		f.Text = fmt.Sprintf("%s between %s and %s", subject, some(f.Ends), some(f.Others))
 		switch {
@@ -96,8 +113,8 @@ func (j *judge) sayMissing() {
 			f.Code = NothingPasses
 			f.Text = fmt.Sprintf("nothing passes at %s in any of its VLANs (%s), although its link is up", f.Ends[0],
 				Ranges(g.vlans))
-			f.Remedy = "look at " + j.plugs(g.ends) + ": its VLANs, whether it is blocked by spanning tree or disabled, " +
-				"and the cable"
+			f.Remedy = "look at " + j.plugs(g.ends) + ": its VLANs, whether it is blocked by spanning tree or " +
+				"disabled, and the cable"
 		case g.equal:
 			f.Remedy = object + " " + j.plugs(slices.Concat(g.ends, g.others)) + ", and of the links between"
 		case len(g.ends) == 1:
@@ -161,7 +178,7 @@ func (j *judge) sayApart() {
 func (j *judge) sayLow() {
 	for _, g := range sortedGroups(j.low) {
 		f := Finding{Code: MTULow, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends), Others: j.what(g.others),
-			Have: g.have, Want: g.want}
+			Hosts: g.hosts(), Have: g.have, Want: g.want}
 		fit := "shorter ones do"
 		if g.have > 0 {
 			fit = fmt.Sprintf("those up to %d do", g.have)
@@ -173,13 +190,14 @@ func (j *judge) sayLow() {
 		case g.vlans[0] == 0:
 			in = "untagged frames"
 		}
-		f.Text = fmt.Sprintf("packets of %d bytes, the MTU of switch %s, do not pass between %s and %s (%s); %s", g.want,
-			g.key.sw, some(f.Ends), some(f.Others), in, fit)
+		f.Text = fmt.Sprintf("packets of %d bytes, the MTU of switch %s, do not pass between %s and %s (%s); %s",
+			g.want, g.key.sw, some(f.Ends), some(f.Others), in, fit)
 		at := j.plugs(g.ends)
 		if g.equal {
 			at = j.plugs(slices.Concat(g.ends, g.others))
 		}
-		f.Remedy = fmt.Sprintf("raise the MTU to at least %d at %s and on the way between, or lower the switch's", g.want, at)
+		f.Remedy = fmt.Sprintf("raise the MTU to at least %d at %s and on the way between, or lower the switch's",
+			g.want, at)
 		j.out.Findings = append(j.out.Findings, f)
 	}
 }
@@ -194,19 +212,21 @@ func (j *judge) teaming() {
 			if r.From.Host != r.To.Host || said[pair] {
 				continue
 			}
-			f := Finding{Switch: k.sw, VLANs: []uint16{k.vlan}, Ends: []string{a.What(), b.What()}}
+			f := Finding{Switch: k.sw, VLANs: []uint16{k.vlan}, Ends: []string{a.What(), b.What()},
+				Hosts: hostsOf(pair[:])}
 			parts := j.parts[k]
 			switch {
 			case bundled(a, b) && r.State == Passes:
 				f.Code = NoBundle
-				f.Text = fmt.Sprintf("%s and %s expect a bundle (%s), and the physical switch has none: they hear each "+
-					"other", f.Ends[0], f.Ends[1], a.Bundle)
+				f.Text = fmt.Sprintf("%s and %s expect a bundle (%s), and the physical switch has none: they hear "+
+					"each other", f.Ends[0], f.Ends[1], a.Bundle)
 				f.Remedy = "make a port channel of " + j.plugs(pair[:]) + ", or use another teaming policy"
 			case !bundled(a, b) && r.State == Lost && parts[r.From] != 0 && parts[r.From] == parts[r.To]:
 				f.Code = Bundle
-				f.Text = fmt.Sprintf("%s and %s do not hear each other, and reach the same others: their ports seem to be "+
-					"bundled, and the team does not expect that", f.Ends[0], f.Ends[1])
-				f.Remedy = "take " + j.plugs(pair[:]) + " out of their port channel, or set the teaming policy to ip-hash"
+				f.Text = fmt.Sprintf("%s and %s do not hear each other, and reach the same others: their ports seem to "+
+					"be bundled, and the team does not expect that", f.Ends[0], f.Ends[1])
+				f.Remedy = "take " + j.plugs(pair[:]) + " out of their port channel, or set the teaming policy to " +
+					"ip-hash"
 			default:
 				continue
 			}
@@ -248,7 +268,7 @@ func (j *judge) quality() {
 	for pair, r := range worst {
 		a, b := j.members[pair[0]], j.members[pair[1]]
 		f := Finding{Code: Slow, Note: true, Switch: pair[0].Switch, VLANs: vlans[pair], Ends: []string{a.What()},
-			Others: []string{b.What()}}
+			Others: []string{b.What()}, Hosts: hostsOf(pair[:])}
 		f.Text = fmt.Sprintf("between %s and %s probes take %s, much longer than elsewhere", a.What(), b.What(),
 			r.Delay.Round(100*time.Microsecond))
 		if r.Loss >= lossyPercent {
