@@ -71,8 +71,8 @@ func (m *membership) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Together: member{m}, Membership: m.record,
 		Log: m.log, Version: m.version,
-		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Probes: m.probes(),
-		Kept: m.kept})
+		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(),
+		Probes: m.probes(), Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
 	if m.offered != nil {

@@ -223,8 +223,8 @@ func (j *judge) teaming() {
 				f.Remedy = "make a port channel of " + j.plugs(pair[:]) + ", or use another teaming policy"
 			case !bundled(a, b) && r.State == Lost && parts[r.From] != 0 && parts[r.From] == parts[r.To]:
 				f.Code = Bundle
-				f.Text = fmt.Sprintf("%s and %s do not hear each other, and reach the same others: their ports seem to "+
-					"be bundled, and the team does not expect that", f.Ends[0], f.Ends[1])
+				f.Text = fmt.Sprintf("%s and %s do not hear each other, and reach the same others: their ports seem "+
+					"to be bundled, and the team does not expect that", f.Ends[0], f.Ends[1])
 				f.Remedy = "take " + j.plugs(pair[:]) + " out of their port channel, or set the teaming policy to " +
 					"ip-hash"
 			default:

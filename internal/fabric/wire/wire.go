@@ -178,7 +178,8 @@ func readState(s controllerv1.ProbeState) fabric.State {
 func ReadResults(id string, m *controllerv1.ProbeResults) (list []fabric.Result, deaf []fabric.Deaf) {
 	for _, r := range m.GetResults() {
 		one := fabric.Result{Path: readPath(id, r.GetPath()), State: readState(r.GetState()),
-			Full: readState(r.GetFull()), Fits: int(min(r.GetFits(), fabric.Longest)), Astray: short(r.GetAstray()), Loss: int(min(r.GetLoss(), 100)),
+			Full: readState(r.GetFull()), Fits: int(min(r.GetFits(), fabric.Longest)),
+			Astray: short(r.GetAstray()), Loss: int(min(r.GetLoss(), 100)),
 			Delay: time.Duration(r.GetDelay()) * time.Microsecond}
 		for _, one.VLAN = range ids(r.GetPath().GetVlans()) {
 			if len(list) == fabric.MostTasks {
