@@ -11,7 +11,7 @@ func helpGroups(root *cobra.Command) {
 		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show",
 			"stats", "top", "flows", "events", "metrics"}},
 		{"Change", []string{"apply", "config", "confirm", "check"}},
-		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor"}},
+		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor", "health"}},
 		{"Cluster", []string{"host", "definition", "rollout", "segment", "backup", "import", "export", "context",
 			"login", "logout", "access", "audit", "ca"}},
 		{"Run", []string{"agent", "down"}},
