@@ -54,11 +54,14 @@ func newOverlayFleet(t *testing.T, hosts int, text string) *fleet {
 }
 
 // locations is the kernel's table of where the MACs of other hosts are; nil where the host has none yet.
-func (h *host) locations() *ebpf.Map {
+func (h *host) locations() *ebpf.Map { h.T.Helper(); return h.overlayTable("locations") }
+
+// overlayTable is a table of the tunnels' programs; nil where the host has none yet.
+func (h *host) overlayTable(name string) *ebpf.Map {
 	h.T.Helper()
 	var m *ebpf.Map
 	err := filepath.WalkDir(filepath.Join(h.Dir, "run"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Name() == "locations" && m == nil {
+		if err == nil && d.Name() == name && m == nil {
 			m, err = ebpf.LoadPinnedMap(path, nil)
 		}
 		return err
