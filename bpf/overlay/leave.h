@@ -38,6 +38,22 @@ INLINE void read_length(struct __sk_buff *skb, struct crossing *c)
 		c->bytes = k->payload - k->l3 + (skb->gso_size == GSO_ANY_LENGTH ? 0 : skb->gso_size);
 }
 
+/* The number of the frame's segment, which is the tag beside it. The agent's own frames, which announce where a MAC is,
+ * have it in their bytes. */
+INLINE bool read_number(struct __sk_buff *skb, struct crossing *c)
+{
+	be16 tag[2] = {};
+
+	c->tci = skb->vlan_tci;
+	if (skb->vlan_present)
+		return true;
+	c->tci = 0;
+	if (skb->mark != MARK_AGENT || bpf_skb_load_bytes(skb, 12, tag, 4) || tag[0] != HTONS(TYPE_VLAN))
+		return false;
+	c->tci = NTOHS(tag[1]);
+	return true;
+}
+
 /* Gives the frame the tag that it has inside the VNI. */
 INLINE bool tag_leaving(struct __sk_buff *skb, struct crossing *c, u32 vlan)
 {
@@ -166,12 +182,12 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 {
 	struct replicate r = { .skb = skb };
 	struct overlay_segment *s;
+	bool numbered = read_number(skb, c);
 
-	c->tci = skb->vlan_tci;
 	c->at.segment = r.segment = c->slot << 16 | (c->tci & 0x0fff);
 	s = bpf_map_lookup_elem(&overlay_segments, &r.segment);
 	c->key.vni = s ? s->vni : 0;
-	if (!s || !skb->vlan_present)
+	if (!s || !numbered)
 		return refuse_leaving(c, 0, REASON_TUNNEL_UNKNOWN_VNI);
 	if (bpf_skb_load_bytes(skb, 0, c->mac, 12) || !tag_leaving(skb, c, s->vlan))
 		return refuse_leaving(c, 0, REASON_MALFORMED);

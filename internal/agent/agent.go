@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
 	"heddle/internal/overlay"
@@ -45,8 +46,10 @@ type Kernel interface {
 	// Travel is that of dataplane.Kernel.
 	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
-	// Locate is that of dataplane.Kernel.
+	// Number, Locate and Reached are those of dataplane.Kernel.
 	Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error
+	Reached(sw string) overlay.Reach
+	Number(seg compile.OverlaySegment) (uint16, bool)
 	Close() error
 }
 

@@ -16,6 +16,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/host/hostroute"
 	"heddle/internal/observe"
@@ -388,6 +389,10 @@ func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
 }
 
 func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error { return nil }
+
+func (*fakeKernel) Reached(string) overlay.Reach { return overlay.Reach{} }
+
+func (*fakeKernel) Number(compile.OverlaySegment) (uint16, bool) { return 1, true }
 
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
 	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})

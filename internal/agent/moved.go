@@ -69,7 +69,7 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 		return
 	}
 	at := time.Now()
-	r := teams.NewRound(t.effect.applied, now, t.speakersOf(list))
+	r := teams.NewRound(t.effect.applied, now, t.speakersOf(list), t.kernel.Number)
 	for _, p := range list {
 		frames := r.Own(p)
 		if t.ready.sentOwn(p.Port.ID, frames) {

@@ -128,7 +128,7 @@ func (t *teaming) makeReady() {
 			d.Facts[id] = f
 			list = append(list, p)
 		}
-		t.ready.round = teams.NewRound(&d, teams.Form(&d, t.inForce), t.speakersOf(list))
+		t.ready.round = teams.NewRound(&d, teams.Form(&d, t.inForce), t.speakersOf(list), t.kernel.Number)
 		for id, p := range subjects {
 			ready[d.Facts[id].Wait] = &readyPort{id: id, own: t.ready.round.Own(p),
 				moved: learned(t.ready.round, p, t.ready.macs[id])}
@@ -178,7 +178,8 @@ func (t *teaming) announceMoved(id plan.PortID, macs []observe.MACEntry) {
 		}
 	} else if port := t.effect.applied.Plan.Port(id); port != nil {
 		p = teams.Subject{Switch: t.effect.applied.Plan.Switch(id.Switch), Port: port}
-		frames = learned(teams.NewRound(t.effect.applied, t.formed(), t.speakersOf([]teams.Subject{p})), p, macs)
+		frames = learned(teams.NewRound(t.effect.applied, t.formed(), t.speakersOf([]teams.Subject{p}), t.kernel.Number), p,
+			macs)
 	}
 	if at := time.Now(); len(frames) > 0 {
 		t.announcer.Change(func(q *announce.Queue) { q.Add(id, at, frames...) })

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -17,6 +18,13 @@ import (
 
 // locator is the part of the kernel that is told where the MACs of other hosts are.
 type locator struct{ overlays *overlays }
+
+// Number returns the number of an overlay segment, which is the VLAN of its frames on the tunnel's device; false for one
+// that no port is in.
+func (l locator) Number(seg compile.OverlaySegment) (number uint16, ok bool) {
+	number, ok = l.overlays.kernel.slots.Segments[seg]
+	return number, ok
+}
 
 // Locate tells the tunnel of a switch where MACs are, and of which nothing is known any more. What the host's own file
 // says of a MAC counts more. With all, put is everything: what was said before is forgotten. A location whose segment

@@ -69,7 +69,7 @@ func Points(d binding.Desired, s *Slots) map[plan.PortID]flow.Point {
 			}
 			point := flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device,
 				Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
-			if seg, ok := segmentOf(p); ok {
+			if seg, ok := SegmentOf(p); ok {
 				n := s.Segments[seg]
 				point.Overlay = &flow.Overlay{n: flow.Segment{VNI: seg.VNI, VLAN: seg.VLAN}}
 			}

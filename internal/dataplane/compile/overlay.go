@@ -35,8 +35,8 @@ func spaces(sw *plan.Switch) []string {
 // SpaceOf returns the switch of a name under which it has an id, and whether that is for its overlay segments.
 func SpaceOf(name string) (sw string, overlay bool) { return strings.CutSuffix(name, overlaySpace) }
 
-// segmentOf returns the overlay segment of a port, false for a port of a VLAN.
-func segmentOf(p *plan.Port) (OverlaySegment, bool) {
+// SegmentOf returns the overlay segment of a port, false for a port of a VLAN.
+func SegmentOf(p *plan.Port) (OverlaySegment, bool) {
 	s := OverlaySegment{Switch: p.ID.Switch, VNI: p.VNI}
 	if p.Policy != nil && p.Policy.VLAN.V.Mode == plan.VLANAccess {
 		s.VLAN = p.Policy.VLAN.V.ID
@@ -51,7 +51,7 @@ func OverlaySegments(sw *plan.Switch) map[OverlaySegment]bool {
 	}
 	all := map[OverlaySegment]bool{}
 	for _, p := range sw.Ports {
-		if s, ok := segmentOf(p); ok {
+		if s, ok := SegmentOf(p); ok {
 			all[s] = true
 		}
 	}
@@ -164,7 +164,7 @@ func (c *compiler) parts(sw *plan.Switch, own []OwnMAC) ([]part, error) {
 	numbers := plan.VLANSet{}
 	policies := map[policyIn]*plan.Effective{}
 	for i, p := range sw.Ports {
-		seg, ok := segmentOf(p)
+		seg, ok := SegmentOf(p)
 		if !ok {
 			rest.Ports, vlans.own = append(rest.Ports, p), append(vlans.own, own[i])
 			continue

@@ -25,13 +25,18 @@ type Round struct {
 	// share.
 	speakers []observe.Speaker
 	shared   map[string][]compile.Shared
+	number   Numbers
 }
 
+// Numbers returns the number of an overlay segment, which is the VLAN that its frames have on the tunnel's device;
+// false for a segment that has none.
+type Numbers func(compile.OverlaySegment) (uint16, bool)
+
 // NewRound begins a round; inForce is what became active together with now, speakers are the ports that send with MACs
-// of others.
-func NewRound(inForce *binding.Desired, now *Teams, speakers []observe.Speaker) *Round {
+// of others, and number the numbers of overlay segments.
+func NewRound(inForce *binding.Desired, now *Teams, speakers []observe.Speaker, number Numbers) *Round {
 	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{},
-		shared: map[string][]compile.Shared{}}
+		shared: map[string][]compile.Shared{}, number: number}
 }
 
 // Own returns the announcements of the port's own MAC, and the queries that ask its owner for its multicast groups.
@@ -66,6 +71,9 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 // switch, so that a move within it is no move (S52 has the same for a LAG, which is one entry of a team).
 func (r *Round) Speaks(p Subject) bool {
 	u := r.now.Of(p.Port.ID)
+	if p.Port.VNI != 0 {
+		return u.Up && p.Port.Policy.Teaming.NotifySwitches.V && r.inForce.Facts[p.Switch.Tunnel.ID].Up
+	}
 	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V &&
 		!(p.Moved && u.Team.Policy == spec.IPHash)
 }
@@ -120,12 +128,27 @@ func (r *Round) sharedOf(p Subject) []compile.Shared {
 // rarp returns the announcement of a MAC in a VLAN on the uplink by which its frames leave, if that uplink carries the
 // VLAN.
 func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.Tag) []announce.Announcement {
+	if p.Port.VNI != 0 {
+		return r.overTunnel(p, kind, mac)
+	}
 	u := r.uplink(p, mac)
 	if u == nil || u.Blocked || !u.VLANs.Has(tag.VID) {
 		return nil
 	}
 	return []announce.Announcement{{Kind: kind, Device: r.inForce.Attachments[u.ID].Ifindex,
 		Frame: announce.RARP(mac, tag)}}
+}
+
+// overTunnel returns the announcement to the other hosts of an overlay segment. Those without controllers learn from it
+// where the MAC is.
+func (r *Round) overTunnel(p Subject, kind announce.Kind, mac plan.MAC) []announce.Announcement {
+	seg, _ := compile.SegmentOf(p.Port)
+	n, ok := r.number(seg)
+	at, attached := r.inForce.Attachments[p.Switch.Tunnel.ID]
+	if !ok || !attached {
+		return nil
+	}
+	return []announce.Announcement{{Kind: kind, Device: at.Ifindex, Frame: announce.RARP(mac, announce.Tag{VID: n})}}
 }
 
 // uplink returns the uplink by which frames with that source leave: for a LAG, a member.
@@ -152,7 +175,7 @@ func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
 // that switches with multicast snooping learn the new path.
 func (r *Round) queries(p Subject) []announce.Announcement {
 	use := r.now.Of(p.Port.ID)
-	if !use.Up || len(use.Using) == 0 {
+	if !use.Up || len(use.Using) == 0 || p.Port.VNI != 0 { // nobody snoops in a tunnel
 		return nil
 	}
 	u := r.uplink(p, r.ownMAC(p))
