@@ -405,7 +405,7 @@ func (r *rig) agree() {
 			}
 		}
 	}
-	synced, err := r.controllers[0].Sync(r.t.Context(), "", realhost.Patience)
+	synced, err := r.controllers[0].Sync(r.t.Context(), "", realhost.Patience, false)
 	if err != nil || len(synced.Hosts) != len(r.hosts) {
 		r.t.Fatalf("%+v, %v", synced, err)
 	}
