@@ -26,16 +26,16 @@ type locating struct {
 	generation func(*state.NIC) uint64
 
 	keeper *segments.Keeper // nil before open
-	// learned are the MACs that were learned behind ports of overlay segments, as they were read last.
-	learned map[span.VNI][]plan.MAC
-	told    map[string]bool // switches whose tunnels the kernel was told everything of
-	due     atomic.Bool     // the loop is to take what has changed
-	saving  atomic.Bool
+	nested nested           // what was learned behind ports of overlay segments
+	told   map[string]bool  // switches whose tunnels the kernel was told everything of
+	due    atomic.Bool      // the loop is to take what has changed
+	saving atomic.Bool
 }
 
 // open reads what was known when the process before ended. self is the host's id in its cluster.
 func (l *locating) open(dir string, self func() string) {
 	l.told = map[string]bool{}
+	l.nested = newNested()
 	l.keeper = segments.New(segments.Options{Dir: dir, Self: self, Log: l.log, Changed: l.changed})
 }
 
@@ -103,6 +103,7 @@ func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 	for _, p := range c.Put {
 		if has[p.VNI] {
 			put = append(put, p)
+			l.nested.claimed(p.Key)
 		}
 	}
 	if !all && len(put)+len(c.Removed) == 0 {
@@ -161,22 +162,7 @@ func (l *locating) listens() bool {
 			}
 		}
 	}
-	return len(l.learned) > 0
-}
-
-func (l *locating) listen() {
-	macs, err := l.kernel.MACs()
-	if err != nil {
-		l.complain("read the MACs that were learned in overlay segments", err)
-		return
-	}
-	l.learned = map[span.VNI][]plan.MAC{}
-	for i := range macs {
-		m := &macs[i]
-		if m.VNI != 0 && m.Port.Name != spec.TunnelName && l.isDefined(m.Switch) {
-			l.learned[span.VNI(m.VNI)] = append(l.learned[span.VNI(m.VNI)], m.MAC)
-		}
-	}
+	return len(l.nested.macs) > 0
 }
 
 // say has the controllers told what this host has.
@@ -194,12 +180,10 @@ func (l *locating) say() {
 		}
 		l.own(sw, have, now)
 	}
-	for vni, macs := range l.learned {
-		for _, mac := range macs {
-			key := span.MACKey(mac)
-			if _, is := have[vni][key]; !is && have[vni] != nil {
-				have[vni][key] = span.Claim{Source: span.Learned, Since: now}
-			}
+	for at := range l.nested.macs {
+		vni, key := span.VNI(at.VNI), span.MACKey(at.MAC)
+		if _, is := have[vni][key]; !is && have[vni] != nil {
+			have[vni][key] = span.Claim{Source: span.Learned, Since: now}
 		}
 	}
 	l.keeper.Set(endpoints, have)

@@ -68,6 +68,7 @@ func (t *tells) close() error {
 }
 
 func (t *tells) publish(list []dataplane.Told) {
+	t.a.locating.heard(list)
 	for _, e := range list {
 		switch e.Kind {
 		case abi.TellSign, abi.TellProbe:

@@ -87,6 +87,43 @@ func (k *Keeper) Set(endpoints []span.Endpoint, have map[span.VNI]map[span.Key]s
 	k.poke()
 }
 
+// Noted is a claim beside those of Set.
+type Noted struct {
+	VNI   span.VNI
+	Key   span.Key
+	Claim span.Claim
+}
+
+// Note says what has been found behind the host's ports since Set.
+func (k *Keeper) Note(list []Noted) {
+	self := k.Self()
+	k.mu.Lock()
+	for i := range list {
+		n := &list[i]
+		k.own.Note(n.VNI, n.Key, n.Claim, k.elsewhere(n.VNI, n.Key, self))
+	}
+	k.mu.Unlock()
+	k.poke()
+}
+
+// elsewhere reports whether the controllers say that another host has what a key locates. The caller holds the lock.
+func (k *Keeper) elsewhere(vni span.VNI, key span.Key, self string) bool {
+	content := k.known.Content(vni)
+	if content == nil {
+		return false
+	}
+	at, ok := content.Places[key]
+	return ok && at.Host != self
+}
+
+// Elsewhere reports whether the controllers say that another host has a MAC.
+func (k *Keeper) Elsewhere(key overlay.Key) bool {
+	self := k.Self()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.elsewhere(span.VNI(key.VNI), span.MACKey(key.MAC), self)
+}
+
 func (k *Keeper) poke() {
 	select {
 	case k.changed <- struct{}{}:

@@ -15,6 +15,9 @@ type Own struct {
 	told []Endpoint
 	// open: a conversation has begun, by a whole report.
 	open bool
+	// noted are the keys that Note has changed since the last report; with all, Set may have changed anything.
+	noted map[VNI]map[Key]bool
+	all   bool
 }
 
 // last is the order of a claim that counts less than every other one: the host has said it before, and the controllers
@@ -23,10 +26,31 @@ const last = 1
 
 // Set is what the host has now. The maps are the Own's from here on.
 func (o *Own) Set(endpoints []Endpoint, have map[VNI]map[Key]Claim) {
-	o.endpoints, o.have = slices.Clone(endpoints), have
+	o.endpoints, o.have, o.all = slices.Clone(endpoints), have, true
 	if o.endpoints == nil {
 		o.endpoints = []Endpoint{}
 	}
+}
+
+// Note adds one thing that is behind the host's ports, which costs less than Set. elsewhere: the controllers say that
+// another host has it, so that it is said once more, as the later claim. A segment that the host is not in is left out,
+// and so is a key that it claims more strongly.
+func (o *Own) Note(vni VNI, k Key, c Claim, elsewhere bool) {
+	items, member := o.have[vni]
+	if was, has := items[k]; !member || has && was.Source > c.Source {
+		return
+	}
+	items[k] = c
+	if elsewhere {
+		delete(o.said[vni], k)
+	}
+	if o.noted == nil {
+		o.noted = map[VNI]map[Key]bool{}
+	}
+	if o.noted[vni] == nil {
+		o.noted[vni] = map[Key]bool{}
+	}
+	o.noted[vni][k] = true
 }
 
 // Segments are those that the host has, in order.
@@ -77,6 +101,9 @@ func (o *Own) Changes() (r Report, ok bool) {
 	if !o.open {
 		return r, false
 	}
+	if !o.all {
+		return o.notes()
+	}
 	if !slices.Equal(o.endpoints, o.told) {
 		r.Endpoints, ok = slices.Clone(o.endpoints), true
 	}
@@ -105,7 +132,28 @@ func (o *Own) Changes() (r Report, ok bool) {
 	if ok = ok || len(r.Segments) > 0; ok {
 		o.keep()
 	}
+	o.noted, o.all = nil, false
 	return r, ok
+}
+
+// notes is what is to be said of what was noted, where nothing else has changed.
+func (o *Own) notes() (r Report, ok bool) {
+	for _, vni := range slices.Sorted(maps.Keys(o.noted)) {
+		one := SegmentReport{VNI: vni}
+		for _, k := range slices.SortedFunc(maps.Keys(o.noted[vni]), Key.Compare) {
+			c, has := o.have[vni][k]
+			if old, said := o.said[vni][k]; !has || said && old.Same(c) {
+				continue
+			}
+			one.Put = append(one.Put, Item{k, c})
+			o.said[vni][k] = c
+		}
+		if len(one.Put) > 0 {
+			r.Segments = append(r.Segments, one)
+		}
+	}
+	o.noted = nil
+	return r, len(r.Segments) > 0
 }
 
 // keep keeps what there is as what was said.
@@ -115,11 +163,15 @@ func (o *Own) keep() {
 	for vni, items := range o.have {
 		o.said[vni] = maps.Clone(items)
 	}
+	o.noted, o.all = nil, false
 }
 
 // Again forgets that a segment was said, so that it is said once more: it was refused, as the controller did not have
 // the definition yet that gives it to the host.
-func (o *Own) Again(vni VNI) { delete(o.said, vni) }
+func (o *Own) Again(vni VNI) {
+	delete(o.said, vni)
+	o.all = true
+}
 
 // End ends a conversation.
 func (o *Own) End() { o.open = false }

@@ -30,6 +30,19 @@ func TestOwn_ChangesAreWhatThereIs(t *testing.T) {
 			want[vni] = maps.Clone(items)
 		}
 		o.Set(endpoints(r.IntN(2)), have)
+		for range r.IntN(3) {
+			if _, member := want[1]; member && r.IntN(2) == 0 {
+				report, ok := o.Changes()
+				if ok {
+					table.Report("a", "a", report, at(step))
+				}
+				n := r.IntN(6)
+				if _, has := want[1][mac(n)]; !has {
+					want[1][mac(n)] = Claim{Source: Learned, Generation: uint64(step)}
+				}
+				o.Note(1, mac(n), Claim{Source: Learned, Generation: uint64(step)}, r.IntN(2) == 0)
+			}
+		}
 		switch report, ok := o.Changes(); {
 		case step == 0 || r.IntN(20) == 0:
 			o.End()
