@@ -45,8 +45,9 @@ type Kernel interface {
 	// Travel is that of dataplane.Kernel.
 	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
-	// Locate is that of dataplane.Kernel.
+	// Locate and Reached are those of dataplane.Kernel.
 	Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error
+	Reached(sw string) overlay.Reach
 	Close() error
 }
 

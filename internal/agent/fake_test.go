@@ -389,6 +389,8 @@ func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
 
 func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error { return nil }
 
+func (*fakeKernel) Reached(string) overlay.Reach { return overlay.Reach{} }
+
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
 	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})
 	return nil

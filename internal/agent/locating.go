@@ -72,6 +72,9 @@ func (l *locating) reach(sw *plan.Switch) overlay.Reach {
 		return overlay.Of(sw)
 	}
 	r := l.keeper.Reach(sw.VNIs())
+	if l.keeper.Blank() {
+		r = l.kernel.Reached(sw.Name)
+	}
 	heard, _ := l.keeper.Hears()
 	r.Learn = !heard && sw.Tunnel.Learning
 	return r
@@ -92,6 +95,9 @@ func (l *locating) take() {
 // locate tells the kernel of the segments of one switch.
 func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 	all := !l.told[sw.Name]
+	if all && l.keeper.Blank() {
+		return
+	}
 	if all {
 		c = l.keeper.All()
 	}

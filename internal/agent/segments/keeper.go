@@ -52,6 +52,7 @@ type Keeper struct {
 	again  map[span.VNI]bool
 	asked  map[span.VNI]bool // all of these was asked for
 	stale  bool              // the file is older than what is known
+	blank  bool              // nothing was on disk, and no controller has said all since
 	touched
 }
 
@@ -65,7 +66,9 @@ type touched struct {
 func New(o Options) *Keeper {
 	k := &Keeper{Options: o, changed: make(chan struct{}, 1), wanted: make(chan struct{}), since: time.Now(),
 		again: map[span.VNI]bool{}, asked: map[span.VNI]bool{}, touched: touched{places: map[overlay.Key]bool{}}}
-	if err := k.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := k.read()
+	k.blank = err != nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		o.Log.Error("what was known of overlay segments cannot be read: it is unknown until a controller answers",
 			"file", k.path(), "err", err)
 	}
@@ -202,7 +205,7 @@ func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.Fo
 		}
 	}
 	if m.GetCurrent() && !k.heard {
-		k.heard, k.since, k.members = true, time.Now(), true
+		k.heard, k.since, k.members, k.blank = true, time.Now(), true, false
 	}
 	k.stale = k.stale || len(updates) > 0
 	tell := len(updates) > 0 || m.GetCurrent()
@@ -256,6 +259,14 @@ func (k *Keeper) Hears() (heard bool, since time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.heard, k.since
+}
+
+// Blank reports whether the keeper has nothing to go by: what it knew is not on disk, and no controller has answered
+// since. Then what the kernel's tables have is better.
+func (k *Keeper) Blank() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.blank
 }
 
 // touch notes what an update makes another. The caller holds the lock.

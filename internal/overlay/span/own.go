@@ -18,6 +18,8 @@ type Own struct {
 	// noted are the keys that Note has changed since the last report; with all, Set may have changed anything.
 	noted map[VNI]map[Key]bool
 	all   bool
+	// anew are keys that were claimed before and are claimed anew: the old claim is withdrawn first.
+	anew map[VNI]map[Key]bool
 }
 
 // last is the order of a claim that counts less than every other one: the host has said it before, and the controllers
@@ -41,16 +43,23 @@ func (o *Own) Note(vni VNI, k Key, c Claim, elsewhere bool) {
 		return
 	}
 	items[k] = c
-	if elsewhere {
+	if _, said := o.said[vni][k]; said && elsewhere {
 		delete(o.said[vni], k)
+		o.anew = with(o.anew, vni, k)
 	}
-	if o.noted == nil {
-		o.noted = map[VNI]map[Key]bool{}
+	o.noted = with(o.noted, vni, k)
+}
+
+// with adds a key to a set.
+func with(set map[VNI]map[Key]bool, vni VNI, k Key) map[VNI]map[Key]bool {
+	if set == nil {
+		set = map[VNI]map[Key]bool{}
 	}
-	if o.noted[vni] == nil {
-		o.noted[vni] = map[Key]bool{}
+	if set[vni] == nil {
+		set[vni] = map[Key]bool{}
 	}
-	o.noted[vni][k] = true
+	set[vni][k] = true
+	return set
 }
 
 // Segments are those that the host has, in order.
@@ -120,6 +129,7 @@ func (o *Own) Changes() (r Report, ok bool) {
 				one.Removed = append(one.Removed, k)
 			}
 		}
+		one.Removed = slices.AppendSeq(one.Removed, maps.Keys(o.anew[vni]))
 		if !member || len(one.Put)+len(one.Removed) > 0 {
 			r.Segments = append(r.Segments, one)
 		}
@@ -132,7 +142,7 @@ func (o *Own) Changes() (r Report, ok bool) {
 	if ok = ok || len(r.Segments) > 0; ok {
 		o.keep()
 	}
-	o.noted, o.all = nil, false
+	o.noted, o.anew, o.all = nil, nil, false
 	return r, ok
 }
 
@@ -145,6 +155,9 @@ func (o *Own) notes() (r Report, ok bool) {
 			if old, said := o.said[vni][k]; !has || said && old.Same(c) {
 				continue
 			}
+			if o.anew[vni][k] {
+				one.Removed = append(one.Removed, k)
+			}
 			one.Put = append(one.Put, Item{k, c})
 			o.said[vni][k] = c
 		}
@@ -152,7 +165,7 @@ func (o *Own) notes() (r Report, ok bool) {
 			r.Segments = append(r.Segments, one)
 		}
 	}
-	o.noted = nil
+	o.noted, o.anew = nil, nil
 	return r, len(r.Segments) > 0
 }
 
@@ -163,7 +176,7 @@ func (o *Own) keep() {
 	for vni, items := range o.have {
 		o.said[vni] = maps.Clone(items)
 	}
-	o.noted, o.all = nil, false
+	o.noted, o.anew, o.all = nil, nil, false
 }
 
 // Again forgets that a segment was said, so that it is said once more: it was refused, as the controller did not have

@@ -114,3 +114,35 @@ func TestOwn_SaysARefusedSegmentAgain(t *testing.T) {
 		t.Errorf("it says %+v", r)
 	}
 }
+
+// A MAC that came back to a host is claimed anew, although the controllers have the host's claim of before still: of
+// two claims the later one counts.
+func TestOwn_WhatCameBackIsClaimedAnew(t *testing.T) {
+	for _, listed := range []bool{false, true} {
+		table := NewTable()
+		var a, b Own
+		a.Set(endpoints(1), map[VNI]map[Key]Claim{1: {mac(1): {Source: Learned}}})
+		table.Report("a", "a", a.Whole("a", &Replica{}), at(1))
+		b.Set(endpoints(1), map[VNI]map[Key]Claim{1: {}})
+		table.Report("b", "b", b.Whole("b", &Replica{}), at(2))
+		say := func(o *Own, id string, now int) {
+			if r, ok := o.Changes(); ok {
+				table.Report(id, id, r, at(now))
+			}
+		}
+		host := func() string { l, _ := table.Place(1, mac(1)); return l.Host }
+		b.Note(1, mac(1), Claim{Source: Learned}, true)
+		say(&b, "b", 3)
+		if got := host(); got != "b" {
+			t.Fatalf("after it went to b it is at %q", got)
+		}
+		a.Note(1, mac(1), Claim{Source: Learned}, true)
+		if listed {
+			a.Set(endpoints(1), map[VNI]map[Key]Claim{1: {mac(1): {Source: Learned}}})
+		}
+		say(&a, "a", 4)
+		if got := host(); got != "a" {
+			t.Errorf("after it came back to a it is at %q; listed: %v", got, listed)
+		}
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +114,7 @@ func TestS84_WhatIsLearnedBehindAPortIsKnownToTheSpan(t *testing.T) {
 	far := f.hosts[1].locations()
 	defer far.Close()
 	knows := func(n int) bool { return f.hosts[1].knownIn(far, inner(n)) }
-	const singles = 250
+	const singles = 220
 	var times []time.Duration
 	for n := range singles {
 		begin := time.Now()
@@ -142,7 +144,7 @@ func TestS84_WhatIsLearnedBehindAPortIsKnownToTheSpan(t *testing.T) {
 	t.Logf("%d MACs at once: sent within %v, known after %v", many, sent, time.Since(begin))
 
 	f.nestedMoves(far, inner(0))
-	f.hosts[0].must("mac", "flush")
+	f.hosts[0].must("mac", "flush", "--all")
 	f.hosts[1].Await("what is forgotten is withdrawn", func() bool { return !knows(1) && !knows(singles+1) })
 }
 
@@ -186,4 +188,42 @@ func (h *host) learnedMAC(mac [6]byte) bool {
 		}
 	}
 	return false
+}
+
+// TestS105_AHostWithoutItsSavedFileKeepsTheOthers: an agent that finds nothing on disk of overlay segments, while no
+// controller answers, goes on by what the kernel has.
+func TestS105_AHostWithoutItsSavedFileKeepsTheOthers(t *testing.T) {
+	f := newOverlayFleet(t, 3, segmentText)
+	stream := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
+	f.controller.End(syscall.SIGKILL)
+	h := f.hosts[0]
+	h.End(syscall.SIGKILL)
+	saved := 0
+	err := filepath.WalkDir(h.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "segments" && !strings.Contains(path, "/bpf/") {
+			saved++
+			return os.Remove(path)
+		}
+		return nil // what the agent removes meanwhile
+	})
+	if err != nil || saved != 1 {
+		t.Fatalf("%d saved files were removed: %v", saved, err)
+	}
+	h.Start(fmt.Sprintf(ownConfig, 0, 0))
+	h.up("p-web", "tunnel")
+	f.whole("while the agent starts without its file", stream)
+	all := cable.Frame(cable.Broadcast(), fleetMAC(0, 3), 0, "to all, without the file")
+	f.guests["p-web@0"].Send(all)
+	for n := 1; n < 3; n++ {
+		f.guests[fmt.Sprintf("p-web@%d", n)].Expect(all, "a host of before")
+	}
+	if l, ok := h.located()[fleetMAC(2, 3)]; !ok || l.Source != abi.LocationAnnounced {
+		t.Errorf("where the third host's guest is was forgotten: %+v", l)
+	}
+	f.controller.Start()
+	f.connect(2, 4, "p-new", "web")
+	h.Await("the controllers are heard again", func() bool {
+		_, known := h.located()[fleetMAC(2, 4)]
+		return known
+	})
 }
