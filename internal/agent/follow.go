@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"os"
+
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
@@ -29,7 +32,8 @@ func (a *Agent) follow(f follower) {
 
 func (rc *reconciler) tellFollowers(bounds []bound) {
 	now := uplinks.InForce{Plan: rc.ports.plan, Facts: rc.effect.applied.Facts,
-		Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
+		Devices: make(map[plan.PortID]hostdev.Device, len(bounds)),
+		Groups:  func(sw string) []*plan.Effective { return plan.OfGroups(rc.ports.cfg, sw) }}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
@@ -82,6 +86,17 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.follow(a.teaming.lags)
 	a.follow(a.teaming.neighbours)
 	a.follow(uplinks.FollowBeacons(host, open))
+	name, err := os.Hostname()
+	if err != nil {
+		name = a.name
+	}
+	p := &probing{who: a.membership.who, publish: func(e event.Event) {
+		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
+		a.events.Publish(e)
+	}}
+	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, p.alone)
+	a.membership.probing = p
+	a.follow(p.fabric)
 }
 
 // followLoad starts moving ports off loaded uplinks.

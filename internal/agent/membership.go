@@ -36,6 +36,7 @@ type membership struct {
 	isolation *isolation
 	moving    *moving
 	locating  *locating
+	probing   *probing // nil for an agent that does not probe
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -73,6 +74,7 @@ func (m *membership) begin() {
 		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
+	client.Probes = m.probes()
 	if m.offered != nil {
 		client.Offer(m.offered)
 	}
@@ -88,6 +90,24 @@ func (m *membership) segments() cluster.Segments {
 		return nil
 	}
 	return m.locating.keeper
+}
+
+// probes is the host's part in the probes between hosts; nil for an agent that has none.
+func (m *membership) probes() cluster.Probes {
+	if m.probing == nil {
+		return nil
+	}
+	return m.probing
+}
+
+// who is this host in its cluster.
+func (m *membership) who() (id, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record == nil {
+		return "", ""
+	}
+	return m.record.Host(), m.record.Name()
 }
 
 // self is the host's id in its cluster; "" while it is in none.
@@ -283,6 +303,14 @@ func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
 	})
 }
 
+// NetworkHealth is what the host knows of the physical network.
+func (m *membership) NetworkHealth(context.Context) (*api.HostHealth, error) {
+	if m.probing == nil {
+		return &api.HostHealth{Alone: true, Findings: []api.NetworkFinding{}}, nil
+	}
+	return m.probing.health(), nil
+}
+
 // Join makes the host part of a cluster.
 func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, error) {
 	m.joining.Lock()
@@ -371,6 +399,9 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 		if err := m.locating.keeper.Forget(); err != nil {
 			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
 		}
+	}
+	if m.probing != nil {
+		m.probing.fabric.Left()
 	}
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()

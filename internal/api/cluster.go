@@ -17,6 +17,8 @@ type ClusterService interface {
 	HandOver(context.Context, HandOver) (*Applied, error)
 	// Leave turns the configuration from the controllers into the host's own, and returns the membership as it was.
 	Leave(context.Context) (*Membership, error)
+	// NetworkHealth returns what the host knows of the physical network.
+	NetworkHealth(context.Context) (*HostHealth, error)
 }
 
 // Join identifies the cluster, and authorises the host to join.

@@ -34,6 +34,7 @@ type Fleet struct {
 	backupCalls
 	rolloutCalls
 	segmentCalls
+	healthCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
 	// moves is for ports that move from host to host.
@@ -57,6 +58,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
 	f.backupCalls = backupCalls{f, controllerv1connect.NewBackupServiceClient(rpc)}
 	f.rolloutCalls = rolloutCalls{f, controllerv1connect.NewRolloutServiceClient(rpc)}
+	f.healthCalls = healthCalls{f, controllerv1connect.NewHealthServiceClient(rpc)}
 	f.segmentCalls = segmentCalls{f, controllerv1connect.NewSegmentServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	f.fleetMoveCalls = fleetMoveCalls{f, controllerv1connect.NewMoveServiceClient(rpc)}

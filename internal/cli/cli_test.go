@@ -40,6 +40,7 @@ type standIn struct {
 	applied  api.Applied
 	// membership is the host's part in a cluster.
 	membership api.Membership
+	health     api.HostHealth
 	// maintained is the answer about an uplink's maintenance; applied is that about the change.
 	maintained api.Maintained
 	configs    []api.AppliedConfig
@@ -115,8 +116,9 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
-func (s *standIn) Membership(context.Context) (*api.Membership, error) { return &s.membership, s.err }
-func (s *standIn) Leave(context.Context) (*api.Membership, error)      { return &s.membership, s.err }
+func (s *standIn) NetworkHealth(context.Context) (*api.HostHealth, error) { return &s.health, s.err }
+func (s *standIn) Membership(context.Context) (*api.Membership, error)    { return &s.membership, s.err }
+func (s *standIn) Leave(context.Context) (*api.Membership, error)         { return &s.membership, s.err }
 func (s *standIn) HandOver(_ context.Context, q api.HandOver) (*api.Applied, error) {
 	applied := s.applied
 	applied.DryRun = q.DryRun

@@ -63,13 +63,13 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) ||
-		len(l.Experiments) != len(experiment.Names())+9 {
+		len(l.Experiments) != len(experiment.Names())+10 {
 		t.Errorf("lab list: %s", stdout)
 	}
 	table, _, _ := c.run("lab", "list")
 	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover",
 		"teaming", "hostile-neighbour", "hostile-guest", "guest-adapters", "message-size", "migration",
-		"port-move") {
+		"port-move", "all-pairs") {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

@@ -114,7 +114,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newAdvise(d))
 	root.AddCommand(newExplain(d))
 	root.AddCommand(newCapture(d))
-	root.AddCommand(newDoctor(d))
+	root.AddCommand(newDoctor(d), newHealth(d))
 	root.AddCommand(newMetrics(d))
 	root.AddCommand(newTop(d))
 	root.AddCommand(newFlows(d))

@@ -52,9 +52,11 @@ type Switch struct {
 	// UpDelay is how long an uplink's link must stay up before the uplink is used again.
 	UpDelay time.Duration `json:"upDelay"`
 	LLDP    spec.LLDPMode `json:"lldp"`
-	IPFIX   IPFIX         `json:"ipfix"`
-	LAGs    []*LAG        `json:"lags,omitzero"`
-	Uplinks []*Uplink     `json:"uplinks"`
+	// HealthCheck: hosts probe the physical network.
+	HealthCheck bool      `json:"healthCheck,omitzero"`
+	IPFIX       IPFIX     `json:"ipfix"`
+	LAGs        []*LAG    `json:"lags,omitzero"`
+	Uplinks     []*Uplink `json:"uplinks"`
 	// Tunnel carries the overlay segments; nil for a switch without.
 	Tunnel *Tunnel `json:"tunnel,omitzero"`
 	Ports  []*Port `json:"ports"`

@@ -95,6 +95,7 @@ func resolveSwitch(s *spec.Switch) *Switch {
 		BlockGuestBPDU:         or(s.Checks.BlockGuestBPDU, true),
 		UpDelay:                s.ActualUpDelay(),
 		LLDP:                   orText(s.Discovery.LLDP, spec.LLDPListen),
+		HealthCheck:            s.HealthCheck,
 		IPFIX:                  resolveIPFIX(&s.IPFIX),
 	}
 	for i := range s.LAGs {
@@ -171,6 +172,24 @@ func OfGroup(cfg *spec.Config, sw, group string) *Effective {
 		}
 	}
 	return nil
+}
+
+// OfGroups are the effective policies of a port that sets nothing for itself, in each port group of a switch that has
+// VLANs: those with overlay are left out.
+func OfGroups(cfg *spec.Config, sw string) (list []*Effective) {
+	for i := range cfg.Switches {
+		s := &cfg.Switches[i]
+		if s.Name != sw {
+			continue
+		}
+		all := groupPoliciesOf(s)
+		for k := range s.PortGroups {
+			if g := all[s.PortGroups[k].Name]; g.vni == 0 {
+				list = append(list, g.effective)
+			}
+		}
+	}
+	return list
 }
 
 func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {

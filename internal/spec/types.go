@@ -51,6 +51,9 @@ type Switch struct {
 	UpDelay string `yaml:"upDelay,omitempty" json:"upDelay,omitzero"`
 	// Discovery is what the switch announces to its neighbours on the uplinks and receives from them.
 	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
+	// HealthCheck has the host send probes to other hosts by the switch's uplinks, which find VLANs and an MTU that the
+	// physical network lacks, and ports that it bundles wrongly.
+	HealthCheck bool `yaml:"healthCheck,omitempty" json:"healthCheck,omitzero"`
 	// Checks belong to the switch, so that they move with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
 	// IPFIX says how the switch's flows are timed, stored and exported.

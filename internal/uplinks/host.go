@@ -22,6 +22,8 @@ type InForce struct {
 	Facts plan.Facts
 	// Devices are the devices of the connected ports and uplinks.
 	Devices map[plan.PortID]hostdev.Device
+	// Groups returns the policies of a switch's port groups that have VLANs; it is called in the loop.
+	Groups func(sw string) []*plan.Effective
 }
 
 // own returns the configured addresses of this host's ports and uplinks.

@@ -140,3 +140,12 @@ func neighbourText(n lldp.Neighbour) string {
 	}
 	return name + " port " + n.PDU.Port.String()
 }
+
+// PlugText names the port at the other end of an uplink for people: "port PORT of SYSTEM".
+func PlugText(n lldp.Neighbour) string {
+	name := lldp.Clean(n.PDU.SystemName)
+	if name == "" {
+		name = n.PDU.Chassis.String()
+	}
+	return "port " + n.PDU.Port.String() + " of " + name
+}

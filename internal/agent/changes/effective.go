@@ -103,7 +103,7 @@ func builtInPolicy(s *spec.Switch) leftOut {
 func ofSwitch(policy leftOut) leftOut {
 	m := leftOut{
 		"kind": string(spec.Distributed), "mtu": strconv.Itoa(spec.DefaultMTU), "upDelay": spec.DefaultUpDelay.String(),
-		"discovery.lldp":     string(spec.LLDPListen),
+		"discovery.lldp": string(spec.LLDPListen), "healthCheck": "false",
 		"checks.reversePath": "true", "checks.reversePathPromiscuous": "true", "checks.blockGuestBPDU": "true",
 	}
 	for path, v := range ofIPFIX() {

@@ -94,7 +94,9 @@ type Options struct {
 	Together Together
 	// Segments may be nil: the host has no overlay segments.
 	Segments Segments
-	Log      *slog.Logger
+	// Probes may be nil: the host does not probe others.
+	Probes Probes
+	Log    *slog.Logger
 	// Version of this program.
 	Version string
 	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
@@ -281,6 +283,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	g.Go(s.report)
 	g.Go(s.settle)
 	g.Go(s.followSegments)
+	g.Go(s.followProbes)
 	g.Go(s.speak)
 	g.Go(func() error { return s.offer(offered) })
 	g.Go(func() error { // so that the others end as well

@@ -48,6 +48,7 @@ func Rules() Table {
 		"ListRollouts", "GetRollout")
 	// What shows all of the cluster.
 	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "ListSegments", "GetSegment",
+		"GetNetworkHealth",
 		"metrics")
 	// What is done with ports, and changes nothing else.
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",

@@ -87,7 +87,7 @@ func TestRules_EachRoleAndEachCall(t *testing.T) {
 		"ListRollouts": sees, "GetRollout": sees, "PauseRollout": "..ns.a", "ResumeRollout": "..ns.a",
 		"AbortRollout":    "..ns.a",
 		"ListControllers": seesAll, "GetControllerStatus": seesAll, "GetRoot": seesAll, "metrics": seesAll,
-		"ListSegments": seesAll, "GetSegment": seesAll,
+		"ListSegments": seesAll, "GetSegment": seesAll, "GetNetworkHealth": seesAll,
 		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a",
 		"ReassignPort": ".o...a", "CancelMove": ".o...a",
 		"ActivateMove": ".o...a", "SyncHosts": ".O...A",

@@ -21,6 +21,7 @@ import (
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
+	"heddle/internal/controller/probes"
 	"heddle/internal/controller/segments"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -121,6 +122,8 @@ type Server struct {
 	imports *sync.Mutex
 	// segments says who is where on overlay segments.
 	segments *segments.Hub
+	// probes says what the probes between hosts find.
+	probes *probes.Hub
 }
 
 // New makes a server. Run runs it.
@@ -153,7 +156,8 @@ func New(o Options) (*Server, error) {
 		Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
-	s.fleet.forgotten = s.segments.Remove
+	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now})
+	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.readRevocations()
 }
@@ -176,6 +180,8 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { leading{s}.driveRollouts(ctx) })
 	beside.Go(func() { s.SignIn.Watch(ctx) })
 	beside.Go(func() { spanning{s}.learnSegments(ctx) })
+	beside.Go(func() { spanning{s}.learnProbes(ctx) })
+	beside.Go(func() { s.probes.Run(ctx) })
 	var defined any
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why

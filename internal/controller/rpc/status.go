@@ -79,7 +79,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	}
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews(),
-		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting())
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical())
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

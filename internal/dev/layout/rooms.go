@@ -63,7 +63,7 @@ func rules() map[string]Rule {
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/slice/fields",
-		"internal/overlay", "internal/overlay/span",
+		"internal/fabric", "internal/overlay", "internal/overlay/span",
 		"internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/flapping",
 		"internal/observe/recent",
@@ -74,7 +74,8 @@ func rules() map[string]Rule {
 		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
 		"internal/host/keystore", "internal/host/ownfile",
 		"internal/host/reach")
-	stand(Answers, true, "internal/binding", "internal/overlay/wire", "internal/api/wire", "internal/model",
+	stand(Answers, true, "internal/binding", "internal/fabric/wire", "internal/overlay/wire", "internal/api/wire",
+		"internal/model",
 		"internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
@@ -101,7 +102,7 @@ func rules() map[string]Rule {
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/filling", "internal/controller/health",
-		"internal/controller/segments", "internal/controller/snapshots")
+		"internal/controller/probes", "internal/controller/segments", "internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")
 	stand(Process, false, "internal/controller/access/granting",
@@ -114,7 +115,8 @@ func rules() map[string]Rule {
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
-	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/adapters", "internal/lab/attack",
+	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/adapters", "internal/lab/allpairs",
+		"internal/lab/attack",
 		"internal/lab/bench",
 		"internal/lab/bench/controlplane", "internal/lab/bench/flowexport",
 		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live",

@@ -85,6 +85,18 @@ func configuration(f Facts) []Finding {
 	return found
 }
 
+// network says what probes have found at this host's uplinks.
+func network(f Facts) (found []Finding) {
+	for _, n := range f.Agent.Network {
+		level := Wrong
+		if n.Note {
+			level = Note
+		}
+		found = append(found, Finding{Level: level, Text: n.Text, Remedy: n.Remedy})
+	}
+	return found
+}
+
 func uplinks(f Facts) []Finding {
 	var found []Finding
 	for _, u := range f.Uplinks {

@@ -84,6 +84,9 @@ type Agent struct {
 	Elsewhere, Place string
 	// Lookalikes describe devices that have the alias of its host ports but are not its devices.
 	Lookalikes []string
+	// Probed is how many uplinks take part in the health check of the physical network, Network what was found there.
+	Probed  int
+	Network []api.NetworkFinding
 }
 
 // Config is the configuration file.

@@ -37,6 +37,9 @@ func switchFields() []objectField {
 			"a duration of 0s–30m", "100ms", ""},
 		{"switches[].discovery.lldp", "What the switch announces to its neighbours on the uplinks, and whether it " +
 			"listens to them.", "none, listen, advertise, both", "listen", "Discovery protocol"},
+		{"switches[].healthCheck", "Hosts send probes to one another by the switch's uplinks, which find VLANs and " +
+			"an MTU that the physical network lacks, and ports that it bundles wrongly: see heddle health.",
+			truth, "false", "Health check: VLAN and MTU, teaming and failover"},
 		{"switches[].checks.reversePath", "Broadcast and multicast that comes in by another uplink than the " +
 			"receiver's own, and what the physical network sends back, is left out.", truth, "true",
 			"Net.ReversePathFwdCheck"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/internal/lab/adapters"
+	"heddle/internal/lab/allpairs"
 	"heddle/internal/lab/attack"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
@@ -42,6 +43,7 @@ func programs() []program {
 		own(hostile.Name, hostile.Title, hostile.RowNames, hostileOptions, hostile.Options.Check, runHostile),
 		own(attack.Name, attack.Title, attack.RowNames, attackOptions, attack.Options.Check, attack.Run),
 		own(adapters.Name, adapters.Title, adapters.RowNames, adaptersOptions, adapters.Options.Check, adapters.Run),
+		own(allpairs.Name, allpairs.Title, allpairs.RowNames, allPairsOptions, allpairs.Options.Check, runAllPairs),
 		own(migration.Name, migration.Title, migration.RowNames, migrationOptions, migration.Options.Check,
 			migration.Run),
 		own(migration.PortMoveName, migration.PortMoveTitle, migration.PortMoveRowNames, migrationOptions,
@@ -96,6 +98,18 @@ func runLive(ctx context.Context, o live.Options) (*report.Report, error) {
 		return nil, err
 	}
 	return live.Report(all, ports), nil
+}
+
+func allPairsOptions(r Run) allpairs.Options {
+	return allpairs.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func runAllPairs(ctx context.Context, o allpairs.Options) (*report.Report, error) {
+	all, err := allpairs.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return allpairs.Report(all), nil
 }
 
 func runHostile(ctx context.Context, o hostile.Options) (*report.Report, error) {

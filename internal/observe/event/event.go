@@ -43,13 +43,15 @@ const (
 	Isolated  Kind = "isolated"
 	Migration Kind = "migration" // a step of a port's move to or from another host (S100)
 	Flapping  Kind = "flapping"  // a MAC goes to and fro between a port and other hosts, or no longer does
+	// probes found that the physical network lacks something that an uplink needs, or lacks it no longer (S109)
+	Network Kind = "network"
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program, Conflict, Isolated, Migration, Flapping}
+		Program, Conflict, Isolated, Migration, Flapping, Network}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

@@ -37,7 +37,7 @@ const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevert
 	"TestS110_AGuestThatBridges|" +
 	"TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
 	"TestS110_ProbesThatGuestsSend|" +
-	"TestS110_LACPOfAGuest|TestS110_ReflectedFrames|TestS110_AnAddressThatMoves"
+	"TestS109_|TestS110_LACPOfAGuest|TestS110_ReflectedFrames|TestS110_AnAddressThatMoves"
 
 // TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each
 // kernel.

@@ -727,7 +727,7 @@ var File_heddle_agent_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/cluster.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\"\x16\n" +
+	"\x1dheddle/agent/v1/cluster.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1cheddle/agent/v1/health.proto\"\x16\n" +
 	"\x14GetMembershipRequest\"T\n" +
 	"\x15GetMembershipResponse\x12;\n" +
 	"\n" +
@@ -785,12 +785,13 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
 	"\n" +
 	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\tR\taddresses2\xf8\x02\n" +
+	"\taddresses\x18\x04 \x03(\tR\taddresses2\xd8\x03\n" +
 	"\x0eClusterService\x12^\n" +
 	"\rGetMembership\x12%.heddle.agent.v1.GetMembershipRequest\x1a&.heddle.agent.v1.GetMembershipResponse\x12X\n" +
 	"\vJoinCluster\x12#.heddle.agent.v1.JoinClusterRequest\x1a$.heddle.agent.v1.JoinClusterResponse\x12O\n" +
 	"\bHandOver\x12 .heddle.agent.v1.HandOverRequest\x1a!.heddle.agent.v1.HandOverResponse\x12[\n" +
-	"\fLeaveCluster\x12$.heddle.agent.v1.LeaveClusterRequest\x1a%.heddle.agent.v1.LeaveClusterResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
+	"\fLeaveCluster\x12$.heddle.agent.v1.LeaveClusterRequest\x1a%.heddle.agent.v1.LeaveClusterResponse\x12^\n" +
+	"\rGetHostHealth\x12%.heddle.agent.v1.GetHostHealthRequest\x1a&.heddle.agent.v1.GetHostHealthResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
 var (
 	file_heddle_agent_v1_cluster_proto_rawDescOnce sync.Once
@@ -820,6 +821,8 @@ var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 	(*Applied)(nil),               // 12: heddle.agent.v1.Applied
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*GetHostHealthRequest)(nil),  // 14: heddle.agent.v1.GetHostHealthRequest
+	(*GetHostHealthResponse)(nil), // 15: heddle.agent.v1.GetHostHealthResponse
 }
 var file_heddle_agent_v1_cluster_proto_depIdxs = []int32{
 	8,  // 0: heddle.agent.v1.GetMembershipResponse.membership:type_name -> heddle.agent.v1.Membership
@@ -835,12 +838,14 @@ var file_heddle_agent_v1_cluster_proto_depIdxs = []int32{
 	2,  // 10: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
 	4,  // 11: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
 	6,  // 12: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
-	1,  // 13: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
-	3,  // 14: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
-	5,  // 15: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
-	7,  // 16: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
+	14, // 13: heddle.agent.v1.ClusterService.GetHostHealth:input_type -> heddle.agent.v1.GetHostHealthRequest
+	1,  // 14: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
+	3,  // 15: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
+	5,  // 16: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
+	7,  // 17: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
+	15, // 18: heddle.agent.v1.ClusterService.GetHostHealth:output_type -> heddle.agent.v1.GetHostHealthResponse
+	14, // [14:19] is the sub-list for method output_type
+	9,  // [9:14] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -852,6 +857,7 @@ func file_heddle_agent_v1_cluster_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_change_proto_init()
+	file_heddle_agent_v1_health_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -154,6 +154,8 @@ const (
 	EventKind_EVENT_KIND_MIGRATION EventKind = 70
 	// a MAC goes to and fro between a port and other hosts, or no longer does
 	EventKind_EVENT_KIND_FLAPPING EventKind = 110
+	// probes found that the physical network lacks something that an uplink needs, or lacks it no longer (S109)
+	EventKind_EVENT_KIND_NETWORK EventKind = 120
 )
 
 // Enum value maps for EventKind.
@@ -186,6 +188,7 @@ var (
 		24:  "EVENT_KIND_ISOLATED",
 		70:  "EVENT_KIND_MIGRATION",
 		110: "EVENT_KIND_FLAPPING",
+		120: "EVENT_KIND_NETWORK",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED":   0,
@@ -215,6 +218,7 @@ var (
 		"EVENT_KIND_ISOLATED":      24,
 		"EVENT_KIND_MIGRATION":     70,
 		"EVENT_KIND_FLAPPING":      110,
+		"EVENT_KIND_NETWORK":       120,
 	}
 )
 
@@ -656,7 +660,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x1dFAILOVER_CAUSE_UPLINK_REMOVED\x10\x06\x1a\x12\x8a\xb5\x18\x0euplink-removed\x12-\n" +
 	"\x19FAILOVER_CAUSE_UPLINK_OUT\x10\a\x1a\x0e\x8a\xb5\x18\n" +
 	"uplink-out\x12+\n" +
-	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\x91\b\n" +
+	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xb6\b\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +
@@ -685,7 +689,8 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x13EVENT_KIND_CONFLICT\x10\x17\x1a\f\x8a\xb5\x18\bconflict\x12%\n" +
 	"\x13EVENT_KIND_ISOLATED\x10\x18\x1a\f\x8a\xb5\x18\bisolated\x12'\n" +
 	"\x14EVENT_KIND_MIGRATION\x10F\x1a\r\x8a\xb5\x18\tmigration\x12%\n" +
-	"\x13EVENT_KIND_FLAPPING\x10n\x1a\f\x8a\xb5\x18\bflapping2m\n" +
+	"\x13EVENT_KIND_FLAPPING\x10n\x1a\f\x8a\xb5\x18\bflapping\x12#\n" +
+	"\x12EVENT_KIND_NETWORK\x10x\x1a\v\x8a\xb5\x18\anetwork2m\n" +
 	"\fEventService\x12]\n" +
 	"\fFollowEvents\x12$.heddle.agent.v1.FollowEventsRequest\x1a%.heddle.agent.v1.FollowEventsResponse0\x01B$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 

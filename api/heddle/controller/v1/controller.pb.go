@@ -3305,7 +3305,7 @@ var File_heddle_controller_v1_controller_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\n" +
-	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!heddle/controller/v1/access.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/controller/v1/move.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"T\n" +
+	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!heddle/controller/v1/access.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/probe.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"T\n" +
 	"\x14ListAuditHereRequest\x12<\n" +
 	"\x05query\x18\x01 \x01(\v2&.heddle.controller.v1.ListAuditRequestR\x05query\"V\n" +
 	"\x15ListAuditHereResponse\x12=\n" +
@@ -3529,7 +3529,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xa9\r\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\x96\x0e\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -3547,7 +3547,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x10PrepareHostsHere\x12-.heddle.controller.v1.PrepareHostsHereRequest\x1a..heddle.controller.v1.PrepareHostsHereResponse\x12k\n" +
 	"\x0eReadVitalsHere\x12+.heddle.controller.v1.ReadVitalsHereRequest\x1a,.heddle.controller.v1.ReadVitalsHereResponse\x12\\\n" +
 	"\tReadClock\x12&.heddle.controller.v1.ReadClockRequest\x1a'.heddle.controller.v1.ReadClockResponse\x12y\n" +
-	"\x12FollowSegmentsHere\x12/.heddle.controller.v1.FollowSegmentsHereRequest\x1a0.heddle.controller.v1.FollowSegmentsHereResponse0\x012\xc2\x04\n" +
+	"\x12FollowSegmentsHere\x12/.heddle.controller.v1.FollowSegmentsHereRequest\x1a0.heddle.controller.v1.FollowSegmentsHereResponse0\x01\x12k\n" +
+	"\x0eReadProbesHere\x12+.heddle.controller.v1.ReadProbesHereRequest\x1a,.heddle.controller.v1.ReadProbesHereResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
 	"\x15CreateControllerToken\x122.heddle.controller.v1.CreateControllerTokenRequest\x1a3.heddle.controller.v1.CreateControllerTokenResponse\x12q\n" +
@@ -3645,7 +3646,9 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*SyncHostsRequest)(nil),              // 73: heddle.controller.v1.SyncHostsRequest
 	(*SyncedHost)(nil),                    // 74: heddle.controller.v1.SyncedHost
 	(*FollowSegmentsHereRequest)(nil),     // 75: heddle.controller.v1.FollowSegmentsHereRequest
-	(*FollowSegmentsHereResponse)(nil),    // 76: heddle.controller.v1.FollowSegmentsHereResponse
+	(*ReadProbesHereRequest)(nil),         // 76: heddle.controller.v1.ReadProbesHereRequest
+	(*FollowSegmentsHereResponse)(nil),    // 77: heddle.controller.v1.FollowSegmentsHereResponse
+	(*ReadProbesHereResponse)(nil),        // 78: heddle.controller.v1.ReadProbesHereResponse
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	56, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
@@ -3705,34 +3708,36 @@ var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	36, // 54: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
 	34, // 55: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
 	75, // 56: heddle.controller.v1.ControllerService.FollowSegmentsHere:input_type -> heddle.controller.v1.FollowSegmentsHereRequest
-	40, // 57: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	43, // 58: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	45, // 59: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	47, // 60: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	49, // 61: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	19, // 62: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	21, // 63: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	23, // 64: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	26, // 65: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	54, // 66: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	52, // 67: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 68: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 69: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 70: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 71: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 72: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 73: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 74: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	37, // 75: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
-	35, // 76: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	76, // 77: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
-	41, // 78: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	44, // 79: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	46, // 80: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	48, // 81: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	50, // 82: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	62, // [62:83] is the sub-list for method output_type
-	41, // [41:62] is the sub-list for method input_type
+	76, // 57: heddle.controller.v1.ControllerService.ReadProbesHere:input_type -> heddle.controller.v1.ReadProbesHereRequest
+	40, // 58: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	43, // 59: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	45, // 60: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	47, // 61: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	49, // 62: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 63: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 64: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 65: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 66: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	54, // 67: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	52, // 68: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 69: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 70: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 71: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 72: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 73: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 74: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 75: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	37, // 76: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	35, // 77: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	77, // 78: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
+	78, // 79: heddle.controller.v1.ControllerService.ReadProbesHere:output_type -> heddle.controller.v1.ReadProbesHereResponse
+	41, // 80: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	44, // 81: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	46, // 82: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	48, // 83: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	50, // 84: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	63, // [63:85] is the sub-list for method output_type
+	41, // [41:63] is the sub-list for method input_type
 	41, // [41:41] is the sub-list for extension type_name
 	41, // [41:41] is the sub-list for extension extendee
 	0,  // [0:41] is the sub-list for field type_name
@@ -3747,6 +3752,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 	file_heddle_controller_v1_fleet_proto_init()
 	file_heddle_controller_v1_host_proto_init()
 	file_heddle_controller_v1_move_proto_init()
+	file_heddle_controller_v1_probe_proto_init()
 	file_heddle_controller_v1_segment_proto_init()
 	file_heddle_controller_v1_slice_proto_init()
 	type x struct{}

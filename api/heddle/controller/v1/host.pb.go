@@ -2773,7 +2773,7 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"y\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/probe.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"y\n" +
 	"\x16DescribeArrivalRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x16\n" +
@@ -2994,12 +2994,13 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xfc\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xe7\x05\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
 	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01\x12o\n" +
-	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12n\n" +
+	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12i\n" +
+	"\fFollowProbes\x12).heddle.controller.v1.FollowProbesRequest\x1a*.heddle.controller.v1.FollowProbesResponse(\x010\x01\x12n\n" +
 	"\x0fDescribeArrival\x12,.heddle.controller.v1.DescribeArrivalRequest\x1a-.heddle.controller.v1.DescribeArrivalResponse\x12k\n" +
 	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
@@ -3062,7 +3063,9 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostMoves)(nil),               // 42: heddle.controller.v1.HostMoves
 	(*HostFlapping)(nil),            // 43: heddle.controller.v1.HostFlapping
 	(*FollowSegmentsRequest)(nil),   // 44: heddle.controller.v1.FollowSegmentsRequest
-	(*FollowSegmentsResponse)(nil),  // 45: heddle.controller.v1.FollowSegmentsResponse
+	(*FollowProbesRequest)(nil),     // 45: heddle.controller.v1.FollowProbesRequest
+	(*FollowSegmentsResponse)(nil),  // 46: heddle.controller.v1.FollowSegmentsResponse
+	(*FollowProbesResponse)(nil),    // 47: heddle.controller.v1.FollowProbesResponse
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	6,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -3114,16 +3117,18 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	7,  // 46: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
 	9,  // 47: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
 	44, // 48: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
-	0,  // 49: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
-	2,  // 50: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	5,  // 51: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	8,  // 52: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	29, // 53: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	45, // 54: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
-	1,  // 55: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
-	3,  // 56: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	51, // [51:57] is the sub-list for method output_type
-	45, // [45:51] is the sub-list for method input_type
+	45, // 49: heddle.controller.v1.HostService.FollowProbes:input_type -> heddle.controller.v1.FollowProbesRequest
+	0,  // 50: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
+	2,  // 51: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	5,  // 52: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	8,  // 53: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	29, // 54: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	46, // 55: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
+	47, // 56: heddle.controller.v1.HostService.FollowProbes:output_type -> heddle.controller.v1.FollowProbesResponse
+	1,  // 57: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
+	3,  // 58: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	52, // [52:59] is the sub-list for method output_type
+	45, // [45:52] is the sub-list for method input_type
 	45, // [45:45] is the sub-list for extension type_name
 	45, // [45:45] is the sub-list for extension extendee
 	0,  // [0:45] is the sub-list for field type_name
@@ -3135,6 +3140,7 @@ func file_heddle_controller_v1_host_proto_init() {
 		return
 	}
 	file_heddle_controller_v1_move_proto_init()
+	file_heddle_controller_v1_probe_proto_init()
 	file_heddle_controller_v1_segment_proto_init()
 	file_heddle_controller_v1_slice_proto_init()
 	type x struct{}

@@ -21,7 +21,8 @@ func Of(field string) []Permission {
 	case "security", "checks":
 		return []Permission{Security}
 	// Those of a switch, a port group and a static port,
-	case "name", "kind", "mtu", "uplinks", "lags", "upDelay", "discovery", "ipfix", "vlan", "teaming", "blocked",
+	case "name", "kind", "mtu", "uplinks", "lags", "upDelay", "discovery", "healthCheck", "ipfix", "vlan",
+		"teaming", "blocked",
 		"monitoring", "stormControl", "overrides", "binding", "ports", "labels", "id", "switch", "portGroup",
 		"description",
 		// and those of a template and a host's entry.

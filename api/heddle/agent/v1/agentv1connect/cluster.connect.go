@@ -34,6 +34,9 @@ const (
 	// ClusterServiceLeaveClusterProcedure is the procedure name of the ClusterService's LeaveCluster
 	// RPC.
 	ClusterServiceLeaveClusterProcedure = "/heddle.agent.v1.ClusterService/LeaveCluster"
+	// ClusterServiceGetHostHealthProcedure is the procedure name of the ClusterService's GetHostHealth
+	// RPC.
+	ClusterServiceGetHostHealthProcedure = "/heddle.agent.v1.ClusterService/GetHostHealth"
 )
 
 var (
@@ -65,6 +68,13 @@ var (
 			Procedure:  ClusterServiceLeaveClusterProcedure,
 		}
 	})
+	clusterServiceGetHostHealthSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_agent_v1_cluster_proto.Services().ByName("ClusterService").Methods().ByName("GetHostHealth"),
+			Procedure:  ClusterServiceGetHostHealthProcedure,
+		}
+	})
 )
 
 // ClusterServiceClient is a client for the heddle.agent.v1.ClusterService service.
@@ -77,6 +87,8 @@ type ClusterServiceClient interface {
 	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
 	// LeaveCluster turns the configuration from the controllers into the host's own.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
+	// GetHostHealth reads what the host knows of the physical network at its uplinks.
+	GetHostHealth(context.Context, *v1.GetHostHealthRequest) (*v1.GetHostHealthResponse, error)
 }
 
 // NewClusterServiceClient constructs a client for the heddle.agent.v1.ClusterService service.
@@ -95,6 +107,8 @@ type ClusterServiceHandler interface {
 	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
 	// LeaveCluster turns the configuration from the controllers into the host's own.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
+	// GetHostHealth reads what the host knows of the physical network at its uplinks.
+	GetHostHealth(context.Context, *v1.GetHostHealthRequest) (*v1.GetHostHealthResponse, error)
 }
 
 // RegisterClusterServiceHandler registers svc as the heddle.agent.v1.ClusterService implementation
@@ -106,6 +120,7 @@ func RegisterClusterServiceHandler(server *connect.Server, svc ClusterServiceHan
 		connect.Method{Spec: clusterServiceJoinClusterSpec(), Handler: adapter.joinCluster},
 		connect.Method{Spec: clusterServiceHandOverSpec(), Handler: adapter.handOver},
 		connect.Method{Spec: clusterServiceLeaveClusterSpec(), Handler: adapter.leaveCluster},
+		connect.Method{Spec: clusterServiceGetHostHealthSpec(), Handler: adapter.getHostHealth},
 	)
 }
 
@@ -126,6 +141,10 @@ func (UnimplementedClusterServiceHandler) HandOver(context.Context, *v1.HandOver
 
 func (UnimplementedClusterServiceHandler) LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ClusterService.LeaveCluster is not implemented")
+}
+
+func (UnimplementedClusterServiceHandler) GetHostHealth(context.Context, *v1.GetHostHealthRequest) (*v1.GetHostHealthResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ClusterService.GetHostHealth is not implemented")
 }
 
 type clusterServiceClient struct {
@@ -159,6 +178,14 @@ func (c *clusterServiceClient) HandOver(ctx context.Context, req *v1.HandOverReq
 func (c *clusterServiceClient) LeaveCluster(ctx context.Context, req *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error) {
 	var res v1.LeaveClusterResponse
 	if err := c.client.CallUnary(ctx, clusterServiceLeaveClusterSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *clusterServiceClient) GetHostHealth(ctx context.Context, req *v1.GetHostHealthRequest) (*v1.GetHostHealthResponse, error) {
+	var res v1.GetHostHealthResponse
+	if err := c.client.CallUnary(ctx, clusterServiceGetHostHealthSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -208,6 +235,18 @@ func (h clusterServiceHandler) leaveCluster(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	res, err := h.svc.LeaveCluster(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h clusterServiceHandler) getHostHealth(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.GetHostHealthRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.GetHostHealth(ctx, &req)
 	if err != nil {
 		return err
 	}

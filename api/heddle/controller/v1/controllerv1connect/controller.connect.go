@@ -74,6 +74,9 @@ const (
 	// ControllerServiceFollowSegmentsHereProcedure is the procedure name of the ControllerService's
 	// FollowSegmentsHere RPC.
 	ControllerServiceFollowSegmentsHereProcedure = "/heddle.controller.v1.ControllerService/FollowSegmentsHere"
+	// ControllerServiceReadProbesHereProcedure is the procedure name of the ControllerService's
+	// ReadProbesHere RPC.
+	ControllerServiceReadProbesHereProcedure = "/heddle.controller.v1.ControllerService/ReadProbesHere"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -202,6 +205,13 @@ var (
 			Procedure:  ControllerServiceFollowSegmentsHereProcedure,
 		}
 	})
+	controllerServiceReadProbesHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ReadProbesHere"),
+			Procedure:  ControllerServiceReadProbesHereProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -240,6 +250,8 @@ type ControllerServiceClient interface {
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 	// FollowSegmentsHere hands another controller what this one's hosts say of overlay segments.
 	FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest) (ControllerServiceFollowSegmentsHereClientStream, error)
+	// ReadProbesHere says what hosts of this controller have found by their probes.
+	ReadProbesHere(context.Context, *v1.ReadProbesHereRequest) (*v1.ReadProbesHereResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -306,6 +318,8 @@ type ControllerServiceHandler interface {
 	ReadClock(context.Context, *v1.ReadClockRequest) (*v1.ReadClockResponse, error)
 	// FollowSegmentsHere hands another controller what this one's hosts say of overlay segments.
 	FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest, ControllerServiceFollowSegmentsHereServerStream) error
+	// ReadProbesHere says what hosts of this controller have found by their probes.
+	ReadProbesHere(context.Context, *v1.ReadProbesHereRequest) (*v1.ReadProbesHereResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -329,6 +343,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceReadVitalsHereSpec(), Handler: adapter.readVitalsHere},
 		connect.Method{Spec: controllerServiceReadClockSpec(), Handler: adapter.readClock},
 		connect.Method{Spec: controllerServiceFollowSegmentsHereSpec(), Handler: adapter.followSegmentsHere},
+		connect.Method{Spec: controllerServiceReadProbesHereSpec(), Handler: adapter.readProbesHere},
 	)
 }
 
@@ -413,6 +428,10 @@ func (UnimplementedControllerServiceHandler) ReadClock(context.Context, *v1.Read
 
 func (UnimplementedControllerServiceHandler) FollowSegmentsHere(context.Context, *v1.FollowSegmentsHereRequest, ControllerServiceFollowSegmentsHereServerStream) error {
 	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.FollowSegmentsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ReadProbesHere(context.Context, *v1.ReadProbesHereRequest) (*v1.ReadProbesHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ReadProbesHere is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -545,6 +564,14 @@ func (c *controllerServiceClient) FollowSegmentsHere(ctx context.Context, req *v
 		return ControllerServiceFollowSegmentsHereClientStream{}, err
 	}
 	return ControllerServiceFollowSegmentsHereClientStream{stream: stream}, nil
+}
+
+func (c *controllerServiceClient) ReadProbesHere(ctx context.Context, req *v1.ReadProbesHereRequest) (*v1.ReadProbesHereResponse, error) {
+	var res v1.ReadProbesHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceReadProbesHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
 }
 
 type controllerServiceHandler struct{ svc ControllerServiceHandler }
@@ -735,6 +762,18 @@ func (h controllerServiceHandler) followSegmentsHere(ctx context.Context, _ conn
 		return err
 	}
 	return h.svc.FollowSegmentsHere(ctx, &req, ControllerServiceFollowSegmentsHereServerStream{stream: stream})
+}
+
+func (h controllerServiceHandler) readProbesHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReadProbesHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReadProbesHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
 }
 
 var (

@@ -32,6 +32,8 @@ const (
 	HostServiceFollowSliceProcedure = "/heddle.controller.v1.HostService/FollowSlice"
 	// HostServiceFollowSegmentsProcedure is the procedure name of the HostService's FollowSegments RPC.
 	HostServiceFollowSegmentsProcedure = "/heddle.controller.v1.HostService/FollowSegments"
+	// HostServiceFollowProbesProcedure is the procedure name of the HostService's FollowProbes RPC.
+	HostServiceFollowProbesProcedure = "/heddle.controller.v1.HostService/FollowProbes"
 	// HostServiceDescribeArrivalProcedure is the procedure name of the HostService's DescribeArrival
 	// RPC.
 	HostServiceDescribeArrivalProcedure = "/heddle.controller.v1.HostService/DescribeArrival"
@@ -68,6 +70,13 @@ var (
 			Procedure:  HostServiceFollowSegmentsProcedure,
 		}
 	})
+	hostServiceFollowProbesSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeBidi,
+			Schema:     v1.File_heddle_controller_v1_host_proto.Services().ByName("HostService").Methods().ByName("FollowProbes"),
+			Procedure:  HostServiceFollowProbesProcedure,
+		}
+	})
 	hostServiceDescribeArrivalSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -95,6 +104,8 @@ type HostServiceClient interface {
 	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
 	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
 	FollowSegments(context.Context) (HostServiceFollowSegmentsClientStream, error)
+	// FollowProbes says which uplinks of other hosts a host has to probe, and takes what it finds.
+	FollowProbes(context.Context) (HostServiceFollowProbesClientStream, error)
 	// DescribeArrival says what a port has where its guest runs, to the host that the guest is to move to: whether that host
 	// can serve it as well is checked before anything changes (S100).
 	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
@@ -181,6 +192,42 @@ func (s HostServiceFollowSegmentsClientStream) Close() error {
 	return s.stream.Close()
 }
 
+// HostServiceFollowProbesClientStream is the client stream for the HostService's FollowProbes RPC.
+type HostServiceFollowProbesClientStream struct {
+	stream connect.ClientStream
+}
+
+// SendHeaders opens the stream and flushes the request headers without a message. The first Send or
+// Receive does this implicitly.
+func (s HostServiceFollowProbesClientStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a request message to the server.
+func (s HostServiceFollowProbesClientStream) Send(req *v1.FollowProbesRequest) error {
+	return s.stream.Send(req)
+}
+
+// CloseSend closes the request side of the stream.
+func (s HostServiceFollowProbesClientStream) CloseSend() error {
+	return s.stream.CloseSend()
+}
+
+// Receive returns the next response message from the server.
+func (s HostServiceFollowProbesClientStream) Receive() (*v1.FollowProbesResponse, error) {
+	var res v1.FollowProbesResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s HostServiceFollowProbesClientStream) Close() error {
+	return s.stream.Close()
+}
+
 // HostServiceHandler is an implementation of the heddle.controller.v1.HostService service.
 type HostServiceHandler interface {
 	// JoinHost makes the caller a host of the cluster, by a token that is used up.
@@ -192,6 +239,8 @@ type HostServiceHandler interface {
 	// FollowSegments hands a host who is where on its overlay segments, and takes what the host has there. It is beside
 	// FollowSlice, so that a hundred thousand locations do not keep a definition waiting.
 	FollowSegments(context.Context, HostServiceFollowSegmentsServerStream) error
+	// FollowProbes says which uplinks of other hosts a host has to probe, and takes what it finds.
+	FollowProbes(context.Context, HostServiceFollowProbesServerStream) error
 	// DescribeArrival says what a port has where its guest runs, to the host that the guest is to move to: whether that host
 	// can serve it as well is checked before anything changes (S100).
 	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
@@ -208,6 +257,7 @@ func RegisterHostServiceHandler(server *connect.Server, svc HostServiceHandler) 
 		connect.Method{Spec: hostServiceRenewHostSpec(), Handler: adapter.renewHost},
 		connect.Method{Spec: hostServiceFollowSliceSpec(), Handler: adapter.followSlice},
 		connect.Method{Spec: hostServiceFollowSegmentsSpec(), Handler: adapter.followSegments},
+		connect.Method{Spec: hostServiceFollowProbesSpec(), Handler: adapter.followProbes},
 		connect.Method{Spec: hostServiceDescribeArrivalSpec(), Handler: adapter.describeArrival},
 		connect.Method{Spec: hostServicePingControllerSpec(), Handler: adapter.pingController},
 	)
@@ -262,6 +312,30 @@ func (s HostServiceFollowSegmentsServerStream) Send(res *v1.FollowSegmentsRespon
 	return s.stream.Send(res)
 }
 
+// HostServiceFollowProbesServerStream is the server stream for the HostService's FollowProbes RPC.
+type HostServiceFollowProbesServerStream struct {
+	stream connect.ServerStream
+}
+
+// Receive returns the next request message from the client.
+func (s HostServiceFollowProbesServerStream) Receive() (*v1.FollowProbesRequest, error) {
+	var req v1.FollowProbesRequest
+	if err := s.stream.Receive(&req); err != nil {
+		return nil, err
+	}
+	return &req, nil
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s HostServiceFollowProbesServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s HostServiceFollowProbesServerStream) Send(res *v1.FollowProbesResponse) error {
+	return s.stream.Send(res)
+}
+
 // UnimplementedHostServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedHostServiceHandler struct{}
 
@@ -279,6 +353,10 @@ func (UnimplementedHostServiceHandler) FollowSlice(context.Context, HostServiceF
 
 func (UnimplementedHostServiceHandler) FollowSegments(context.Context, HostServiceFollowSegmentsServerStream) error {
 	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowSegments is not implemented")
+}
+
+func (UnimplementedHostServiceHandler) FollowProbes(context.Context, HostServiceFollowProbesServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowProbes is not implemented")
 }
 
 func (UnimplementedHostServiceHandler) DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error) {
@@ -323,6 +401,14 @@ func (c *hostServiceClient) FollowSegments(ctx context.Context) (HostServiceFoll
 		return HostServiceFollowSegmentsClientStream{}, err
 	}
 	return HostServiceFollowSegmentsClientStream{stream: stream}, nil
+}
+
+func (c *hostServiceClient) FollowProbes(ctx context.Context) (HostServiceFollowProbesClientStream, error) {
+	stream, err := c.client.CallClientStream(ctx, hostServiceFollowProbesSpec())
+	if err != nil {
+		return HostServiceFollowProbesClientStream{}, err
+	}
+	return HostServiceFollowProbesClientStream{stream: stream}, nil
 }
 
 func (c *hostServiceClient) DescribeArrival(ctx context.Context, req *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error) {
@@ -373,6 +459,10 @@ func (h hostServiceHandler) followSlice(ctx context.Context, _ connect.Spec, str
 
 func (h hostServiceHandler) followSegments(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
 	return h.svc.FollowSegments(ctx, HostServiceFollowSegmentsServerStream{stream: stream})
+}
+
+func (h hostServiceHandler) followProbes(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	return h.svc.FollowProbes(ctx, HostServiceFollowProbesServerStream{stream: stream})
 }
 
 func (h hostServiceHandler) describeArrival(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {

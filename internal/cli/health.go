@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+func newHealth(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	var where *target
+	c := &cobra.Command{
+		Use: "health", Short: "Show what is wrong with the physical network between hosts",
+		Long: "Show what the probes between hosts have found: VLANs and an MTU that the physical network lacks, and " +
+			"ports that it bundles wrongly, each with what to do. A switch has its hosts probe one another where " +
+			"healthCheck is true in its definition. The exit status is 1 when something is wrong.\n\n" +
+			"With --controller or --context it shows what all hosts together have found; with --host too, and " +
+			"without a controller, what one host knows. A host without controllers probes between its own uplinks " +
+			"alone.",
+		Example: "  heddle health\n  heddle health --context lab\n  heddle health --context lab --host esx1 -o json",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			all, err := where.everywhere()
+			switch {
+			case err != nil:
+				return err
+			case all:
+				return fleetHealth(c, d, where, o)
+			}
+			return hostHealth(c, d, where, o)
+		},
+	}
+	t.flags(d, c)
+	where = t.looking(d, c)
+	o.flag(c)
+	return c
+}
+
+func fleetHealth(c *cobra.Command, d Deps, t *target, o *output) error {
+	h, err := askFleet(c, t.controllers(), 0, func(ctx context.Context, f *api.Fleet) (*api.NetworkHealth, error) {
+		return f.NetworkHealth(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	err = o.print(d, h, func(w io.Writer) error {
+		if err := writeNetworkFindings(w, d, h.Findings); err != nil {
+			return err
+		}
+		return writeNetworkSummary(w, h)
+	})
+	return sick(h.Findings, err)
+}
+
+func hostHealth(c *cobra.Command, d Deps, t *target, o *output) error {
+	h, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.HostHealth, error) {
+		return s.NetworkHealth(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	err = o.print(d, h, func(w io.Writer) error {
+		if err := writeNetworkFindings(w, d, h.Findings); err != nil {
+			return err
+		}
+		return writeHostHealth(w, h)
+	})
+	return sick(h.Findings, err)
+}
+
+// sick is the exit status when something is wrong.
+func sick(list []api.NetworkFinding, err error) error {
+	for _, f := range list {
+		if err == nil && !f.Note {
+			return &SilentError{Status: ExitFailure}
+		}
+	}
+	return err
+}
+
+// writeNetworkFindings prints each finding with its remedy.
+func writeNetworkFindings(w io.Writer, d Deps, list []api.NetworkFinding) error {
+	for _, f := range list {
+		level, colour := "wrong", red
+		if f.Note {
+			level, colour = "note ", yellow
+		}
+		lines := wrap(f.Text, d.textWidth()-7)
+		for i, l := range wrap(f.Remedy, d.textWidth()-9) {
+			lines = append(lines, map[bool]string{true: "→ ", false: "  "}[i == 0]+l)
+		}
+		_, err := fmt.Fprintf(w, "%s  %s\n", d.coloured(colour, level), strings.Join(lines, "\n       "))
+		if err != nil {
+			return err
+		}
+	}
+	if len(list) > 0 {
+		_, err := fmt.Fprintln(w)
+		return err
+	}
+	return nil
+}
+
+// pathsText says how many paths pass.
+func pathsText(paths, passing, waiting uint32) string {
+	text := fmt.Sprintf("%d of %s pass", passing, printable.Count(int(paths), "path", "paths"))
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d are not known yet", waiting)
+	}
+	return text
+}
+
+func writeNetworkSummary(w io.Writer, h *api.NetworkHealth) error {
+	if h.Uplinks == 0 {
+		_, err := fmt.Fprintln(w, "no uplink takes part: set healthCheck: true in a switch of the definition. Hosts "+
+			"count some seconds after they connect")
+		return err
+	}
+	text := fmt.Sprintf("%s with %s, in %s: %s", printable.Count(int(h.Hosts), "host", "hosts"),
+		printable.Count(int(h.Uplinks), "uplink", "uplinks"), printable.Count(int(h.VLANs), "VLAN", "VLANs"),
+		pathsText(h.Paths, h.Passing, h.Waiting))
+	if h.Lonely > 0 {
+		text += fmt.Sprintf("; %d have one uplink alone, so that nobody can tell", h.Lonely)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+func writeHostHealth(w io.Writer, h *api.HostHealth) error {
+	text := fmt.Sprintf("%s: %s", printable.Count(int(h.Uplinks), "uplink", "uplinks"),
+		pathsText(h.Paths, h.Passing, h.Waiting))
+	switch {
+	case h.Uplinks == 0:
+		text = "no uplink takes part: set healthCheck: true in a switch"
+	case h.Alone && h.Paths == 0:
+		text = "this host has no controller, and no two uplinks that could probe each other: nothing is known"
+	case h.Alone:
+		text += "\nthis host has no controller: only its own uplinks probe one another"
+	default:
+		text += "\nwhat all hosts have found: heddle health --controller ADDRESS"
+	}
+	if h.Forged > 0 {
+		text += fmt.Sprintf("\n%d frames pretended to be probes: no host of the cluster signed them", h.Forged)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}

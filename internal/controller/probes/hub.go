@@ -1,0 +1,337 @@
+// Package probes is a controller's part in the probes between hosts: it takes which uplinks take part and what hosts
+// found, hands each host whom to probe, and says what follows for the whole fleet. All of it is in memory alone: hosts
+// say it again when a controller was started anew. Each controller hears what the hosts of the others said, and comes
+// to the same result.
+package probes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/fabric"
+	"heddle/internal/fabric/wire"
+)
+
+// Times of a hub.
+const (
+	// judgeEvery is how often results are looked at.
+	judgeEvery = 2 * time.Second
+	// linger is how long a host stays in the layout that has lost its connection.
+	linger = 15 * time.Second
+	// settle is how long a host has to be connected until what others find out about its uplinks counts: the probes
+	// that were lost while its agent was started anew do not show a fault of the network.
+	settle = 12 * time.Second
+	// restEvery is how often results are looked at that have not changed.
+	restEvery = 10 * time.Second
+	// mostShare bounds what looking costs: one part in so many of a CPU's time.
+	mostShare = 20
+)
+
+// Options are what a hub needs.
+type Options struct {
+	Log *slog.Logger
+	// Secret is the cluster's, from which the keys of probes are made.
+	Secret []byte
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+// Hub is safe for concurrent use.
+type Hub struct {
+	Options
+	start string
+
+	mu        sync.Mutex
+	hosts     map[string]*host
+	followers map[string]*follower
+	version   uint64 // rises with every change of a host
+	dirty     bool
+	heard     map[string]heard // by other controller
+	print     uint64           // of the members of the layout
+	epoch     uint64
+	splits    []fabric.Split
+	bridged   []fabric.Split // those that the layout was made with
+	looked    time.Time
+	lasting   map[string]time.Time // since when there is a finding
+	layout    *fabric.Layout
+	verdict   *fabric.Verdict
+	said      map[string]bool // texts of the findings that were logged
+}
+
+// host is what one host said last.
+type host struct {
+	id, name string
+	members  []fabric.Member
+	results  []fabric.Result
+	deaf     []fabric.Deaf
+	uplinks  *controllerv1.ProbeUplinks
+	found    *controllerv1.ProbeResults
+	at       string // the controller; "" for this one
+	since    time.Time
+	gone     time.Time // zero while it is connected
+	version  uint64
+}
+
+// heard is how far another controller was read.
+type heard struct {
+	start string
+	after uint64
+}
+
+// Host is who a host is.
+type Host struct{ ID, Name string }
+
+// Stream is a host's.
+type Stream interface {
+	Receive() (*controllerv1.FollowProbesRequest, error)
+	Send(*controllerv1.FollowProbesResponse) error
+}
+
+// follower is a host that is connected here.
+type follower struct {
+	host Host
+	end  func(error)
+	wake chan struct{} // holds one token when something may have to be sent
+	// What it was sent, as it was made; "" for nothing.
+	keys, tasks, findings string
+}
+
+// New makes a hub. Run runs it.
+func New(o Options) *Hub {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Hub{Options: o, start: rand.Text(), hosts: map[string]*host{}, followers: map[string]*follower{},
+		heard: map[string]heard{}, said: map[string]bool{}, layout: fabric.NewLayout(nil, 0, nil),
+		verdict: &fabric.Verdict{}}
+}
+
+// Run looks at what hosts say until ctx ends.
+func (h *Hub) Run(ctx context.Context) {
+	pause := judgeEvery
+	for {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		h.look()
+		pause = max(judgeEvery, time.Since(began)*mostShare)
+	}
+}
+
+// ErrAgain ends the connection of a host that has connected again.
+var ErrAgain = errors.New("the host has connected again")
+
+// Follow hands a host whom to probe, and takes what it says, until ctx or the stream ends. first is its first message.
+func (h *Hub) Follow(ctx context.Context, who Host, first *controllerv1.FollowProbesRequest, stream Stream) error {
+	if first.GetUplinks() == nil {
+		return errors.New("the first message has the host's uplinks")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f := &follower{host: who, end: cancel, wake: make(chan struct{}, 1)}
+	h.arrive(f)
+	defer h.leave(f)
+	h.take(f, first)
+	go func() {
+		for {
+			m, err := stream.Receive()
+			if err != nil {
+				cancel(err)
+				return
+			}
+			h.take(f, m)
+		}
+	}()
+	for {
+		if m := h.next(f); m != nil {
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (h *Hub) arrive(f *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old := h.followers[f.host.ID]; old != nil {
+		old.end(ErrAgain)
+	}
+	h.followers[f.host.ID] = f
+	one := h.hosts[f.host.ID]
+	if one == nil || !one.gone.IsZero() || one.at != "" {
+		h.hosts[f.host.ID] = &host{id: f.host.ID, name: f.host.Name, since: h.Now()}
+	}
+	h.changed(f.host.ID)
+}
+
+func (h *Hub) leave(f *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.followers[f.host.ID] != f {
+		return
+	}
+	delete(h.followers, f.host.ID)
+	if one := h.hosts[f.host.ID]; one != nil && one.at == "" {
+		one.gone = h.Now()
+		h.changed(f.host.ID)
+	}
+}
+
+// Remove forgets a host that was taken out of the cluster.
+func (h *Hub) Remove(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.followers[id]; f != nil {
+		f.end(errors.New("the host was taken out of the cluster"))
+	}
+	if one := h.hosts[id]; one != nil {
+		one.gone = h.Now().Add(-linger)
+		h.changed(id)
+	}
+}
+
+// changed notes that what a host says is another. The caller holds the lock.
+func (h *Hub) changed(id string) {
+	h.version++
+	h.hosts[id].version, h.dirty = h.version, true
+}
+
+// take takes in what a host says.
+func (h *Hub) take(f *follower, m *controllerv1.FollowProbesRequest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.hosts[f.host.ID]
+	if h.followers[f.host.ID] != f || one == nil {
+		return
+	}
+	one.set(m.GetUplinks(), m.GetResults())
+	h.changed(one.id)
+}
+
+// set takes over what is not unset.
+func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.ProbeResults) {
+	if uplinks != nil {
+		o.uplinks, o.members = uplinks, wire.ReadUplinks(o.id, o.name, uplinks)
+	}
+	if found != nil {
+		o.found = found
+		o.results, o.deaf = wire.ReadResults(o.id, found)
+	}
+}
+
+// look makes the layout and the verdict anew, where they may be others.
+func (h *Hub) look() {
+	h.mu.Lock()
+	now := h.Now()
+	if !h.dirty && now.Sub(h.looked) < restEvery {
+		h.mu.Unlock()
+		return
+	}
+	h.looked, h.dirty = now, false
+	all, steady, results, deaf := h.gather(now)
+	print, epoch := fabric.Fingerprint(all), fabric.Epoch(now.Unix())
+	layout, splits := h.layout, h.splits
+	same := print == h.print && epoch == h.epoch && sameSplits(splits, h.bridged)
+	h.mu.Unlock()
+	verdict := fabric.Judge(steady, results, deaf)
+	if !same {
+		layout = fabric.NewLayout(all, epoch, splits)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold(verdict, now)
+	h.print, h.epoch, h.layout, h.bridged, h.verdict, h.splits = print, epoch, layout, splits, verdict, verdict.Splits
+	h.log()
+	for _, f := range h.followers {
+		f.poke()
+	}
+}
+
+func sameSplits(a, b []fabric.Split) bool {
+	return slices.EqualFunc(a, b, func(x, y fabric.Split) bool {
+		return x.Switch == y.Switch && x.VLAN == y.VLAN && slices.EqualFunc(x.Parts, y.Parts, slices.Equal)
+	})
+}
+
+// gather is what all hosts say: all uplinks, and those that count by now with the results of their hosts. The caller
+// holds the lock.
+func (h *Hub) gather(now time.Time) (all, steady []fabric.Member, results []fabric.Result, deaf []fabric.Deaf) {
+	ids := make([]string, 0, len(h.hosts))
+	for id := range h.hosts {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		one := h.hosts[id]
+		if !one.gone.IsZero() {
+			if now.Sub(one.gone) > linger {
+				delete(h.hosts, id)
+				continue
+			}
+			all = append(all, one.members...)
+			continue
+		}
+		all = append(all, one.members...)
+		if now.Sub(one.since) >= settle {
+			steady = append(steady, one.members...)
+			results, deaf = append(results, one.results...), append(deaf, one.deaf...)
+		}
+	}
+	return all, steady, results, deaf
+}
+
+// log says which findings are new, and which are gone. The caller holds the lock.
+func (h *Hub) log() {
+	now := map[string]bool{}
+	for _, f := range h.verdict.Findings {
+		now[f.Text] = true
+		switch {
+		case h.said[f.Text]:
+		case f.Note:
+			h.Log.Info("the physical network: "+f.Text, "remedy", f.Remedy)
+		default:
+			h.Log.Warn("the physical network: "+f.Text, "remedy", f.Remedy)
+		}
+	}
+	for text := range h.said {
+		if !now[text] {
+			h.Log.Info("the physical network: no longer: " + text)
+		}
+	}
+	h.said = now
+}
+
+func (f *follower) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Verdict is what follows from all that hosts said, and how many hosts take part.
+func (h *Hub) Verdict() (*fabric.Verdict, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, one := range h.hosts {
+		if one.gone.IsZero() && len(one.members) > 0 {
+			n++
+		}
+	}
+	return h.verdict, n
+}

@@ -1,0 +1,134 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/api"
+	"heddle/internal/controller/probes"
+	"heddle/internal/fabric/wire"
+)
+
+// FollowProbes hands a host whom to probe, and takes what it finds.
+func (s spanning) FollowProbes(ctx context.Context,
+	stream controllerv1connect.HostServiceFollowProbesServerStream) error {
+	peer, err := peerOf(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	leave, err := s.gate.Enter(peer, cancel)
+	if err != nil {
+		return connect.NewError(connect.CodePermissionDenied, err.Error())
+	}
+	defer leave()
+	if peer.RenewOnly {
+		return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
+	}
+	first, err := firstMessage(ctx, stream, s.HelloTime)
+	if err == nil {
+		err = s.present(ctx, peer.Name.ID)
+	}
+	if err != nil {
+		return err
+	}
+	host := probes.Host{ID: peer.Name.ID, Name: segmenting{s.fleet}.nameOf(peer.Name.ID)}
+	err = s.probes.Follow(ctx, host, first, stream)
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case connect.CodeOf(err) == connect.CodeUnknown && err != nil:
+		return connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	return err
+}
+
+// ReadProbesHere says what hosts of this controller have found by their probes.
+func (o others) ReadProbesHere(ctx context.Context, q *controllerv1.ReadProbesHereRequest) (
+	*controllerv1.ReadProbesHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	return o.probes.Read(q), nil
+}
+
+// probesPause is how often other controllers are asked for what their hosts found.
+const probesPause = 2 * time.Second
+
+// learnProbes asks the other controllers for what their hosts found, until ctx ends.
+func (s spanning) learnProbes(ctx context.Context) {
+	asked := map[string]bool{}
+	for {
+		select {
+		case <-time.After(probesPause):
+		case <-ctx.Done():
+			return
+		}
+		now := map[string]bool{}
+		for _, a := range askOthersOf(ctx, s) {
+			now[a.of.ID] = true
+			switch {
+			case a.err == nil:
+				s.probes.Learn(a.of.ID, a.got, func(id string) bool { return segmenting{s.fleet}.nameOf(id) != "" })
+			case ctx.Err() == nil:
+				s.Log.Debug("another controller does not say what its hosts found by probes", "controller",
+					nameOf(a.of), "err", a.err)
+				s.probes.Lost(a.of.ID)
+			}
+		}
+		for id := range asked {
+			if !now[id] {
+				s.probes.Lost(id)
+			}
+		}
+		asked = now
+	}
+}
+
+// askOthersOf asks each other controller for what it has not said yet, all at the same time.
+func askOthersOf(ctx context.Context, s spanning) (list []answer[*controllerv1.ReadProbesHereResponse]) {
+	got := make(chan answer[*controllerv1.ReadProbesHereResponse])
+	others := s.others()
+	for _, c := range others {
+		go func() {
+			got <- askThese(ctx, s.roster, []Controller{c}, askTime, func(ctx context.Context, k *link) (
+				*controllerv1.ReadProbesHereResponse, error) {
+				return k.ReadProbesHere(ctx, s.probes.Asks(c.ID))
+			})[0]
+		}()
+	}
+	for range others {
+		list = append(list, <-got)
+	}
+	return list
+}
+
+// networkHealth shows people what the probes have found.
+type networkHealth Front
+
+// GetNetworkHealth is what is wrong with the physical network.
+func (v networkHealth) GetNetworkHealth(context.Context, *controllerv1.GetNetworkHealthRequest) (
+	*controllerv1.GetNetworkHealthResponse, error) {
+	found, hosts := v.probes.Verdict()
+	return &controllerv1.GetNetworkHealthResponse{Findings: wire.Findings(found.Findings), Hosts: uint32(hosts),
+		Uplinks: uint32(found.Uplinks), Vlans: uint32(found.VLANs), Paths: uint32(found.Paths),
+		Passing: uint32(found.Passing), Waiting: uint32(found.Waiting), Lonely: uint32(found.Lonely)}, nil
+}
+
+// physical are the findings about the physical network.
+func (s Front) physical() (list []api.HealthFinding) {
+	found, _ := s.probes.Verdict()
+	for _, f := range found.Findings {
+		level := api.HealthWrong
+		if f.Note {
+			level = api.HealthNote
+		}
+		list = append(list, api.HealthFinding{Check: "network", Level: level, Text: f.Text, Remedy: f.Remedy})
+	}
+	return list
+}
