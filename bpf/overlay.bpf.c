@@ -32,12 +32,20 @@ SEC("tcx/egress") s32 heddle_overlay_out(struct __sk_buff *skb)
 	return c->slot ? leave(skb, c) : VERDICT_DROP;
 }
 
+/* A test run hands over a frame without its outermost tag, which the kernel keeps beside the frame. */
+INLINE bool put_tag(struct __sk_buff *skb, const struct crossing_record *r)
+{
+	if (r->tag == TYPE_VLAN)
+		return !bpf_skb_vlan_push(skb, HTONS(TYPE_VLAN), r->tci);
+	return !r->tag || !bpf_skb_vlan_push(skb, HTONS(TYPE_VLAN_AD), r->tci);
+}
+
 SEC("tcx/ingress") s32 heddle_record_in(struct __sk_buff *skb)
 {
 	struct crossing *c = crossing_of_cpu();
 	struct crossing_record *r = recorded_crossing();
 
-	if (!c || !r)
+	if (!c || !r || !put_tag(skb, r))
 		return VERDICT_DROP;
 	c->slot = r->slot;
 	return arrive(skb, c);
@@ -48,7 +56,7 @@ SEC("tcx/egress") s32 heddle_record_out(struct __sk_buff *skb)
 	struct crossing *c = crossing_of_cpu();
 	struct crossing_record *r = recorded_crossing();
 
-	if (!c || !r)
+	if (!c || !r || !put_tag(skb, r))
 		return VERDICT_DROP;
 	c->slot = r->slot;
 	return leave(skb, c);

@@ -2,7 +2,7 @@
 /* Frames that come from a tunnel (frame-rules §10): who sent them, in which segment, and what they teach. The switch
  * program then takes them as an uplink's. */
 #pragma once
-#include "overlay/count.h"
+#include "overlay/leave.h"
 
 /* The outer source and the VNI of the frame. */
 INLINE bool read_outer(struct __sk_buff *skb, struct crossing *c)
@@ -69,6 +69,22 @@ INLINE void learn_location(struct crossing *c, u32 sender, struct endpoint *e, u
 		__sync_fetch_and_sub(&e->held, 1);
 }
 
+/* May the frame come from another host than that which sent this copy? */
+INLINE bool may_be_repeated(const struct crossing *c, const struct tunnel *t, const struct endpoint *e)
+{
+	return t->rules & TUNNEL_TWO_TIER && c->mac[0] & 1 && !(e->flags & ENDPOINT_FAR);
+}
+
+/* Does the frame end within a second tag? The kernel could not take out the first one. */
+INLINE bool ends_in_tag(struct __sk_buff *skb)
+{
+	be16 type = 0;
+
+	if (!skb->vlan_present || skb->len >= ETH_HEADER + TAG)
+		return false;
+	return bpf_skb_load_bytes(skb, 12, &type, 2) || type == HTONS(TYPE_VLAN) || type == HTONS(TYPE_VLAN_AD);
+}
+
 /* The tag by which the switch program knows the segment. Returns false if the kernel cannot set it. */
 INLINE bool tag_arrived(struct __sk_buff *skb, struct crossing *c, u32 number)
 {
@@ -96,27 +112,32 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	struct endpoint *e;
 	u32 *sender, *number;
 
+	c->bytes = skb->len + (skb->vlan_present ? TAG : 0);
 	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
-		return drop_arrived(skb, c, REASON_MALFORMED);
+		return drop_arrived(c, REASON_MALFORMED);
 	if (!read_outer(skb, c) || !t)
-		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
 	sender = bpf_map_lookup_elem(&endpoint_numbers, &c->from);
 	e = sender ? named_endpoint(*sender) : 0;
 	if (!e)
-		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
 	c->tci = skb->vlan_present ? skb->vlan_tci : 0;
 	c->name.slot = c->slot;
 	c->name.vni = c->key.vni;
 	c->name.vlan = c->tci & 0x0fff;
 	number = bpf_map_lookup_elem(&overlay_numbers, &c->name);
 	if (!number || (skb->vlan_present && skb->vlan_proto != HTONS(TYPE_VLAN)))
-		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_VNI);
+		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_VNI);
 	if (ends_at_a_switch(c->mac))
-		return drop_arrived(skb, c, REASON_GUEST_LINK_CONTROL);
+		return drop_arrived(c, REASON_GUEST_LINK_CONTROL);
+	if (ends_in_tag(skb))
+		return drop_arrived(c, REASON_MALFORMED);
 	c->at.segment = c->slot << 16 | (*number & 0xffff);
-	if (t->rules & TUNNEL_LEARNS)
-		learn_location(c, *sender, e, clock());
+	if (c->mac[0] & 1 && e->flags & ENDPOINT_FAR)
+		repeat(skb, c);
 	if (!tag_arrived(skb, c, *number & 0x0fff))
-		return drop_arrived(skb, c, REASON_MALFORMED);
+		return drop_arrived(c, REASON_MALFORMED);
+	if (t->rules & TUNNEL_LEARNS && !may_be_repeated(c, t, e))
+		learn_location(c, *sender, e, clock());
 	return VERDICT_NEXT;
 }

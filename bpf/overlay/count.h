@@ -9,7 +9,7 @@ INLINE struct rare_counters *rare_of(u32 slot)
 }
 
 /* A frame from the tunnel that does not get as far as the switch program, which would have counted it. */
-INLINE s32 drop_arrived(struct __sk_buff *skb, struct crossing *c, u32 why)
+INLINE s32 drop_arrived(struct crossing *c, u32 why)
 {
 	struct counters *n = counters_of(c->slot);
 	struct rare_counters *rare = rare_of(c->slot);
@@ -26,7 +26,7 @@ INLINE s32 drop_arrived(struct __sk_buff *skb, struct crossing *c, u32 why)
 		class = CLASS_BROADCAST;
 	if (n) {
 		n->packets_in[class]++;
-		n->bytes_in[class] += skb->len + (skb->vlan_present ? TAG : 0);
+		n->bytes_in[class] += c->bytes;
 	}
 	if (why < REASONS_PER_CPU) {
 		if (n)

@@ -137,6 +137,31 @@ INLINE u32 locate(struct crossing *c)
 	return l->endpoint;
 }
 
+/* What the outer headers of a frame's copies depend on. */
+INLINE void read_inner(struct __sk_buff *skb, struct crossing *c)
+{
+	c->own = *(u32 *)(c->mac + 8);
+	c->own ^= c->own >> 24 ^ c->own >> 16;
+	read_tos(skb, c);
+	read_length(skb, c);
+	c->copies = c->refused = 0;
+}
+
+/* As the proxy of this host's subnet (S84): gives each other member there a copy of a frame that came from another
+ * subnet. Whoever gets it sees that it comes from the own subnet, and does not repeat it. */
+INLINE void repeat(struct __sk_buff *skb, struct crossing *c)
+{
+	struct replicate r = { .skb = skb, .segment = c->at.segment };
+	struct overlay_segment *s = bpf_map_lookup_elem(&overlay_segments, &r.segment);
+
+	if (!s || !s->near)
+		return;
+	read_inner(skb, c);
+	c->waiting = 0;
+	bpf_loop(s->near, replicate_one, &r, 0);
+	send_waiting(skb, c);
+}
+
 INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 {
 	struct replicate r = { .skb = skb };
@@ -150,16 +175,12 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 		return refuse_leaving(c, 0, REASON_TUNNEL_UNKNOWN_VNI);
 	if (bpf_skb_load_bytes(skb, 0, c->mac, 12) || !tag_leaving(skb, c, s->vlan))
 		return refuse_leaving(c, 0, REASON_MALFORMED);
-	c->own = *(u32 *)(c->mac + 8);
-	c->own ^= c->own >> 24 ^ c->own >> 16;
-	read_tos(skb, c);
-	read_length(skb, c);
-	c->copies = c->refused = 0;
+	read_inner(skb, c);
 	c->waiting = locate(c);
 	if (!c->waiting) {
 		if (!s->count)
 			return refuse_leaving(c, 0, REASON_TUNNEL_NO_ENDPOINT);
-		bpf_loop(s->count & 0xffff, replicate_one, &r, 0);
+		bpf_loop(c->mac[0] & 1 ? s->several : s->count, replicate_one, &r, 0);
 	}
 	return address_to(skb, c, c->waiting) ? VERDICT_NEXT : VERDICT_DROP;
 }

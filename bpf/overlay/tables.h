@@ -20,11 +20,13 @@ enum overlay_limits {
 
 enum tunnel_rule {
 	TUNNEL_LEARNS = 1 << 0,
+	TUNNEL_TWO_TIER = 1 << 1, /* a frame for several may be a copy that a proxy repeated */
 };
 
 enum endpoint_flag {
 	ENDPOINT_NAMED = 1 << 0, /* the host was told of it, and it still counts */
 	ENDPOINT_IPV6 = 1 << 1,
+	ENDPOINT_FAR = 1 << 2, /* in two-tier replication: in another subnet than this host */
 };
 
 enum location_source {
@@ -51,7 +53,11 @@ struct overlay_segment {
 	u32 vni;
 	u16 vlan; /* inside the VNI, 0 = untagged */
 	u16 count;
-	u16 member[MAX_SEGMENT_MEMBERS]; /* numbers of the endpoints that get a copy of a frame for several */
+	/* In two-tier replication a frame for a group goes to the first of the members, as a proxy in each other subnet
+	 * repeats it there; first of all are those of this host's own subnet, for which this host is a proxy. */
+	u16 several;
+	u16 near;
+	u16 member[MAX_SEGMENT_MEMBERS]; /* numbers of the endpoints with members */
 };
 
 struct segment_name {
@@ -141,7 +147,7 @@ struct crossing {
 	struct segment_name name;
 	struct location_key at;
 	u32 slot; /* of the tunnel */
-	u32 bytes; /* of the inner packet, or of the longest of those into which the kernel will cut it */
+	u32 bytes; /* of a frame that arrived; of the inner packet, or the longest into which the kernel will cut it */
 	u32 own; /* chooses this host's endpoint */
 	u32 tos;
 	u32 waiting; /* number of the member whose copy is next */

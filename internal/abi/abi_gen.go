@@ -309,13 +309,15 @@ const (
 
 // Values of enum tunnel_rule.
 const (
-	TunnelLearns = 1
+	TunnelLearns  = 1
+	TunnelTwoTier = 2
 )
 
 // Values of enum endpoint_flag.
 const (
 	EndpointNamed = 1
 	EndpointIpv6  = 2
+	EndpointFar   = 4
 )
 
 // Values of enum location_source.
@@ -362,11 +364,13 @@ type Tunnel struct {
 
 // OverlaySegment is struct overlay_segment.
 type OverlaySegment struct {
-	_      structs.HostLayout
-	Vni    uint32
-	VLAN   uint16
-	Count  uint16
-	Member [1024]uint16
+	_       structs.HostLayout
+	Vni     uint32
+	VLAN    uint16
+	Count   uint16
+	Several uint16
+	Near    uint16
+	Member  [1024]uint16
 }
 
 // SegmentName is struct segment_name.
@@ -426,13 +430,13 @@ type CrossingRecord struct {
 	_        structs.HostLayout
 	From     [4]uint32
 	Vni      uint32
-	Ipv6     uint32
+	Reserved uint32
 	Slot     uint32
 	Count    uint32
 	Reason   uint32
 	Passed   uint32
 	TCI      uint32
-	Reserved uint32
+	Tag      uint32
 	Copy     [64]CrossingCopy
 }
 

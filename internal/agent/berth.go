@@ -44,10 +44,7 @@ func (c *commands) heldMACs() (held int, err error) {
 func (b berth) refuses(q *arrival) error {
 	lines := b.missing("port "+q.Name+": its guest", q.Needs)
 	if sw := b.src.Plan.Switch(q.on); q.NeedsUplink && sw != nil {
-		why := b.cutOff(sw)
-		if why == "" && !b.lets(q.on, q.PortGroup).Teaming { // a port's own team comes along, and is not known yet
-			why = b.teamOff(sw, q.PortGroup)
-		}
+		why := b.wayOff(sw, q.PortGroup)
 		if why != "" {
 			lines = append(lines, fmt.Sprintf("port %s: its guest reaches the physical network where it runs, and "+
 				"would not here: %s", q.Name, why))
@@ -134,6 +131,34 @@ func (b berth) lets(on, group string) (o spec.Overrides) {
 		}
 	}
 	return o
+}
+
+// wayOff says why no frame passes between a port group and the physical network; "" where one may. The way of an
+// overlay segment is the switch's tunnel alone.
+func (b berth) wayOff(sw *plan.Switch, group string) (why string) {
+	if b.isOverlay(sw.Name, group) {
+		if sw.Tunnel == nil || !b.up(sw.Tunnel.ID) {
+			return "no endpoint of the tunnel of switch " + sw.Name + " can be used"
+		}
+		return ""
+	}
+	why = b.cutOff(sw)
+	if why == "" && !b.lets(sw.Name, group).Teaming { // a port's own team comes along, and is not known yet
+		why = b.teamOff(sw, group)
+	}
+	return why
+}
+
+// isOverlay reports whether a port group is an overlay segment.
+func (b berth) isOverlay(on, group string) bool {
+	for _, s := range b.cfg.Switches {
+		for i := range s.PortGroups {
+			if g := &s.PortGroups[i]; s.Name == on && g.Name == group {
+				return g.VNI() != 0
+			}
+		}
+	}
+	return false
 }
 
 // cutOff says why no frame passes between a switch and the physical network; "" where some uplink is up.

@@ -24,9 +24,6 @@ const (
 	// sightEvery is how often the counters are read to date their growth: a finding's date is late by at most that
 	// time. Reading a thousand ports takes some 10 ms.
 	sightEvery = time.Minute
-	// sightApart is how long after a reading the next one begins at the earliest where changes ask for one: a thousand
-	// ports that connect one after the other would have a thousand ports read a thousand times.
-	sightApart = 2 * time.Second
 	// keepSightingsEvery bounds how often the dates are written to disk, and so how much of them is lost when the agent
 	// is killed.
 	keepSightingsEvery = time.Minute
@@ -89,21 +86,13 @@ func (an *answers) keepSighting(ctx context.Context) {
 	// memory of both.
 	next := time.NewTimer(sightEvery + sightEvery/2)
 	defer next.Stop()
-	due := an.dated.due
-	apart := time.NewTimer(0) // fires when changes may ask again
-	defer apart.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-an.stopped:
 			return
-		case <-apart.C:
-			due = an.dated.due
-			continue
-		case <-due:
-			due = nil
-			apart.Reset(sightApart)
+		case <-an.dated.due:
 		case <-next.C:
 			next.Reset(sightEvery)
 		}

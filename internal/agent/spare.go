@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"log/slog"
-	"math"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -16,48 +15,28 @@ import (
 const (
 	// spareEvery is how often the heap is looked at. What a burst took is given back after twice that at most: the
 	// devices are read anew every minute.
-	spareEvery = 2 * time.Second
+	spareEvery = 5 * time.Second
 	// restingBytes is how much an agent allocates at most between two looks when it is at rest.
-	restingBytes = 1 << 20
+	restingBytes = 2 << 20
 	// spareBytes is how much has to be to spare for giving it back: that takes a garbage collection.
 	spareBytes = 3 << 20
-	// lookAtPages is how often the program's pages are looked at: a burst touches many that aren't needed again.
-	lookAtPages = time.Second
 	// restingGrowth is by how many percent the heap of an agent at rest grows before garbage is collected, where it
 	// would be more otherwise: short work then takes little memory, and that it is collected more often takes no time
 	// to speak of.
 	restingGrowth = 25
-	// roomBytes is how much memory Go takes beside one and a half times the heap in use before it collects garbage
-	// whatever else is said: its own tables, and what a change of a thousand ports leaves. The limit is soft, and it
-	// follows the heap from look to look.
-	roomBytes = 9 << 20
 )
 
 // collector sets how much garbage there may be before it is collected.
 type collector struct {
 	usual   int
-	limit   int64
 	resting bool
 }
 
-// newCollector finds out how much is usual (GOGC, GOMEMLIMIT).
+// newCollector finds out how much is usual (GOGC).
 func newCollector() collector {
 	usual := debug.SetGCPercent(100)
 	debug.SetGCPercent(usual)
-	return collector{usual: usual, limit: debug.SetMemoryLimit(-1)}
-}
-
-// bounds limits the memory to what the heap in use needs, in bytes, where nobody has said another limit.
-func (c *collector) bounds(live uint64) {
-	if c.limit == math.MaxInt64 && c.usual > 0 {
-		debug.SetMemoryLimit(int64(live + live/2 + roomBytes))
-	}
-}
-
-// ends sets what was usual before.
-func (c *collector) ends() {
-	c.rests(false)
-	debug.SetMemoryLimit(c.limit)
+	return collector{usual: usual}
 }
 
 // rests has it collected early while the agent is at rest, and as usual while it works. Where it is never collected,
@@ -76,7 +55,6 @@ func (c *collector) rests(is bool) {
 // heapUse is how the heap is used at an instant, in bytes.
 type heapUse struct {
 	allocated uint64 // since the process began
-	live      uint64 // at the last collection
 	spare     uint64 // neither in use nor given back, with what was allocated since the last collection
 }
 
@@ -111,9 +89,9 @@ func useOfHeap() heapUse {
 		}
 		return read[i].Value.Uint64()
 	}
-	u := heapUse{allocated: value(0), live: value(3), spare: value(1)}
-	if objects := value(2); objects > u.live {
-		u.spare += objects - u.live
+	u := heapUse{allocated: value(0), spare: value(1)}
+	if objects, live := value(2), value(3); objects > live {
+		u.spare += objects - live
 	}
 	return u
 }
@@ -123,31 +101,19 @@ func spareHeap(ctx context.Context, every time.Duration, pages func() error, log
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	gc := newCollector()
-	defer gc.ends()
-	let := func() {
-		if err := pages(); err != nil {
-			log.Debug("the pages of the program stay mapped", "err", err)
-		}
-	}
-	look := time.NewTicker(lookAtPages)
-	defer look.Stop()
+	defer gc.rests(false)
 	for r := (rest{useOfHeap(), true}); ; { // a start is work
 		select {
 		case <-tick.C:
-		case <-look.C:
-			if manyPages() {
-				let()
-			}
-			continue
 		case <-ctx.Done():
 			return
 		}
-		now := useOfHeap()
-		gc.bounds(now.live)
-		if r.toSpare(now) {
+		if r.toSpare(useOfHeap()) {
 			debug.FreeOSMemory()
 			gc.rests(true)
-			let()
+			if err := pages(); err != nil {
+				log.Debug("the pages of the program stay mapped", "err", err)
+			}
 		} else if r.worked {
 			gc.rests(false)
 		}

@@ -11,21 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programBytes is how much of files this process may have mapped before it lets go of it, also in the middle of work:
-// what is needed again is mapped again, 64 kB at a time, in microseconds.
-const programBytes = 12 << 20
-
-// manyPages reports whether more of files is mapped than programBytes.
-func manyPages() bool {
-	statm, err := os.ReadFile("/proc/self/statm") // proc_pid_statm(5): the third field, in pages
-	f := strings.Fields(string(statm))
-	if err != nil || len(f) < 3 {
-		return false
-	}
-	shared, err := strconv.Atoi(f[2])
-	return err == nil && shared*os.Getpagesize() > programBytes
-}
-
 // sparePages lets go of the pages of this program's file that are mapped: the kernel maps sixteen around each that is
 // touched, and a start touches nearly all of them, while an agent at rest needs a twentieth. They stay in the machine's
 // page cache, and what is needed again is mapped from there; what is not, the kernel can have without asking.

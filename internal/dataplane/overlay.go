@@ -23,7 +23,7 @@ import (
 // directory another number and begins anew: what is in it comes from the plan, except for what was learned.
 const (
 	overlayPrefix = "overlay-"
-	overlayDir    = overlayPrefix + "1"
+	overlayDir    = overlayPrefix + "2"
 	inDir         = "tunnel-in"
 	outDir        = "tunnel-out"
 )

@@ -34,7 +34,7 @@ func MeasureVerifier() ([]ProgramCost, error) {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
 	var costs []ProgramCost
-	for _, b := range []build{live, recording, capturing} {
+	for _, b := range []build{live, recording, capturing, tunnels, tunnelRecording} {
 		some, err := measureBuild(b)
 		if err != nil {
 			return nil, err
@@ -49,14 +49,19 @@ func MeasureVerifier() ([]ProgramCost, error) {
 type build int
 
 const (
-	live      build = iota
-	recording       // dry runs
-	capturing       // replaces the live ones while a capture runs
+	live            build = iota
+	recording             // dry runs
+	capturing             // replaces the live ones while a capture runs
+	tunnels               // of tunnels' devices
+	tunnelRecording       // dry runs of these
 )
 
 func (b build) spec() (*ebpf.CollectionSpec, error) {
-	if b == capturing {
+	switch b {
+	case capturing:
 		return loadCapturing()
+	case tunnels, tunnelRecording:
+		return loadOverlay()
 	}
 	return loadVswitch()
 }
@@ -64,7 +69,7 @@ func (b build) spec() (*ebpf.CollectionSpec, error) {
 // runs reports whether the program is used in this build.
 func (b build) runs(program string) bool {
 	switch b {
-	case recording:
+	case recording, tunnelRecording:
 		return strings.HasPrefix(program, "heddle_record")
 	case capturing:
 		return program == "heddle_ingress" || program == "heddle_egress"
@@ -83,12 +88,14 @@ func measureBuild(b build) ([]ProgramCost, error) {
 			delete(spec.Programs, name)
 		}
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(b == recording),
+	if err := errors.Join(spec.Variables["recording"].Set(b == recording || b == tunnelRecording),
 		spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
-	if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
-		return nil, err
+	if b != tunnels && b != tunnelRecording {
+		if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
+			return nil, err
+		}
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec,
 		ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})

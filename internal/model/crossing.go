@@ -23,6 +23,9 @@ type Crossing struct {
 	members map[uint32][]netip.Addr // by VNI: the endpoints that get what is for several
 	has     map[Segment]bool        // in which the switch has ports
 	own     map[bool][]netip.Addr   // this host's endpoints, by whether they are IPv4
+	// subnet is that of an endpoint, where replication is in two tiers; here that of this host.
+	subnet func(netip.Addr) netip.Prefix
+	here   netip.Prefix
 }
 
 // Outer is a packet in which a frame leaves, or would have left.
@@ -63,6 +66,9 @@ func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
 	}
 	for _, s := range reach.Segments {
 		c.members[s.VNI] = c.receivers(s.Members)
+	}
+	if overlay.TwoTier(sw.Tunnel) && len(fact.Endpoints) > 0 {
+		c.subnet, c.here = reach.SubnetOf, reach.SubnetOf(fact.Endpoints[0])
 	}
 	return c
 }
@@ -124,10 +130,42 @@ func (c *Crossing) Leave(vni uint32, frame []byte) []Outer {
 		return []Outer{{VNI: vni, Reason: abi.ReasonTunnelNoEndpoint}}
 	}
 	var list []Outer
+	proxied := map[netip.Prefix]bool{}
 	for _, a := range c.members[vni] {
+		if c.subnet != nil && dst.IsGroup() {
+			in := c.subnet(a)
+			if in != c.here && proxied[in] {
+				continue // its proxy repeats the frame (S84)
+			}
+			proxied[in] = true
+		}
 		list = append(list, c.packet(vni, frame, a, 0))
 	}
 	return list
+}
+
+// Repeat says in which packets this host, as the proxy of its subnet, repeats a frame that it takes from an outer
+// address (S84): to each other host of the subnet, if the frame is for a group and comes from another subnet.
+func (c *Crossing) Repeat(from netip.Addr, vni uint32, frame []byte) (list []Outer) {
+	if c.subnet == nil || !plan.MAC(frame[:6]).IsGroup() || c.subnet(from) == c.here {
+		return nil
+	}
+	for _, a := range c.members[vni] {
+		if c.subnet(a) == c.here {
+			list = append(list, c.packet(vni, frame, a, 0))
+		}
+	}
+	return list
+}
+
+// Learns says whether a tunnel that learns learns from a frame that it takes from an outer address: not if that may be
+// another host's, which a proxy repeated, nor from a source that is no station's.
+func (c *Crossing) Learns(from netip.Addr, frame []byte) bool {
+	source := plan.MAC(frame[6:12])
+	if source.IsGroup() || source.IsZero() {
+		return false
+	}
+	return c.subnet == nil || !plan.MAC(frame[:6]).IsGroup() || c.subnet(from) != c.here
 }
 
 // packet is that for one endpoint.
@@ -170,7 +208,7 @@ func tosOf(frame []byte) byte {
 // Arrive says whether a frame is taken that came from an outer address, in a VNI (S105): ReasonNone if it is, and the
 // switch has it then, by FrameFrom. An address that is not valid is taken to be a right one.
 func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason {
-	if len(frame) < ethernetHeader || binary.BigEndian.Uint16(frame[12:]) == typeQ && len(frame) < ethernetHeader+4 {
+	if len(frame) < ethernetHeader || endsInTag(frame) {
 		return abi.ReasonMalformed
 	}
 	if _, named := c.host[from]; from.IsValid() && !named {
@@ -182,6 +220,18 @@ func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason 
 		return abi.ReasonTunnelUnknownVni
 	case ofBridges(plan.MAC(frame[:6])):
 		return abi.ReasonGuestLinkControl // the other host does not forward it, and this one's stack must not get it
+	case hasTag(frame) && hasTag(frame[4:]) && len(frame) < ethernetHeader+2*4:
+		return abi.ReasonMalformed // the kernel can't exchange the first tag
 	}
 	return abi.ReasonNone
 }
+
+// hasTag reports whether a frame of at least 14 bytes has a tag.
+func hasTag(frame []byte) bool {
+	t := binary.BigEndian.Uint16(frame[12:])
+	return t == typeQ || t == typeAD
+}
+
+// endsInTag reports whether a frame ends within its tag or the two bytes after it: the kernel drops such a frame before
+// any program sees it, and nobody counts it.
+func endsInTag(frame []byte) bool { return hasTag(frame) && len(frame) < ethernetHeader+4+2 }

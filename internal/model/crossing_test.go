@@ -138,6 +138,8 @@ func TestS105_AFrameIsTakenFromThoseThatThisHostWasToldOf(t *testing.T) {
 	c := crossing(t)
 	double := inner(1, 0, 100)
 	binary.BigEndian.PutUint16(double[12:], 0x88a8)
+	twice := inner(1, 7, 100)
+	binary.BigEndian.PutUint16(twice[16:], 0x8100)
 	bpdu := inner(1, 0, 100)
 	copy(bpdu, []byte{0x01, 0x80, 0xc2, 0, 0, 0})
 	for _, row := range []struct {
@@ -158,8 +160,10 @@ func TestS105_AFrameIsTakenFromThoseThatThisHostWasToldOf(t *testing.T) {
 		{"198.51.100.2", 10, bpdu, abi.ReasonGuestLinkControl},
 		{"198.51.100.2", 10, inner(1, 0, 100)[:13], abi.ReasonMalformed},
 		{"198.51.100.2", 10, inner(1, 7, 100)[:14], abi.ReasonMalformed},
-		{"198.51.100.2", 10, inner(1, 7, 100)[:17], abi.ReasonMalformed},
-		{"198.51.100.2", 10, inner(1, 7, 100)[:18], abi.ReasonNone},
+		{"198.51.100.2", 10, inner(1, 7, 100)[:19], abi.ReasonMalformed},
+		{"198.51.100.2", 10, inner(1, 7, 100)[:20], abi.ReasonNone},
+		{"198.51.100.2", 10, twice[:21], abi.ReasonMalformed},
+		{"198.51.100.2", 10, twice[:22], abi.ReasonNone},
 	} {
 		t.Run(fmt.Sprint(row.from, row.vni, len(row.frame), row.want), func(t *testing.T) {
 			if got := c.Arrive(addr(row.from), row.vni, row.frame); got != row.want {

@@ -146,6 +146,21 @@ func Of(sw *plan.Switch) Reach {
 	return r
 }
 
+// SubnetOf returns the subnet, for two-tier replication, of an address that this host or another one has: that of the
+// endpoint which has the address, or in whose subnet it is, else the /24 or /64 of the address.
+func (r Reach) SubnetOf(a netip.Addr) netip.Prefix {
+	in := DefaultSubnet(a)
+	for _, e := range r.Endpoints {
+		if e.Address == a {
+			return e.SubnetOf()
+		}
+		if s := e.SubnetOf(); s.Contains(a) {
+			in = s
+		}
+	}
+	return in
+}
+
 // StaticOf returns the locations in the file of a host.
 func StaticOf(sw *plan.Switch) []Location {
 	if sw.Tunnel == nil {

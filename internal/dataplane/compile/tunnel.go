@@ -76,6 +76,10 @@ func Tunnels(d binding.Desired, s *Slots, n EndpointNumbers) *TunnelTables {
 func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n EndpointNumbers) {
 	slot, fact, reach := s.Ports[sw.Tunnel.ID], d.Facts[sw.Tunnel.ID], d.Reach[sw.Name]
 	own := ownTunnel(fact, reach.Learn)
+	near := nearOf(sw.Tunnel, fact, reach)
+	if near != nil {
+		own.Rules |= abi.TunnelTwoTier
+	}
 	t.Tunnels[slot] = own
 	host := map[netip.Addr]string{}
 	for _, e := range reach.Endpoints {
@@ -84,12 +88,15 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 		if e.Address.Is6() {
 			rec.Flags |= abi.EndpointIpv6
 		}
+		if near != nil && !near(e.Address) {
+			rec.Flags |= abi.EndpointFar
+		}
 		t.Endpoints[name] = rec
 		host[e.Address] = e.Host
 	}
-	members := map[uint32][]uint16{}
+	members := map[uint32]tiers{}
 	for _, g := range reach.Segments {
-		members[g.VNI] = membersOf(slot, g.Members, host, &own, n)
+		members[g.VNI] = tiersOf(membersOf(g.Members, host, &own), near, reach)
 	}
 	static := map[uint32][]overlay.Location{}
 	for _, l := range overlay.StaticOf(sw) {
@@ -100,8 +107,12 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 			continue
 		}
 		key := slot<<16 | uint32(number)
-		rec := abi.OverlaySegment{Vni: seg.VNI, VLAN: seg.VLAN}
-		rec.Count = uint16(copy(rec.Member[:], members[seg.VNI]))
+		m := members[seg.VNI]
+		rec := abi.OverlaySegment{Vni: seg.VNI, VLAN: seg.VLAN, Count: uint16(len(m.all)), Several: uint16(m.several),
+			Near: uint16(m.near)}
+		for i, a := range m.all {
+			rec.Member[i] = uint16(n[endpointName(slot, a)])
+		}
 		t.Segments[key] = rec
 		t.Numbers[abi.SegmentName{Slot: slot, Vni: seg.VNI, VLAN: uint32(seg.VLAN)}] = uint32(number)
 		for _, l := range static[seg.VNI] {
@@ -133,9 +144,8 @@ func ownTunnel(fact plan.Fact, learns bool) abi.Tunnel {
 	return own
 }
 
-// membersOf returns the numbers of the endpoints that get a copy: one of each host, of a family that this host has.
-func membersOf(slot uint32, all []netip.Addr, host map[netip.Addr]string, own *abi.Tunnel, n EndpointNumbers) []uint16 {
-	var list []uint16
+// membersOf returns the endpoints that get a copy: one of each host, of a family that this host has.
+func membersOf(all []netip.Addr, host map[netip.Addr]string, own *abi.Tunnel) (list []netip.Addr) {
 	served := map[string]bool{}
 	for _, a := range all {
 		h, named := host[a]
@@ -143,9 +153,46 @@ func membersOf(slot uint32, all []netip.Addr, host map[netip.Addr]string, own *a
 			continue
 		}
 		served[h] = true
-		list = append(list, uint16(n[endpointName(slot, a)]))
+		list = append(list, a)
 	}
 	return list[:min(len(list), abi.MaxSegmentMembers)]
+}
+
+// nearOf returns whether an address is in this host's subnet, which is that of its first endpoint; nil unless the
+// tunnel replicates in two tiers.
+func nearOf(tun *plan.Tunnel, fact plan.Fact, reach overlay.Reach) func(netip.Addr) bool {
+	if !overlay.TwoTier(tun) || len(fact.Endpoints) == 0 {
+		return nil
+	}
+	own := reach.SubnetOf(fact.Endpoints[0])
+	return func(a netip.Addr) bool { return reach.SubnetOf(a) == own }
+}
+
+// tiers are the members of a segment: those of this host's subnet first, then one of each other subnet, which get what
+// is for several, then the others.
+type tiers struct {
+	all           []netip.Addr
+	near, several int
+}
+
+func tiersOf(members []netip.Addr, near func(netip.Addr) bool, reach overlay.Reach) tiers {
+	if near == nil {
+		return tiers{all: members, several: len(members)}
+	}
+	var first, proxies, rest []netip.Addr
+	served := map[netip.Prefix]bool{}
+	for _, a := range members {
+		switch in := reach.SubnetOf(a); {
+		case near(a):
+			first = append(first, a)
+		case served[in]:
+			rest = append(rest, a)
+		default:
+			served[in] = true
+			proxies = append(proxies, a)
+		}
+	}
+	return tiers{slices.Concat(first, proxies, rest), len(first), len(first) + len(proxies)}
 }
 
 // Of returns the number of an endpoint of a tunnel; false for one that has none.

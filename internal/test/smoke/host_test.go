@@ -76,6 +76,26 @@ func (h *host) counter(port, name string) uint64 {
 	return 0
 }
 
+// refused is how many copies were refused at a port or uplink for a reason.
+func (h *host) refused(port, reason string) (n uint64) {
+	h.T.Helper()
+	all, err := h.Stats(h.T.Context())
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name != port {
+			continue
+		}
+		for _, r := range s.Refused {
+			if r.Reason == reason {
+				n += r.Value
+			}
+		}
+	}
+	return n
+}
+
 // plug makes a veth whose end at the host has the name; what it gives is the other end, eth0 with that address in a
 // namespace of its own.
 func (h *host) plug(device string, mac [6]byte) *cable.End {

@@ -303,7 +303,7 @@ func TestS84_GuestsTalkByTCPAcrossHosts(t *testing.T) {
 	r.named()
 	for i, h := range r.hosts {
 		for _, name := range []string{"tunnel-mtu", "device-refused", "tunnel-no-endpoint"} {
-			if n := h.counter("tunnel", name); n != 0 {
+			if n := h.refused("tunnel", name); n != 0 {
 				t.Errorf("host %d: %d × %s", i, n, name)
 			}
 		}

@@ -1,0 +1,331 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/abi"
+	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/observe"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// CrossingRecorder runs the programs of a switch's tunnel on single frames in the kernel, with tables of its own, and
+// records the packets in which a frame would have left, or what became of one that arrived. The caller sets the clock,
+// in milliseconds. Its methods are for one goroutine.
+type CrossingRecorder struct {
+	maps     crossingMaps
+	programs crossingPrograms
+	slots    *compile.Slots
+	numbers  compile.EndpointNumbers
+	retired  map[uint32]bool // numbers of endpoints that are gone, which learned locations may still have
+	written  *compile.TunnelTables
+	addr     map[uint32]netip.Addr // of the endpoints of other hosts, by number
+	own      map[uint32][]netip.Addr
+}
+
+// crossingMaps are the tables that a recorder fills and reads.
+type crossingMaps struct {
+	tunnelMaps
+	Counts         *ebpf.Map `ebpf:"counts"`
+	RareCounts     *ebpf.Map `ebpf:"rare_counts"`
+	CrossingRecord *ebpf.Map `ebpf:"crossing_record"`
+	RecordControl  *ebpf.Map `ebpf:"record_control"`
+}
+
+type crossingPrograms struct {
+	In  *ebpf.Program `ebpf:"heddle_record_in"`
+	Out *ebpf.Program `ebpf:"heddle_record_out"`
+}
+
+// RecordedOuter is a packet in which a frame would have left, or a copy that was refused.
+type RecordedOuter struct {
+	// Reason is why it does not leave; ReasonNone where it does.
+	Reason abi.Reason
+	VNI    uint32
+	// From and To are the outer addresses; not valid where there are none.
+	From, To netip.Addr
+	TOS      byte
+}
+
+// RecordedArrival is what became of a frame that arrived: dropped for a reason, or handed to the switch in a segment.
+type RecordedArrival struct {
+	Reason abi.Reason
+	// VNI, VLAN and Priority are those of the tag that the switch gets, read back; for a frame that is handed on.
+	VNI      uint32
+	VLAN     uint16
+	Priority byte
+}
+
+// NewCrossingRecorder loads the recording build of the tunnels' programs; needs root. Close it after use.
+func NewCrossingRecorder() (*CrossingRecorder, error) {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
+	}
+	spec, err := loadOverlay()
+	if err != nil {
+		return nil, fmt.Errorf("read built-in program of tunnels: %w", err)
+	}
+	if err := errors.Join(spec.Variables["recording"].Set(true),
+		spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
+		return nil, err
+	}
+	var all struct {
+		crossingMaps
+		crossingPrograms
+	}
+	if err := spec.LoadAndAssign(&all, nil); err != nil {
+		return nil, fmt.Errorf("load the recording programs of tunnels: %w", explainLoad(err))
+	}
+	return &CrossingRecorder{maps: all.crossingMaps, programs: all.crossingPrograms, slots: compile.NewSlots(),
+		numbers: compile.EndpointNumbers{}, retired: map[uint32]bool{}, written: &compile.TunnelTables{}}, nil
+}
+
+// Close frees the tables and programs.
+func (r *CrossingRecorder) Close() error {
+	m := &r.maps
+	errs := []error{r.programs.In.Close(), r.programs.Out.Close()}
+	for _, m := range []*ebpf.Map{m.Tunnels, m.OverlaySegments, m.OverlayNumbers, m.EndpointNumbers, m.Locations,
+		m.Endpoints, m.Counts, m.RareCounts, m.CrossingRecord, m.RecordControl} {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Set makes the tunnels what the desired state says. What was learned stays.
+func (r *CrossingRecorder) Set(d binding.Desired) error {
+	a, err := r.slots.Assign(d.Plan)
+	if err != nil {
+		return err
+	}
+	r.slots.Release(a)
+	if err := r.numbers.Assign(d, r.slots, r.retired); err != nil {
+		return err
+	}
+	want, was := compile.Tunnels(d, r.slots, r.numbers), r.written
+	r.addr, r.own = map[uint32]netip.Addr{}, map[uint32][]netip.Addr{}
+	for name, e := range want.Endpoints {
+		number := r.numbers[name]
+		r.addr[number] = compile.AddressOf(e)
+		if err := errors.Join(r.maps.Endpoints.Put(number, &e), r.maps.EndpointNumbers.Put(name, number)); err != nil {
+			return err
+		}
+	}
+	for _, name := range compile.Gone(was.Endpoints, want.Endpoints) {
+		if err := errors.Join(r.maps.EndpointNumbers.Delete(name),
+			r.maps.Endpoints.Put(r.numbers[name], &abi.Endpoint{})); err != nil {
+			return err
+		}
+		r.retired[r.numbers[name]] = true
+		delete(r.numbers, name)
+	}
+	for _, sw := range d.Plan.Switches {
+		if sw.Tunnel != nil {
+			r.own[r.slots.Ports[sw.Tunnel.ID]] = d.Facts[sw.Tunnel.ID].Endpoints
+		}
+	}
+	r.written = want
+	return errors.Join(replace(r.maps.Tunnels, was.Tunnels, want.Tunnels),
+		replace(r.maps.OverlaySegments, was.Segments, want.Segments),
+		replace(r.maps.OverlayNumbers, was.Numbers, want.Numbers),
+		replace(r.maps.Locations, was.Locations, want.Locations))
+}
+
+// replace makes a table's entries, those that were written before, the wanted ones.
+func replace[K, V comparable](m *ebpf.Map, had, want map[K]V) error {
+	for key, value := range want {
+		if err := m.Put(key, &value); err != nil {
+			return err
+		}
+	}
+	for _, key := range compile.Gone(had, want) {
+		if err := remove(m, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Locate writes where a MAC is, in the segments of its VNI, as a controller announces it.
+func (r *CrossingRecorder) Locate(sw string, l overlay.Location) error {
+	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	number, ok := r.numbers.Of(slot, l.Endpoint)
+	if !ok {
+		return fmt.Errorf("%s is no endpoint of switch %s", l.Endpoint, sw)
+	}
+	for seg, n := range r.slots.Segments {
+		if seg.Switch != sw || seg.VNI != l.VNI {
+			continue
+		}
+		key := abi.LocationKey{Segment: slot<<16 | uint32(n), MAC: l.MAC}
+		if err := r.maps.Locations.Put(key, &abi.Location{Endpoint: number,
+			Source: abi.LocationAnnounced}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leave runs a frame that the switch hands to its tunnel in a VNI, with the tag that it has inside. With a segment size
+// the kernel cuts the frame, of which each part has that many bytes of payload. In a segment that the switch does not
+// have, the program gets the number of no segment.
+func (r *CrossingRecorder) Leave(sw string, vni uint32, frame []byte, size uint32, now time.Duration) ([]RecordedOuter,
+	error) {
+	var c abi.CrossingRecord
+	inner := takeTag(frame, &c)
+	vlan := uint16(c.TCI & abi.VIDMask)
+	number, ok := r.slots.Segments[compile.OverlaySegment{Switch: sw, VNI: vni, VLAN: vlan}]
+	if !ok {
+		number = abi.VIDMask - 1
+	}
+	c.Tag, c.TCI = vlanTag, c.TCI&^abi.VIDMask|uint32(number)
+	out, err := r.run(r.programs.Out, sw, inner, &c, size, now)
+	if err != nil {
+		return nil, err
+	}
+	return r.packets(out)
+}
+
+// packets are those in which a frame would have left.
+func (r *CrossingRecorder) packets(out *abi.CrossingRecord) ([]RecordedOuter, error) {
+	if out.Count > abi.MaxCrossingCopies {
+		return nil, fmt.Errorf("a frame led to %d packets, the recorder holds %d", out.Count, abi.MaxCrossingCopies)
+	}
+	own := r.own[out.Slot]
+	list := make([]RecordedOuter, out.Count)
+	for i, p := range out.Copy[:out.Count] {
+		o := RecordedOuter{Reason: abi.Reason(p.Reason), VNI: p.Vni, TOS: byte(p.Tos), To: r.addr[p.To]}
+		if o.Reason == abi.ReasonNone {
+			o.From = nth(own, o.To.Is4(), p.Own)
+		}
+		list[i] = o
+	}
+	return list, nil
+}
+
+// takeTag takes the outermost tag out of a frame, as the kernel does before a program sees the frame.
+func takeTag(frame []byte, c *abi.CrossingRecord) []byte {
+	t := binary.BigEndian.Uint16(frame[12:])
+	if t != vlanTag && t != vlanTagAD {
+		return frame
+	}
+	c.Tag, c.TCI = uint32(t), uint32(binary.BigEndian.Uint16(frame[14:]))
+	return append(append([]byte{}, frame[:12]...), frame[16:]...)
+}
+
+// vlanTagAD is the EtherType of an 802.1ad tag.
+const vlanTagAD = 0x88a8
+
+// nth is one of the addresses of a family.
+func nth(list []netip.Addr, ipv4 bool, n uint32) netip.Addr {
+	for _, a := range list {
+		if a.Is4() != ipv4 {
+			continue
+		}
+		if n == 0 {
+			return a
+		}
+		n--
+	}
+	return netip.Addr{}
+}
+
+// Arrive runs a frame that comes to a switch's tunnel from an outer address, in a VNI, and returns also the packets in
+// which this host would have repeated it as a proxy. A frame with a tag must have 20
+// bytes: the kernel itself drops a shorter one, before any program.
+func (r *CrossingRecorder) Arrive(sw string, from netip.Addr, vni uint32, frame []byte,
+	now time.Duration) (a RecordedArrival, repeated []RecordedOuter, _ error) {
+	c := abi.CrossingRecord{Vni: vni}
+	for i, b := range from.AsSlice() {
+		bytesOf(c.From[:])[i] = b
+	}
+	inner := takeTag(frame, &c)
+	out, err := r.run(r.programs.In, sw, inner, &c, 0, now)
+	if err != nil {
+		return a, nil, err
+	}
+	if repeated, err = r.packets(out); err != nil || out.Passed == 0 {
+		return RecordedArrival{Reason: abi.Reason(out.Reason)}, repeated, err
+	}
+	for seg, n := range r.slots.Segments {
+		if seg.Switch == sw && uint32(n) == out.TCI&abi.VIDMask {
+			return RecordedArrival{VNI: seg.VNI, VLAN: seg.VLAN, Priority: byte(out.TCI >> 13)}, repeated, nil
+		}
+	}
+	return a, nil, fmt.Errorf("the tunnel's program gave a frame the tag %#x, which is no segment", out.TCI)
+}
+
+// run runs a frame and returns what the program wrote.
+func (r *CrossingRecorder) run(program *ebpf.Program, sw string, frame []byte, c *abi.CrossingRecord, size uint32,
+	now time.Duration) (*abi.CrossingRecord, error) {
+	slot, ok := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	if !ok {
+		return nil, fmt.Errorf("switch %s has no tunnel", sw)
+	}
+	c.Slot = slot
+	if err := errors.Join(r.maps.CrossingRecord.Put(uint32(0), c),
+		r.maps.RecordControl.Put(uint32(0), &abi.RecordControl{Now: uint64(now.Milliseconds())})); err != nil {
+		return nil, err
+	}
+	options := &ebpf.RunOptions{Data: frame}
+	if size != 0 {
+		options.Context = &skbuff{GSOSize: size}
+	}
+	if _, err := program.Run(options); err != nil {
+		return nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
+	}
+	var out abi.CrossingRecord
+	if err := r.maps.CrossingRecord.Lookup(uint32(0), &out); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// Counters reads what the programs count at a switch's tunnel.
+func (r *CrossingRecorder) Counters(sw string) (observe.Counters, error) {
+	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU())
+	var rare abi.RareCounters
+	if err := errors.Join(r.maps.Counts.Lookup(slot, &perCPU), r.maps.RareCounts.Lookup(slot, &rare)); err != nil {
+		return observe.Counters{}, err
+	}
+	c := sum(perCPU)
+	addReasons(c.Drops, abi.ReasonsPerCPU, rare.Drops[:])
+	addReasons(c.Refused, abi.ReasonsPerCPU, rare.Refused[:])
+	return c, nil
+}
+
+// Locations reads where the MACs of a switch's segments are known to be; learned ones that are too old are among them.
+func (r *CrossingRecorder) Locations(sw string) (map[Located]overlay.Location, error) {
+	all, err := readAll[abi.LocationKey, abi.Location](r.maps.Locations)
+	if err != nil {
+		return nil, err
+	}
+	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	out := map[Located]overlay.Location{}
+	for key, l := range all {
+		for seg, n := range r.slots.Segments {
+			if seg.Switch == sw && key.Segment == slot<<16|uint32(n) {
+				out[Located{seg.VNI, seg.VLAN, key.MAC}] = overlay.Location{Endpoint: r.addr[l.Endpoint],
+					Key: overlay.Key{VNI: seg.VNI, MAC: key.MAC}, Source: sourceOf(l.Source)}
+			}
+		}
+	}
+	return out, nil
+}
+
+// Located is what a location is for, in one VLAN inside a VNI.
+type Located struct {
+	VNI  uint32
+	VLAN uint16
+	MAC  plan.MAC
+}
