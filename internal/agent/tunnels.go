@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
@@ -36,6 +38,10 @@ func (t *tunnels) bind(d *binding.Desired) {
 			continue
 		}
 		fact, why := t.fact(sw, dev)
+		reach := t.locating.reach(sw)
+		if err := ownAbroad(fact.Endpoints, &reach); err != nil && why.None() {
+			why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, err)
+		}
 		if !why.None() {
 			t.effect.problems[sw.Tunnel.ID] = why
 		}
@@ -44,8 +50,28 @@ func (t *tunnels) bind(d *binding.Desired) {
 		}
 		d.Facts[sw.Tunnel.ID] = fact
 		d.Attachments[sw.Tunnel.ID] = binding.Attachment{Ifindex: dev.Index}
-		d.Reach[sw.Name] = t.locating.reach(sw)
+		d.Reach[sw.Name] = reach
 	}
+}
+
+// ownAbroad removes this host's own endpoints from those of others, and says which host claims one.
+func ownAbroad(own []netip.Addr, r *overlay.Reach) (err error) {
+	for _, e := range r.Endpoints {
+		if slices.Contains(own, e.Address) {
+			err = errors.Join(err, fmt.Errorf("endpoint address %s is in use by host %s as well: give one of them "+
+				"another", e.Address, cmp.Or(e.Host, "of unknown name")))
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	mine := func(a netip.Addr) bool { return slices.Contains(own, a) }
+	r.Endpoints = slices.DeleteFunc(slices.Clone(r.Endpoints), func(e overlay.Endpoint) bool { return mine(e.Address) })
+	r.Segments = slices.Clone(r.Segments)
+	for i, s := range r.Segments {
+		r.Segments[i].Members = slices.DeleteFunc(slices.Clone(s.Members), mine)
+	}
+	return err
 }
 
 // device finds or makes a tunnel's device. One with its name that is not ours stays as it is.

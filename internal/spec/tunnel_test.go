@@ -69,6 +69,8 @@ func TestTunnelFaults(t *testing.T) {
 		{"own address as a peer", "192.0.2.2,", "192.0.2.1,", "this host's own endpoint a"},
 		{"peer twice", `"2001:db8::3", subnet: "2001:db8::/48"`, "192.0.2.2", "peer h2 has this address already"},
 		{"subnet of others", "2001:db8::/48", "2001:db9::/48", "a network that contains the peer's address"},
+		{"subnets that overlap", `subnet: "2001:db8::/48"}`, `subnet: "2001:db8::/48"}
+    - {name: h4, address: "2001:db8:0:1::4"}`, "it overlaps 2001:db8::/48, the subnet of peer h3"},
 		{"group MAC", "02:00:00:00:02:01", "01:00:5e:00:00:01", "the address of one station"},
 		{"port called tunnel", "vm1/eth0", "tunnel", "the tunnel's name among its ports"},
 		{"uplink called tunnel", "tunnel:\n", "uplinks: [{name: tunnel}]\n  tunnel:\n",

@@ -144,6 +144,7 @@ func (v tunnelRules) peers(a at, t *Tunnel, own map[netip.Addr]string) {
 	}
 	seen := map[netip.Addr]string{}
 	located := map[TunnelMAC]string{}
+	subnets := map[netip.Prefix]string{}
 	for i := range t.Peers {
 		p := &t.Peers[i]
 		p1 := a.item(i, p.Label())
@@ -162,6 +163,9 @@ func (v tunnelRules) peers(a at, t *Tunnel, own map[netip.Addr]string) {
 			}
 			seen[addr] = p.Label()
 			v.subnet(p1, p, addr)
+			if t.Replication == ReplicateTwoTier {
+				v.apartFrom(p1, p, addr, subnets)
+			}
 		}
 		v.macsBehind(p1.field("macs"), p, located)
 	}
@@ -175,6 +179,30 @@ func (v tunnelRules) subnet(a at, p *TunnelPeer, addr netip.Addr) {
 		v.fault(a.field("subnet"), shown(p.Subnet), "a network that contains the peer's address, such as %s",
 			must(addr.Prefix(min(24, addr.BitLen()))))
 	}
+}
+
+// apartFrom checks that the subnets of two-tier replication, which are those of the peers, are the same or apart: of
+// two that overlap, hosts would repeat each other's copies.
+func (v tunnelRules) apartFrom(a at, p *TunnelPeer, addr netip.Addr, subnets map[netip.Prefix]string) {
+	own, err := netip.ParsePrefix(p.Subnet)
+	if p.Subnet == "" {
+		bits := 64
+		if addr.Is4() {
+			bits = 24
+		}
+		own, err = addr.Prefix(bits)
+	}
+	if err != nil {
+		return // that was said
+	}
+	for other, peer := range subnets {
+		if other != own && other.Overlaps(own) {
+			v.fault(a.field("subnet"), own.String(), "it overlaps %s, the subnet of peer %s: in two-tier replication "+
+				"subnets are the same or apart; give both peers the same subnet", other, peer)
+			return
+		}
+	}
+	subnets[own] = p.Label()
 }
 
 func must(p netip.Prefix, _ error) netip.Prefix { return p }
