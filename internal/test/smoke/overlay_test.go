@@ -71,7 +71,6 @@ func newOverlayRig(t *testing.T, v6 bool, second string) *overlayRig {
 		r.command(r.third, "bridge", "fdb", "append", "00:00:00:00:00:00", "dev", "vx", "dst", a)
 	}
 	r.command(r.third, "ip", "link", "set", "vx", "up")
-	r.kernel, r.wire = cable.Open(t, r.third, "vx"), cable.Open(t, r.router, "r1")
 	for i, ns := range spaces[:2] {
 		h := newHost(t, ns)
 		one, two := testkit.NS(t, "one"), testkit.NS(t, "two")
@@ -81,6 +80,9 @@ func newOverlayRig(t *testing.T, v6 bool, second string) *overlayRig {
 		h.Start(r.config(i, second))
 		h.up("one", "two", "tunnel")
 	}
+	// After the hosts, whose watch for what a test leaves would otherwise end before these are closed: of tests side by
+	// side, one would be blamed for those of another.
+	r.kernel, r.wire = cable.Open(t, r.third, "vx"), cable.Open(t, r.router, "r1")
 	return r
 }
 
@@ -134,6 +136,7 @@ func (r *overlayRig) command(ns *netns.NS, args ...string) {
 func TestS84_S105_AnOverlaySegmentOverARoutedNetwork(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {
+			t.Parallel()
 			r := newOverlayRig(t, v6, "other")
 			r.everybody()
 			r.known()
