@@ -79,6 +79,7 @@ func (m *membership) begin() {
 		Probes: m.probes(), Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
+	client.Probes = m.probes()
 	if m.offered != nil {
 		client.Offer(m.offered)
 	}

@@ -9,7 +9,7 @@ func helpGroups(root *cobra.Command) {
 		commands []string
 	}{
 		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show",
-			"stats", "top", "flows", "events", "metrics"}},
+			"stats", "top", "flows", "events", "metrics", "health"}},
 		{"Change", []string{"apply", "config", "confirm", "check"}},
 		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor", "health"}},
 		{"Cluster", []string{"host", "definition", "rollout", "segment", "backup", "import", "export", "context",

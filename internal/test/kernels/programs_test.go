@@ -30,14 +30,14 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
 	"TestS101_|TestS102_|TestS84_|TestImportVsphere_|" +
 	"TestS103_|TestS10_AStatic|TestS77_|TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
-	"TestS105_|TestS109_|TestS100_S105_|" +
+	"TestS105_|TestS100_S105_|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
 	"TestTheRootIsRotated|TestControllersShareAnEtcd|TestS104_IdleConnections|TestS100_APortMoves|" +
 	"TestS100_AMoveCompletes|TestS100_S103_AMoveThatEnds|TestS100_AMACThatFlaps|TestS99_S100_Proxmox|TestS82_|" +
 	"TestS110_AGuestThatBridges|" +
 	"TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
 	"TestS110_ProbesThatGuestsSend|" +
-	"TestS110_LACPOfAGuest|TestS110_ReflectedFrames|TestS110_AnAddressThatMoves"
+	"TestS109_|TestS110_LACPOfAGuest|TestS110_ReflectedFrames|TestS110_AnAddressThatMoves"
 
 // TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each
 // kernel.
