@@ -104,7 +104,8 @@ func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define, f
 		return f.Define(ctx, q)
 	})
 	if err != nil {
-		return interrupted(c, err, "the controllers have the change as a whole or not at all (heddle definition show), "+
+		return interrupted(c, err, "the controllers have the change as a whole or not at all (heddle definition "+
+			"show), "+
 			"and bring it to the hosts without this command (heddle host list): repeat it to wait for them")
 	}
 	if err := o.print(d, out, func(w io.Writer) error { return printDefined(d, w, out, q.DryRun) }); err != nil {

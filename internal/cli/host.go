@@ -61,11 +61,13 @@ func newHostJoin(d Deps) *cobra.Command {
 			}
 			m, err := joinOnce(c, t, q)
 			if err != nil {
-				return interrupted(c, err, "the host may be part of the cluster already (heddle host show): repeat the "+
+				return interrupted(c, err, "the host may be part of the cluster already (heddle host show): repeat "+
+					"the "+
 					"command, with the same token")
 			}
 			if a.adopt {
-				return interrupted(c, a.run(d, c, t, o, m), fmt.Sprintf("this host is %s of cluster %s, and its switches "+
+				return interrupted(c, a.run(d, c, t, o, m), fmt.Sprintf("this host is %s of cluster %s, and its "+
+					"switches "+
 					"are handed over as a whole or not at all: repeat the command, or heddle host leave", m.Name,
 					m.Cluster))
 			}
@@ -98,7 +100,7 @@ func joinOnce(c *cobra.Command, t *target, q api.Join) (*api.Membership, error) 
 
 // interrupted is the error of a command, with what a person has to know who has interrupted it.
 func interrupted(c *cobra.Command, err error, left string) error {
-	if err == nil || !errors.Is(c.Context().Err(), context.Canceled) || strings.HasPrefix(err.Error(), "interrupted") {
+	if !errors.Is(err, context.Canceled) || !errors.Is(c.Context().Err(), context.Canceled) {
 		return err
 	}
 	return fmt.Errorf("interrupted: %s", left)
@@ -121,7 +123,8 @@ func newHostLeave(d Deps) *cobra.Command {
 				return s.Leave(ctx)
 			})
 			if err != nil {
-				return interrupted(c, err, "the host has left its cluster as a whole or not at all (heddle host show): "+
+				return interrupted(c, err, "the host has left its cluster as a whole or not at all (heddle host "+
+					"show): "+
 					"repeat the command")
 			}
 			return o.print(d, m, func(w io.Writer) error {

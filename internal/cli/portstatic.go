@@ -144,7 +144,8 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 			"adapter has " +
 			"the port that it was to have, it gets a free one. No guest is cut off: a VM that runs on another host " +
 			"too goes on there, and both stay marked until one of them is stopped. A host that has lost its " +
-			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at once. " +
+			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at " +
+			"once. " +
 			"A port that is bound elsewhere or anew while the command runs is left alone, and the command says so. " +
 			"--from names the host that \"heddle port static list\" has shown: the port is taken from no other one.",
 		Example: "  heddle port static settle --adapter net0 --host esx2 --from esx1 \\\n" +

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -160,21 +159,24 @@ func refusal(ctx context.Context, address string, err error) error {
 	case errors.As(err, &token):
 		return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the controller at %s: %s", address, token))
 	case errors.Is(ctx.Err(), context.Canceled):
-		return connect.NewError(connect.CodeCanceled, fmt.Sprintf("interrupted while the controller at %s was asked: %s",
+		return connect.NewError(connect.CodeCanceled, fmt.Sprintf("interrupted while the controller at %s was asked: "+
+			"%s",
 			address, again))
 	case code == connect.CodeDeadlineExceeded || ctx.Err() != nil:
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("the controller at %s does not answer in time: %s",
 			address, again))
 	case code == connect.CodeUnavailable:
-		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("no controller answers at %s (%s): give an address "+
-			"at which a controller of the cluster takes hosts (its --listen, port 7411), and see that it runs and that "+
+		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("no controller answers at %s (%s): give an "+
+			"address "+
+			"at which a controller of the cluster takes hosts (its --listen, port 7411), and see that it runs and "+
+			"that "+
 			"no firewall is in between", address, why))
-	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown ||
-		strings.Contains(why, "Authorization: Bearer"): // the address for people and tools asks for their tokens
+	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown:
 		return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("%s is not where controllers take "+
 			"others (%s): give the address of --listen, port 7411", address, why))
 	}
-	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the controller at %s refuses: %s", address, why))
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the controller at %s refuses: %s", address,
+		why))
 }
 
 // writeStaged keeps what the cluster gave, whole or not at all.

@@ -57,7 +57,8 @@ func TestS103_AJoinThatFailsSaysWhy(t *testing.T) {
 		want                 []string
 	}{
 		{"no port", "controller1", token, false, []string{`"controller1" is no address`, "HOST:PORT"}},
-		{"a closed port", testkit.Unused(t), token, false, []string{"no controller answers at ", "refused", "--listen"}},
+		{"a closed port", testkit.Unused(t), token, false, []string{"no controller answers at ", "refused",
+			"--listen"}},
 		{"a wrong name", "controller1.invalid:7411", token, false,
 			[]string{"no controller answers at controller1.invalid:7411", "lookup controller1.invalid", "--listen"}},
 		{"a token that is none", "127.0.0.1:7411", "hc1.x", false, []string{"mistyped", "copy it again"}},

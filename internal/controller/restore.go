@@ -88,7 +88,8 @@ func (r *Restore) interrupted(ctx context.Context, dir string, err error) error 
 	case ctx.Err() == nil:
 		return err
 	case r.Force:
-		return fmt.Errorf("interrupted: nothing of what %s has is lost, but it may be the state of this controller alone "+
+		return fmt.Errorf("interrupted: nothing of what %s has is lost, but it may be the state of this controller "+
+			"alone "+
 			"already: repeat the command (%w)", dir, err)
 	}
 	return fmt.Errorf("interrupted: %s has what it had before: repeat the command (%w)", dir, err)

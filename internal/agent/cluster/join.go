@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -67,10 +66,11 @@ func (q *Request) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("the controller at %s has not answered: repeat the command, with the same token (%s)",
 			q.Controller, why)
 	case code == connect.CodeUnavailable:
-		return fmt.Errorf("no controller answers at %s (%s): give an address at which a controller of the cluster takes "+
-			"hosts (its --listen, port 7411), and see that it runs and that no firewall is in between", q.Controller, why)
-	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown ||
-		strings.Contains(why, "Authorization: Bearer"): // the address for people and tools asks for their tokens
+		return fmt.Errorf("no controller answers at %s (%s): give an address at which a controller of the cluster "+
+			"takes "+
+			"hosts (its --listen, port 7411), and see that it runs and that no firewall is in between",
+			q.Controller, why)
+	case said == nil || code == connect.CodeUnimplemented || code == connect.CodeUnknown:
 		return fmt.Errorf("%s is not where controllers take hosts (%s): give the address of --listen, port 7411",
 			q.Controller, why)
 	}

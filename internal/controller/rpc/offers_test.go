@@ -379,7 +379,8 @@ func TestS79_HostsOfTwoControllersMeet(t *testing.T) {
 	c1.told(source, nothing)
 }
 
-// A host that ran the guest when it went to another controller, and has no port for it any more, is not the one that the
+// A host that ran the guest when it went to another controller, and has no port for it any more, is not the one that
+// the
 // guest comes from, whatever it has reported before: to the controller of the target, or to a third one.
 func TestS79_AnOldReportNamesNoSource(t *testing.T) {
 	for name, own := range map[string]bool{"to the target's controller": true, "to a third controller": false} {

@@ -159,7 +159,8 @@ func askThese[T any](ctx context.Context, r *roster, others []Controller, within
 }
 
 // askOne asks one other controller. A context may be that of a call that is under way, as where a call of a host turns
-// out to be for one that another controller has. What is known of that call is written where the context says, and is not
+// out to be for one that another controller has. What is known of that call is written where the context says, and is
+// not
 // to be shared with those that are made at the same time.
 func askOne[T any](ctx context.Context, r *roster, c Controller, do func(context.Context, *link) (T, error)) (got T,
 	err error) {

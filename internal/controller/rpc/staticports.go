@@ -184,7 +184,8 @@ func isOf(b *bound, vm, adapter string) error {
 }
 
 // SettleStaticPort binds the port of an adapter on the host that an operator names, where it runs. Guests on other
-// hosts go on, and stay marked as long as they do. It rests on the binding that is looked at first: one that has changed
+// hosts go on, and stay marked as long as they do. It rests on the binding that is looked at first: one that has
+// changed
 // by the time of the write is refused.
 func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStaticPortRequest) (
 	*controllerv1.SettleStaticPortResponse, error) {
@@ -210,7 +211,8 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 		port, err = p.Store.Claim(ctx, r)
 	}
 	if overtaken(err, n) {
-		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s: its static port has changed "+
+		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s: its static port has "+
+			"changed "+
 			"since it was looked at (%s): see heddle port static list, and settle it again if that is still meant",
 			n.adapter, n.vm, p.fleet.keeper().named(err)))
 	}
@@ -259,7 +261,8 @@ func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, the
 	}
 	now := f.known(there)[h].of[n]
 	if now == nil {
-		return r, nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("host %s has no port of adapter %s of VM %s: "+
+		return r, nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("host %s has no port of adapter %s of VM "+
+			"%s: "+
 			"see heddle port static list", q.GetHost(), n.adapter, n.vm))
 	}
 	group := now.GetSwitch() + "/" + now.GetPortGroup()
@@ -292,10 +295,12 @@ func (f portKeeper) boundAsSaid(n nic, b *bound, from string) error {
 	case from == "" || name == from:
 		return nil
 	case b == nil:
-		return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s has no static port on host %s any "+
+		return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s has no static port on host %s "+
+			"any "+
 			"more, nor elsewhere: see heddle port static list", n.adapter, n.vm, from))
 	}
-	return connect.NewError(connect.CodeAborted, fmt.Sprintf("static port %s of adapter %s of VM %s is bound on host %s "+
+	return connect.NewError(connect.CodeAborted, fmt.Sprintf("static port %s of adapter %s of VM %s is bound on host "+
+		"%s "+
 		"by now, not on %s: see heddle port static list", b.id, n.adapter, n.vm, name, from))
 }
 

@@ -357,7 +357,8 @@ func (t *tx) unindex(p *Port) {
 type ReleaseRequest struct {
 	PortGroup, Port   string
 	VM, Adapter, Host string
-	// Claim, if not zero, is where the release stands among the claims of the host: what its agent has claimed after it,
+	// Claim, if not zero, is where the release stands among the claims of the host: what its agent has claimed after
+	// it,
 	// in the same run or a later one, stays bound.
 	Claim Claim
 	// Was, if not nil, is the binding that is given up, as in a ClaimRequest.

@@ -124,7 +124,8 @@ func (f *fleet) laggardIsNamed(all [3]*realhost.Controller, last int) {
 	}
 }
 
-// changesAt makes a change at each controller, by what that one knows, which is active on all hosts then. esx2 is in that
+// changesAt makes a change at each controller, by what that one knows, which is active on all hosts then. esx2 is in
+// that
 // state. Those up to last are updated, -1 for none.
 func (f *fleet) changesAt(all [3]*realhost.Controller, last, vlan int, laggard api.HostState) {
 	f.t.Helper()
