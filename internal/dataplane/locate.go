@@ -19,8 +19,8 @@ import (
 // locator is the part of the kernel that is told where the MACs of other hosts are.
 type locator struct{ overlays *overlays }
 
-// Number returns the number of an overlay segment, which is the VLAN of its frames on the tunnel's device; false for one
-// that no port is in.
+// Number returns the number of an overlay segment, which is the VLAN of its frames on the tunnel's device; false for
+// one that no port is in.
 func (l locator) Number(seg compile.OverlaySegment) (number uint16, ok bool) {
 	number, ok = l.overlays.kernel.slots.Segments[seg]
 	return number, ok

@@ -55,8 +55,9 @@ func TestS84_WithoutControllersFramesFollowAGuestThatMoved(t *testing.T) {
 		f.guests["p-web@2"].Send(frame)
 	}
 	t.Logf("frames come to the guest %v after its port is connected", time.Since(begin))
-	if all := third.located(); all[mac].Source != abi.LocationLearned || all[mac].Endpoint != all[fleetMAC(1, 3)].Endpoint {
-		t.Errorf("the guest is located at %+v, its host's other guest at %+v", all[mac], all[fleetMAC(1, 3)])
+	all := third.located()
+	if at, other := all[mac], all[fleetMAC(1, 3)]; at.Source != abi.LocationLearned || at.Endpoint != other.Endpoint {
+		t.Errorf("the guest is located at %+v, its host's other guest at %+v", at, other)
 	}
 
 	f.controller.Start()
