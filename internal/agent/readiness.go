@@ -178,8 +178,8 @@ func (t *teaming) announceMoved(id plan.PortID, macs []observe.MACEntry) {
 		}
 	} else if port := t.effect.applied.Plan.Port(id); port != nil {
 		p = teams.Subject{Switch: t.effect.applied.Plan.Switch(id.Switch), Port: port}
-		frames = learned(teams.NewRound(t.effect.applied, t.formed(), t.speakersOf([]teams.Subject{p}), t.kernel.Number), p,
-			macs)
+		round := teams.NewRound(t.effect.applied, t.formed(), t.speakersOf([]teams.Subject{p}), t.kernel.Number)
+		frames = learned(round, p, macs)
 	}
 	if at := time.Now(); len(frames) > 0 {
 		t.announcer.Change(func(q *announce.Queue) { q.Add(id, at, frames...) })

@@ -338,8 +338,8 @@ func (p pinned) Controllers() []string {
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.client = cluster.New(cluster.Options{Host: m, Together: m, Membership: pinned{m.record, m.at}, Version: "test",
-		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err
-			error) {
+		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler),
+		Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()
 				m.said = append(m.said, err.Error())
