@@ -19,7 +19,9 @@ import (
 type sentBy map[uint32]int
 
 func (s sentBy) Send(ifindex uint32, _ []byte) error { s[ifindex]++; return nil }
-func (sentBy) Close() error                          { return nil }
+
+func (s sentBy) SendThrough(ifindex uint32, frame []byte) error { return s.Send(ifindex, frame) }
+func (sentBy) Close() error                                     { return nil }
 
 // TestS110_ABlockedPortSendsNoProbesOn joins a port with one of another host that looks for loops: the host's probe is
 // forwarded by the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may

@@ -53,6 +53,8 @@ type sentFrames struct {
 	list []announce.Announcement
 }
 
+func (s *sentFrames) SendThrough(ifindex uint32, frame []byte) error { return s.Send(ifindex, frame) }
+
 func (s *sentFrames) Send(ifindex uint32, frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

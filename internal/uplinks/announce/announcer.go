@@ -10,6 +10,8 @@ import (
 // Sender sends frames on devices, as wire.Sender does. It is the part of a socket that an Announcer needs.
 type Sender interface {
 	Send(ifindex uint32, frame []byte) error
+	// SendThrough sends by way of the program at the device's egress.
+	SendThrough(ifindex uint32, frame []byte) error
 	Close() error
 }
 
@@ -124,7 +126,11 @@ func (n *Announcer) send(socket Sender, due []Announcement) Sender {
 	}
 	var errs []error
 	for _, a := range due {
-		errs = append(errs, socket.Send(a.Device, a.Frame))
+		send := socket.Send
+		if a.Tunnel {
+			send = socket.SendThrough
+		}
+		errs = append(errs, send(a.Device, a.Frame))
 	}
 	n.failed(errors.Join(errs...))
 	return socket

@@ -37,6 +37,7 @@ const (
 type Announcement struct {
 	Kind   Kind
 	Device uint32 // ifindex
+	Tunnel bool   // the device is a tunnel's, and the frame has the number of its segment as its tag
 	Frame  []byte
 }
 

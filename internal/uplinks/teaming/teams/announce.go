@@ -148,7 +148,8 @@ func (r *Round) overTunnel(p Subject, kind announce.Kind, mac plan.MAC) []announ
 	if !ok || !attached {
 		return nil
 	}
-	return []announce.Announcement{{Kind: kind, Device: at.Ifindex, Frame: announce.RARP(mac, announce.Tag{VID: n})}}
+	return []announce.Announcement{{Kind: kind, Device: at.Ifindex, Tunnel: true,
+		Frame: announce.RARP(mac, announce.Tag{VID: n})}}
 }
 
 // uplink returns the uplink by which frames with that source leave: for a LAG, a member.
