@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,8 +106,25 @@ func TestThePageOfAnsibleShowsWhatItsCommandsPrint(t *testing.T) {
 	w.write("fleet.yaml", blocks[0])
 	w.write("project.yaml", blocks[1])
 	w.shows(text, 9)
-
+	w.decodedAndEncoded("terraform.yaml")
 	w.hostileTexts()
+}
+
+// decodedAndEncoded checks that what another YAML library makes of an export, with its port groups by name, is the same
+// definition. Terraform's yamldecode and yamlencode do that; no package has Terraform.
+func (w *workplace) decodedAndEncoded(file string) {
+	w.t.Helper()
+	const script = `import yaml
+read = yaml.safe_load(open("%s"))
+print(*sorted(s + "/" + g for s, switch in read["switches"].items() for g in switch["portGroups"]))
+yaml.safe_dump(read, open("again.yaml", "w"))
+`
+	w.write("again.py", fmt.Sprintf(script, file))
+	out := w.typed("python3 again.py && heddle definition apply -f again.yaml")
+	if !strings.Contains(out, "dvs/db") || !strings.Contains(out, "dvs/web") ||
+		!strings.Contains(out, "nothing changes") {
+		w.t.Errorf("the export as another library writes it: %s", out)
+	}
 }
 
 // hostileTexts checks that what Ansible would take for a template goes through a play as it is, and is not run.
