@@ -78,7 +78,7 @@ func TestS79_AReleaseByTheControllerBeforeLeavesWhatWasClaimedSince(t *testing.T
 		t.Errorf("a late release: %v; the port is bound to %q", a, c.boundTo())
 	}
 	q.Vm = vmOf
-	if a := must(first.client.Claim(t.Context(), q))(t); a.GetRefused() != "" || other.boundTo() != "" {
+	if a := first.asks(q); a.GetRefused() != "" || other.boundTo() != "" {
 		t.Errorf("a release in time: %v; the port is bound to %q", a, other.boundTo())
 	}
 }

@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/agent/cluster"
 	"heddle/internal/controller/store"
 	"heddle/internal/test/testkit"
 )
@@ -17,8 +19,21 @@ var leaseText = strings.Replace(clusterText, "{name: web, vlan: {access: 10}}",
 // claims asks for the adapter's port in port group web, as a host does whose VM starts.
 func (m *machine) claims() *controllerv1.PortAnswer {
 	m.c.t.Helper()
-	return must(m.client.Claim(m.c.t.Context(), &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: vmOf,
-		Adapter: "net0"}))(m.c.t)
+	return m.asks(&controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: vmOf, Adapter: "net0"})
+}
+
+// asks waits for a controller's answer: one that has just taken the host in may not be known to the host yet.
+func (m *machine) asks(q *controllerv1.PortClaim) (a *controllerv1.PortAnswer) {
+	m.c.t.Helper()
+	m.c.await("a controller answers the host", func() bool {
+		var err error
+		a, err = m.client.Claim(m.c.t.Context(), q)
+		if err != nil && !errors.Is(err, cluster.ErrNoController) {
+			m.c.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return a
 }
 
 // lost is as if the host had been without a controller for so long.

@@ -202,6 +202,15 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"clock", Wrong, "1970-01-01 00:01:00, and this program was made on 2026-11-01", "date -s", func(f *Facts) {
 			f.Clock = Clock{time.Unix(60, 0), time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
 		}},
+		{"network", Wrong, "VLAN 20 does not pass", "add it to the trunk", func(f *Facts) {
+			f.Agent.Probed = 2
+			f.Agent.Network = []api.NetworkFinding{{Text: "VLAN 20 does not pass between a/uplink1 and b/uplink1",
+				Remedy: "add it to the trunk of a/uplink1"}}
+		}},
+		{"network", Note, "probes get lost", "look at its cable", func(f *Facts) {
+			f.Agent.Probed = 2
+			f.Agent.Network = []api.NetworkFinding{{Note: true, Text: "probes get lost", Remedy: "look at its cable"}}
+		}},
 		{"bridge netfilter", Note, "packet filter", "bridge-nf-call-iptables=0", func(f *Facts) {
 			f.BridgeNetfilter = true
 		}},
@@ -255,7 +264,7 @@ func TestWhatIsUnknownIsNeitherSoundNorWrong(t *testing.T) {
 			t.Errorf("%s: %s", x.Check, x.Text)
 		}
 	}
-	if unknown != 9 || !Healthy(found) {
+	if unknown != 10 || !Healthy(found) {
 		t.Errorf("%d checks unknown, healthy: %v", unknown, Healthy(found))
 	}
 }

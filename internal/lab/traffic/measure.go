@@ -17,6 +17,9 @@ type Pair struct {
 // ErrLate says that a sender was ready only after its interval had begun.
 var ErrLate = errors.New("the measured interval had begun before the sender was ready")
 
+// ErrNoTransaction says that a sender of transactions has completed none in its interval.
+var ErrNoTransaction = errors.New("no transaction was completed in the measured interval")
+
 // Send runs the client's end against a sink (or, for echo and scan, a host) at the address and returns its result.
 func Send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
 	load, err := load.withDefaults()

@@ -32,9 +32,15 @@ func measured(t *testing.T, measure measureFunc, pair Pair, load Load, enough fu
 	}
 }
 
-// late says whether a session was ready only after its interval had begun. A process says so in words alone.
+// late says whether a session was ready only after its interval had begun, or did nothing in it. A process says so in
+// words alone.
 func late(err error) bool {
-	return errors.Is(err, ErrLate) || err != nil && strings.Contains(err.Error(), ErrLate.Error())
+	for _, one := range []error{ErrLate, ErrNoTransaction} {
+		if errors.Is(err, one) || err != nil && strings.Contains(err.Error(), one.Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 // carries says whether the interval saw some traffic: with streams so many bytes, else so many transactions or packets.

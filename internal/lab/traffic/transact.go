@@ -94,7 +94,7 @@ func transact(h *halt, load Load, do func(stop func() bool) error) (*Transaction
 		last = now
 	}
 	if latency.count == 0 {
-		return nil, errors.New("no transaction was completed in the measured interval")
+		return nil, ErrNoTransaction
 	}
 	return &Transactions{
 		Seconds: c.seconds, Count: latency.count, PerSecond: c.per(latency.count),

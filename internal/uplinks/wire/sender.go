@@ -12,8 +12,8 @@ import (
 // Sender sends frames on any device of the network namespace it was opened in. It receives nothing.
 type Sender struct{ fd, through int }
 
-// OpenSender opens sockets that send. What Send sends goes directly to the device, past the queueing discipline and past
-// the programs at the host's egress.
+// OpenSender opens sockets that send. What Send sends goes directly to the device, past the queueing discipline and
+// past the programs at the host's egress.
 func OpenSender() (*Sender, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
