@@ -197,8 +197,8 @@ func TestEveryPeerCarriesTraffic(t *testing.T) {
 				Rounds: 1, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, Now: time.Now,
 				Only: []string{name}, Heddle: heddleProgram(t), measure: traffic.Measure,
 			}
-			silent := []string{""}
-			for ; len(silent) > 0 && opts.Duration < time.Minute; opts.Duration *= 4 { // on a busy machine it takes longer
+			silent := []string{""} // on a busy machine it takes longer
+			for ; len(silent) > 0 && opts.Duration < time.Minute; opts.Duration *= 4 {
 				rep, err := Switch(t.Context(), opts)
 				if errors.Is(err, errUnavailable) {
 					t.Skipf("missing requirement: %v", err)
