@@ -14,6 +14,7 @@ import (
 // too low there, are found and named with the remedy, by each controller and on the host itself; they are gone after
 // the repair.
 func TestS109_HostsFindWhatThePhysicalNetworkLacks(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "nft")
 	r := newRacks(t)
 	for _, name := range []string{"ctl1", "ctl2", "ctl3"} {

@@ -18,6 +18,7 @@ const noteText = "notes: [{name: later}]\n"
 // the controllers are updated one after the other, and lose no frame. A host that stays behind is named for what it
 // lacks by controllers of both versions, and objects of a new kind wait for the last controller.
 func TestS83_HostsAreUpdatedBeforeTheControllers(t *testing.T) {
+	t.Parallel()
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	for _, h := range f.hosts[:2] { // esx2 stays behind
 		h.End(syscall.SIGTERM)

@@ -70,6 +70,7 @@ func (f *fleet) carries(what string) {
 // loses its link and gets it back, and another gets a new address. Each time the hosts find each other again, by what
 // the controller tells them.
 func TestS105_EndpointsFailAndChangeUnderTraffic(t *testing.T) {
+	t.Parallel()
 	f := newFleetSized(t, 2, ownConfig, "own1", "own2")
 	router := f.routed()
 	f.secondNetwork(router)

@@ -17,6 +17,7 @@ import (
 // controller answers. That host announces it in the segment, and a third one's frames follow. When the controller is
 // back, its word counts.
 func TestS84_WithoutControllersFramesFollowAGuestThatMoved(t *testing.T) {
+	t.Parallel()
 	f := newOverlayFleet(t, 3, segmentText)
 	mac := fleetMAC(9, 9)
 	here := func(n int) string { return fmt.Sprintf("p-vm@%d", n) }

@@ -77,6 +77,7 @@ func (n *numbered) counts() (sent, first, second uint64) {
 // it through the tunnel. Each frame comes to one of the two once, or is counted where it was dropped; the third host
 // sends to the new place as soon as the controller says so.
 func TestS100_S105_APortMovesOnAnOverlaySegment(t *testing.T) {
+	t.Parallel()
 	const vm, name = 10, "m10"
 	const mostOthers = 40 // announcements, and what the guest itself sends, for which the hosts have no receiver
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")

@@ -162,6 +162,7 @@ func segmentsOf(n uint16) []byte {
 // cut by the guest, by its host, by the device under the tunnel, or by nobody; datagrams are one byte shorter than, as
 // long as and longer than the guest's MTU.
 func TestS84_EveryByteCrossesWhoeverCutsSegments(t *testing.T) {
+	t.Parallel()
 	for _, outer6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("outer IPv6=%v", outer6), func(t *testing.T) {
 			r := newOverlayRig(t, outer6, "other")
@@ -211,6 +212,7 @@ func (r *overlayRig) talks(what string) {
 // TestS84_AFrameThatDoesNotFitTheUnderlayHasAReason: with an underlay that is one byte too small for the guests' MTU,
 // what is one byte shorter arrives whole, and what is not is counted, and nothing else is lost.
 func TestS84_AFrameThatDoesNotFitTheUnderlayHasAReason(t *testing.T) {
+	t.Parallel()
 	r := newOverlayRig(t, false, "other")
 	for i := range r.hosts {
 		r.command(r.spaces[i][0], "ip", "addr", "add", fmt.Sprintf("192.168.9.%d/24", i+1), "dev", "eth0")

@@ -26,6 +26,7 @@ func (r *overlayRig) twoTier(i int, second string) string {
 // TestS84_AProxyRepeatsIntoItsOwnSubnet: a broadcast crosses to another subnet once; the host that gets it there gives
 // it to the others of its subnet, once, and neither back nor on; what is for one station is not repeated.
 func TestS84_AProxyRepeatsIntoItsOwnSubnet(t *testing.T) {
+	t.Parallel()
 	r := newOverlayRig(t, false, "other")
 	for i, h := range r.hosts {
 		h.Configure(r.twoTier(i, "other"))

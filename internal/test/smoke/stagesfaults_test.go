@@ -208,6 +208,7 @@ func driverPhases() []driverPhase {
 // Whenever the controller is killed that drives a rollout, another one goes on, and it ends as it would have. No host
 // is ever as no revision describes it, and none is ahead of its stage.
 func TestS102_TheDriverIsKilledInEachPhase(t *testing.T) {
+	t.Parallel()
 	f, all := newRolledFleet(t)
 	change := 0
 	for _, p := range driverPhases() {

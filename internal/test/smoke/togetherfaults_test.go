@@ -195,6 +195,7 @@ func decisionPhases() []decisionPhase {
 // Whatever befalls the controller that decides about a change that hosts make together, all of them make it or none
 // does, and the next change is not in its way.
 func TestS101_TheControllerThatDecidesIsKilledOrCutOff(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "nft")
 	f, all := newRolledFleet(t)
 	change := 0

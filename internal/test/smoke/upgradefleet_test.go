@@ -25,6 +25,7 @@ type upgrading struct {
 // The page of upgrades is done as it says, with the version of tomorrow, on three controllers and two hosts between
 // whose guests frames pass all the while: each command between the steps says that all is well, and no frame is lost.
 func TestS103_AFleetIsUpgradedAsThePageSays(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../../docs/how-to/upgrade-a-fleet.md")
 	if err != nil {
 		t.Fatal(err)
