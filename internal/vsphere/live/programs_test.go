@@ -72,8 +72,11 @@ func TestThePrograms_ReadAVCenterTogether(t *testing.T) {
 	}
 }
 
+// firstGroup is the number of the first port group: no switch has one of these for its uplinks.
+const firstGroup = 1_000_000
+
 // largeLab is an inventory of so many switches with so many port groups each.
-func largeLab(b *testing.B, switches, groups int) *lab {
+func largeLab(b testing.TB, switches, groups int) *lab {
 	l := readLab(b)
 	l.groups = nil
 	for s := range switches {
@@ -90,7 +93,7 @@ func largeLab(b *testing.B, switches, groups int) *lab {
 		for n := range groups {
 			g := &mo.DistributedVirtualPortgroup{}
 			g.Self = types.ManagedObjectReference{Type: "DistributedVirtualPortgroup",
-				Value: fmt.Sprintf("dvportgroup-%d", s*groups+n)}
+				Value: fmt.Sprintf("dvportgroup-%d", firstGroup+s*groups+n)}
 			g.Name = fmt.Sprintf("pg%d-%d", s, n)
 			g.Config = types.DVPortgroupConfigInfo{Key: g.Self.Value, Name: g.Name, Type: "ephemeral",
 				DistributedVirtualSwitch: &sw.Self, DefaultPortConfig: &types.VMwareDVSPortSetting{
