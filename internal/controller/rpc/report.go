@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
 )
 
 // report is what a host has reported. A cluster has hundreds of thousands of ports, which are hardly ever looked at:
@@ -17,6 +18,30 @@ type report struct {
 	wire     []byte // of each port its length, and its message
 	ports    int
 	warnings []string
+	// shut is how many of the ports let no frames pass, by switch, once that was counted.
+	shut    map[string]int32
+	counted bool
+}
+
+// portsShut is how many of the ports are blocked or pending, by switch. They are counted at the first call: a rollout
+// asks again and again for all hosts. The caller holds the fleet's lock.
+func (r *report) portsShut() map[string]int32 {
+	if r == nil {
+		return nil
+	}
+	if r.counted {
+		return r.shut
+	}
+	for p := range r.all() {
+		if st := p.GetState(); !p.GetAbsent() && (st == string(api.Blocked) || st == string(api.Pending)) {
+			if r.shut == nil {
+				r.shut = map[string]int32{}
+			}
+			r.shut[p.GetSwitch()]++
+		}
+	}
+	r.counted = true
+	return r.shut
 }
 
 // newReport keeps the ports of a list for which keep is true.

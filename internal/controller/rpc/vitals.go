@@ -128,10 +128,8 @@ func (v vitals) states(names []string) (list []*controllerv1.HostVitals) {
 			}
 			out.Switches = append(out.Switches, s)
 		}
-		for _, p := range h.report.GetPorts() {
-			if st := p.GetState(); !p.GetAbsent() && (st == string(api.Blocked) || st == string(api.Pending)) {
-				switchVitals(out, p.GetSwitch()).PortsShut++
-			}
+		for sw, shut := range h.report.portsShut() {
+			switchVitals(out, sw).PortsShut += shut
 		}
 		list = append(list, out)
 	}
