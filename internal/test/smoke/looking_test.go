@@ -269,6 +269,7 @@ func TestLookingAtTheFleet_EventsAreResumed(t *testing.T) {
 	f.toggles(0, "p-web")
 	f.toggles(2, "p-web")
 	f.controller.Start()
+	f.allUp()
 	f.toggles(1, "p-web")
 	out, errs, status := f.controller.Heddle(append([]string{"events", "--no-follow", "-o", "json"}, args...)...)
 	if status != 0 || errs != "" {
