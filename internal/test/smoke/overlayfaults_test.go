@@ -98,7 +98,7 @@ func TestS105_EndpointsFailAndChangeUnderTraffic(t *testing.T) {
 			{"ip", "addr", "del", "10.9.1.2/24", "dev", "u0"}}},
 	} {
 		t.Run(step.what, func(t *testing.T) {
-			// What the router still has for an endpoint whose link has failed would come among what is sent from now on.
+			// What the router still has for an endpoint without a link would come among what is sent from now on.
 			f.run(router, "ip", "neigh", "flush", "all")
 			b := f.bothWays()
 			for _, args := range step.do {
