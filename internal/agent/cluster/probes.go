@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect/v2"
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -27,28 +26,13 @@ type Probes interface {
 // probesEvery is the least time between two reports of probes.
 const probesEvery = time.Second
 
-// followProbes keeps a conversation about probes beside the one about the definition. It never ends that: a controller
-// of an earlier version has none.
+// followProbes keeps a conversation about probes.
 func (s *session) followProbes() error {
 	if s.Probes == nil {
 		return nil
 	}
-	for s.Probes.Wanted(s.ctx) {
-		err := s.talkOfProbes()
-		switch {
-		case s.ctx.Err() != nil:
-			return nil
-		case connect.CodeOf(err) == connect.CodeUnimplemented:
-			s.Log.Warn("the controller knows no probes between hosts: update it; until then this host probes alone")
-			<-s.ctx.Done()
-			return nil
-		}
-		s.Log.Warn("the conversation about probes has ended, and begins anew", "err", err)
-		if !sleep(s.ctx, jitter(2*segmentPause, random)) {
-			return nil
-		}
-	}
-	return nil
+	return s.beside("probes", "the controller knows no probes between hosts: update it; until then this host probes "+
+		"alone", s.Probes.Wanted, s.talkOfProbes)
 }
 
 type probeStream = controllerv1connect.HostServiceFollowProbesClientStream
@@ -62,10 +46,7 @@ func (s *session) talkOfProbes() error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
-	if err := stream.Send(s.Probes.Begin()); err != nil {
-		if _, why := stream.Receive(); why != nil {
-			return why
-		}
+	if err := sendFirst(stream, s.Probes.Begin()); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect/v2"
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -26,37 +25,16 @@ type Segments interface {
 	End()
 }
 
-// Times of a conversation about segments.
-const (
-	// sayEvery is the least time between two reports: what changes meanwhile goes together.
-	sayEvery = 20 * time.Millisecond
-	// segmentPause is after what time another conversation begins where one has ended alone.
-	segmentPause = time.Second
-)
+// sayEvery is the least time between two reports of segments: what changes meanwhile goes together.
+const sayEvery = 20 * time.Millisecond
 
-// followSegments keeps a conversation about overlay segments beside the one about the definition. It never ends that:
-// a controller of an earlier version has none.
+// followSegments keeps a conversation about overlay segments.
 func (s *session) followSegments() error {
 	if s.Segments == nil {
 		return nil
 	}
-	for s.Segments.Wanted(s.ctx) {
-		err := s.talkOfSegments()
-		switch {
-		case s.ctx.Err() != nil:
-			return nil
-		case connect.CodeOf(err) == connect.CodeUnimplemented:
-			s.Log.Warn("the controller knows no overlay segments: update it; until then this host goes on by what it " +
-				"knows of other hosts")
-			<-s.ctx.Done()
-			return nil
-		}
-		s.Log.Warn("the conversation about overlay segments has ended, and begins anew", "err", err)
-		if !sleep(s.ctx, jitter(2*segmentPause, random)) {
-			return nil
-		}
-	}
-	return nil
+	return s.beside("overlay segments", "the controller knows no overlay segments: update it; until then this host "+
+		"goes on by what it knows of other hosts", s.Segments.Wanted, s.talkOfSegments)
 }
 
 // talkOfSegments has one conversation.
@@ -69,10 +47,7 @@ func (s *session) talkOfSegments() error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	defer s.Segments.End()
-	if err := stream.Send(s.Segments.Begin()); err != nil {
-		if _, why := stream.Receive(); why != nil {
-			return why
-		}
+	if err := sendFirst(stream, s.Segments.Begin()); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect/v2"
-
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
@@ -13,39 +11,14 @@ import (
 	"heddle/internal/fabric/wire"
 )
 
-// FollowProbes hands a host whom to probe, and takes what it finds.
+// FollowProbes hands a host whom to probe, and takes what it finds. That rests on nothing that etcd has to confirm.
 func (s spanning) FollowProbes(ctx context.Context,
 	stream controllerv1connect.HostServiceFollowProbesServerStream) error {
-	peer, err := peerOf(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	leave, err := s.gate.Enter(peer, cancel)
-	if err != nil {
-		return connect.NewError(connect.CodePermissionDenied, err.Error())
-	}
-	defer leave()
-	if peer.RenewOnly {
-		return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
-	}
-	first, err := firstMessage(ctx, stream, s.HelloTime)
-	if err == nil {
-		err = s.present(ctx, peer.Name.ID)
-	}
-	if err != nil {
-		return err
-	}
-	host := probes.Host{ID: peer.Name.ID, Name: segmenting{s.fleet}.nameOf(peer.Name.ID)}
-	err = s.probes.Follow(ctx, host, first, stream)
-	switch {
-	case ctx.Err() != nil:
-		return ended(ctx)
-	case connect.CodeOf(err) == connect.CodeUnknown && err != nil:
-		return connect.NewError(connect.CodeInvalidArgument, err.Error())
-	}
-	return err
+	always := func() error { return nil }
+	return besideSlice(ctx, s, stream, always, func(ctx context.Context, id, name string,
+		first *controllerv1.FollowProbesRequest) error {
+		return s.probes.Follow(ctx, probes.Host{ID: id, Name: name}, first, stream)
+	})
 }
 
 // ReadProbesHere says what hosts of this controller have found by their probes.

@@ -79,39 +79,10 @@ type spanning struct{ *Server }
 // FollowSegments hands a host who is where in its overlay segments.
 func (s spanning) FollowSegments(ctx context.Context,
 	stream controllerv1connect.HostServiceFollowSegmentsServerStream) error {
-	peer, err := peerOf(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	leave, err := s.gate.Enter(peer, cancel)
-	if err != nil {
-		return connect.NewError(connect.CodePermissionDenied, err.Error())
-	}
-	defer leave()
-	if peer.RenewOnly {
-		return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
-	}
-	first, err := firstMessage(ctx, stream, s.HelloTime)
-	if err == nil {
-		err = s.quorum.refuse()
-	}
-	if err == nil {
-		err = s.present(ctx, peer.Name.ID)
-	}
-	if err != nil {
-		return err
-	}
-	host := segments.Host{ID: peer.Name.ID, Name: segmenting{s.fleet}.nameOf(peer.Name.ID)}
-	err = s.segments.Follow(ctx, host, first, stream)
-	switch {
-	case ctx.Err() != nil:
-		return ended(ctx)
-	case connect.CodeOf(err) == connect.CodeUnknown && err != nil:
-		return connect.NewError(connect.CodeInvalidArgument, err.Error())
-	}
-	return err
+	return besideSlice(ctx, s, stream, s.quorum.refuse, func(ctx context.Context, id, name string,
+		first *controllerv1.FollowSegmentsRequest) error {
+		return s.segments.Follow(ctx, segments.Host{ID: id, Name: name}, first, stream)
+	})
 }
 
 // definition is the one that counts, to be compared.
