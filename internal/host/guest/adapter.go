@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"heddle/internal/host/qmp"
@@ -60,21 +61,27 @@ func (s Sight) adapter(nic string) (qmp.RxFilter, problem.Code) {
 	return qmp.RxFilter{}, problem.AdapterUnknown
 }
 
-// serves sets which adapters the ports have.
-func (w *watch) serves(nics []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !slices.Equal(w.nics, nics) {
-		w.nics = nics
-		w.look()
-	}
+// served are the adapters of the ports that a monitor serves. No other lock is taken under its own: the loop sets them
+// while it holds the lock of all monitors.
+type served struct {
+	mu   sync.Mutex
+	nics []string // sorted
 }
 
-// lacks reports whether an adapter that a port has is not among those that the monitor shows.
-func (w *watch) lacks(filters []qmp.RxFilter) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.nics, func(nic string) bool {
+// become sets them, and reports whether they are others than before.
+func (s *served) become(nics []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := slices.Equal(s.nics, nics)
+	s.nics = nics
+	return !same
+}
+
+// lacked reports whether an adapter that a port has is not among those that the monitor shows.
+func (s *served) lacked(filters []qmp.RxFilter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.nics, func(nic string) bool {
 		_, why := Sight{filters: filters}.adapter(nic)
 		return why == problem.AdapterUnknown
 	})
@@ -104,7 +111,7 @@ func (w *watch) filters(ctx context.Context, c *qmp.Client, show shows) (served 
 		show(false, func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
 		served = true
 		next := monitorRefresh
-		if w.lacks(filters) {
+		if w.served.lacked(filters) {
 			next, retry = retry, min(2*retry, monitorRefresh)
 		}
 		refresh.Reset(next)

@@ -75,8 +75,10 @@ type watch struct {
 	changed chan struct{}
 	again   chan struct{} // requests that QEMU is asked anew where its guest runs, and the answer reported in any case
 
+	served served
+
+	// mu is taken before Monitors.mu.
 	mu      sync.Mutex
-	nics    []string  // the adapters of the ports, sorted; when they change, the adapters are read again
 	sight   Sight     // what was last found
 	hurried time.Time // when the loop last got an immediate report
 }
@@ -118,7 +120,9 @@ func (m *Monitors) Want(wanted map[string][]string) {
 		if w == nil {
 			w = m.start(socket)
 		}
-		w.serves(slices.Sorted(slices.Values(nics)))
+		if w.served.become(slices.Sorted(slices.Values(nics))) {
+			w.look()
+		}
 	}
 }
 

@@ -108,3 +108,28 @@ func TestNextTry(t *testing.T) {
 		t.Errorf("one that never served is tried again after %v", wait)
 	}
 }
+
+// The agent's loop sets which monitors are watched while a session reports what it found: neither waits for the other.
+func TestTheLoopIsNotHeldUpByAReport(t *testing.T) {
+	m := Watch(func(context.Context, map[string]Sight) {})
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	socket := filepath.Join(t.TempDir(), "qmp")
+	m.Want(map[string][]string{socket: {"net0"}})
+	w := m.running[socket]
+	m.found(w, true, func(*Sight) { // the report is under way
+		set := make(chan struct{})
+		go func() {
+			defer close(set)
+			m.Want(map[string][]string{socket: {"net0", "net1"}})
+		}()
+		select {
+		case <-set:
+		case <-time.After(time.Minute):
+			t.Fatal("who sets the ports' adapters waits for a report, which may wait for the same lock")
+		}
+	})
+}
