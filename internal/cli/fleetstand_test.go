@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -124,12 +125,20 @@ func (f *fleetStand) run(args ...string) (stdout, stderr string, status int) {
 
 func (f *fleetStand) runIn(ctx context.Context, args ...string) (stdout, stderr string, status int) {
 	f.t.Helper()
-	var out, errs bytes.Buffer
-	d := Deps{Stdin: &bytes.Buffer{}, Stdout: &out, Stderr: &errs, Getenv: func(k string) string {
+	var out bytes.Buffer
+	stderr, status = f.runTo(ctx, &out, args...)
+	return out.String(), stderr, status
+}
+
+// runTo runs a command whose output is looked at meanwhile.
+func (f *fleetStand) runTo(ctx context.Context, out io.Writer, args ...string) (stderr string, status int) {
+	f.t.Helper()
+	var errs bytes.Buffer
+	d := Deps{Stdin: &bytes.Buffer{}, Stdout: out, Stderr: &errs, Getenv: func(k string) string {
 		return map[string]string{"HEDDLE_CONTROLLER": f.socket, "HEDDLE_RUN_DIR": f.t.TempDir()}[k]
 	}}
 	status = Run(ctx, d, args)
-	return out.String(), errs.String(), status
+	return errs.String(), status
 }
 
 // says makes sure what a command prints.

@@ -113,28 +113,52 @@ func TestMigrateShowsTheStepsOfAMove(t *testing.T) {
 	}
 }
 
+// reports tells how often something was printed.
+type reports chan struct{}
+
+func (r reports) Write(p []byte) (int, error) {
+	r <- struct{}{}
+	return len(p), nil
+}
+
 // An interrupted command says how it stands, and how to take the move back.
 func TestMigrateInterrupted(t *testing.T) {
-	for port, says := range map[string]string{
-		"hangs":         "the guest does not run on host esx2 yet; the move goes on",
-		"hangs at once": "host esx2 has not said yet whether it prepares the port",
+	for _, row := range []struct {
+		port, says string
+		steps      int
+	}{
+		{"hangs", "the guest does not run on host esx2 yet; the move goes on", 3},
+		{"hangs at once", "host esx2 has not said yet whether it prepares the port", 0},
 	} {
-		f := newFleetStand(t, map[string]*standIn{})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, errs, status := f.runIn(ctx, "port", "migrate", port, "--to", "esx2")
-			if status != 1 || !strings.Contains(errs, says) || !strings.Contains(errs, "To take it back: heddle port "+
-				"migrate "+printable.ShellWord(port)+" --cancel") {
-				t.Errorf("%s: status %d\n%s", port, status, errs)
+		t.Run(row.port, func(t *testing.T) {
+			f := newFleetStand(t, map[string]*standIn{})
+			ctx, cancel := context.WithCancel(t.Context())
+			printed, done := make(reports, 8), make(chan struct{})
+			go func() {
+				defer close(done)
+				errs, status := f.runTo(ctx, printed, "port", "migrate", row.port, "--to", "esx2")
+				if status != 1 || !strings.Contains(errs, row.says) || !strings.Contains(errs, "To take it back: "+
+					"heddle port migrate "+printable.ShellWord(row.port)+" --cancel") {
+					t.Errorf("status %d\n%s", status, errs)
+				}
+			}()
+			for range row.steps { // the command has printed what the controller said
+				select {
+				case <-printed:
+				case <-done:
+					t.Fatal("the command has ended")
+				}
 			}
-		}()
-		for f.looks.Load() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-		<-done
+			for f.looks.Load() == 0 { // the controller was asked
+				select {
+				case <-time.After(time.Millisecond):
+				case <-done:
+					t.Fatal("the command has ended")
+				}
+			}
+			cancel()
+			<-done
+		})
 	}
 }
 
