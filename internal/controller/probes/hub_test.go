@@ -110,6 +110,26 @@ func TestS109_TwoControllersFindTheSame(t *testing.T) {
 	})
 }
 
+// Who knows the hosts of the cluster holds a lock while it has one removed. The hub must not wait for that lock while
+// it holds its own: then both wait for ever, and with them every host of the controller.
+func TestLearn_AsksWhoIsOfTheClusterWithoutTheLock(t *testing.T) {
+	h := New(Options{Log: slog.New(slog.DiscardHandler), Secret: []byte("secret")})
+	asked := 0
+	h.Learn("two", &controllerv1.ReadProbesHereResponse{Start: "x", Hosts: []*controllerv1.HostProbes{
+		{Host: "id-h1", Name: "h1", Uplinks: uplinks(1)}, {Host: "id-h2", Name: "h2", Uplinks: uplinks(2)}}},
+		func(id string) bool {
+			asked++
+			if !h.mu.TryLock() {
+				t.Fatal("the hub is locked")
+			}
+			h.mu.Unlock()
+			return id == "id-h1"
+		})
+	if _, n := h.Verdict(); n != 1 || asked != 2 {
+		t.Errorf("%d hosts take part, want 1; asked %d times, want 2", n, asked)
+	}
+}
+
 // drain is all that a host was sent, as one message.
 func drain(a *agent) *controllerv1.FollowProbesResponse {
 	all := &controllerv1.FollowProbesResponse{}

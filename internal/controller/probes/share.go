@@ -76,9 +76,13 @@ func (h *Hub) Asks(controller string) *controllerv1.ReadProbesHereRequest {
 	return &controllerv1.ReadProbesHereRequest{Start: at.start, After: at.after}
 }
 
-// Learn takes in what another controller's hosts say. known reports whether a host is of the cluster.
+// Learn takes in what another controller's hosts say. known reports whether a host is of the cluster. It is called
+// without the hub's lock: whoever knows the hosts holds a lock of its own while it calls Remove.
 func (h *Hub) Learn(controller string, m *controllerv1.ReadProbesHereResponse, known func(id string) bool) {
-	there := map[string]bool{}
+	there, member := map[string]bool{}, map[string]bool{}
+	for _, said := range m.GetHosts() {
+		member[said.GetHost()] = known(said.GetHost())
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heard[controller] = heard{m.GetStart(), m.GetAfter()}
@@ -86,7 +90,7 @@ func (h *Hub) Learn(controller string, m *controllerv1.ReadProbesHereResponse, k
 		there[said.GetHost()] = true
 		one := h.hosts[said.GetHost()]
 		if h.followers[said.GetHost()] != nil || said.GetGone() && (one == nil || one.at != controller) ||
-			!known(said.GetHost()) {
+			!member[said.GetHost()] {
 			continue
 		}
 		if one == nil || one.at != controller || !one.gone.IsZero() && !said.GetGone() {

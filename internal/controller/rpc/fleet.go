@@ -67,7 +67,8 @@ type fleet struct {
 	rolling   rolling
 	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
 	rebind func(b *bound, to *host, generation uint64)
-	// forgotten is called with a host that was taken out of the cluster; nil for nobody.
+	// forgotten is called with a host that was taken out of the cluster, under the lock: the hubs of segments and
+	// probes take theirs within it, and call nothing of the fleet under theirs. nil for nobody.
 	forgotten func(id string)
 }
 
