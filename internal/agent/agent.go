@@ -34,6 +34,7 @@ type Kernel interface {
 	Counters() (map[plan.PortID]observe.Counters, error)
 	CounterReader() *dataplane.CounterReader
 	MACs() ([]observe.MACEntry, error)
+	MACsAt() (list []observe.MACEntry, at time.Time, err error)
 	ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry, err error)
 	Speakers() ([]observe.Speaker, error)
 	Snapshot() (*dataplane.Snapshot, error)

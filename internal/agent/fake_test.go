@@ -429,6 +429,11 @@ func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 }
 func (k *fakeKernel) Speakers() ([]observe.Speaker, error) { return k.speakers, nil }
 
+func (k *fakeKernel) MACsAt() ([]observe.MACEntry, time.Time, error) {
+	list, err := k.MACs()
+	return list, time.Now(), err
+}
+
 func (k *fakeKernel) MACs() ([]observe.MACEntry, error) {
 	k.macsRead++
 	return slices.Clone(k.macs), nil

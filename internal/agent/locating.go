@@ -106,10 +106,11 @@ func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 		has[vni] = true
 	}
 	var put []overlay.Location
+	now := time.Now()
 	for _, p := range c.Put {
 		if has[p.VNI] {
 			put = append(put, p)
-			l.nested.claimed(p.Key)
+			l.nested.claimed(p.Key, now)
 		}
 	}
 	if !all && len(put)+len(c.Removed) == 0 {

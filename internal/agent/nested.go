@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,14 +27,20 @@ const (
 	readShare = 10
 	// silentFor is how long a MAC that another host claims must have been silent here before it is forgotten (S92).
 	silentFor = 1.0
+	// tick is the longest that the kernel's clock stands still between two readings: a MAC may have been heard that much
+	// later than the table says.
+	tick = 10 * time.Millisecond
+	// backEvery is the least time between two claims of a MAC that are made because the table shows that it came back.
+	// If guests of two hosts use one MAC all the time, its location changes no more often than that.
+	backEvery = 5 * time.Second
 )
 
 // nested are the MACs that were learned behind ports of overlay segments: those of nested guests. The switch program
 // reports each when it is learned; the table is read each second, as what has aged or moved is not reported.
 type nested struct {
 	macs map[overlay.Key]bool
-	// rivals are those of macs of which the controllers say that another host has them.
-	rivals map[overlay.Key]bool
+	// rivals are those of macs of which the controllers said that another host has them.
+	rivals map[overlay.Key]rival
 	rate   *rate.Limiter
 	// reports counts those of each port in the second that began then: the program leaves out what is beyond
 	// abi.TellsPerSecond.
@@ -47,16 +54,56 @@ type nested struct {
 	took time.Duration
 }
 
+// rival is another host that has a MAC which was learned here.
+type rival struct {
+	// said is when the controllers said so last.
+	said time.Time
+	// back is when this host claimed the MAC anew, as the table showed that it came back; zero for never.
+	back time.Time
+}
+
 func newNested() nested {
-	return nested{macs: map[overlay.Key]bool{}, rivals: map[overlay.Key]bool{}, reports: map[plan.PortID]int{},
+	return nested{macs: map[overlay.Key]bool{}, rivals: map[overlay.Key]rival{}, reports: map[plan.PortID]int{},
 		rate: rate.NewLimiter(learnsPerSecond, learnsPerSecond/10)}
 }
 
 // claimed takes in that the controllers say that another host has a MAC.
-func (n *nested) claimed(key overlay.Key) {
+func (n *nested) claimed(key overlay.Key, now time.Time) {
 	if n.macs[key] {
-		n.rivals[key] = true
+		n.rivals[key] = rival{said: now, back: n.rivals[key].back}
 	}
+}
+
+// take takes in which MACs are learned behind ports of overlay segments; at is when the table was read. elsewhere: the
+// controllers say that another host has a MAC. Of those, gone have been silent here for long and are to be forgotten;
+// back were heard here after the controllers said so, and are to be claimed anew. The program reports a MAC only when
+// it is new to the table, and not beyond the port's limit: one that comes back before this host has forgotten it, or in
+// a flood of others, shows in the table alone.
+func (n *nested) take(all []observe.MACEntry, at time.Time, elsewhere func(overlay.Key) bool) (
+	gone []observe.MACEntry, back []overlay.Key) {
+	clear(n.macs)
+	for i := range all {
+		m := &all[i]
+		key := overlay.Key{VNI: m.VNI, MAC: m.MAC}
+		r, is := n.rivals[key]
+		is = is && elsewhere(key)
+		heard := at.Add(tick - time.Duration(m.Idle*float64(time.Second)))
+		switch {
+		case is && heard.After(r.said) && (r.back.IsZero() || at.Sub(r.back) >= backEvery):
+			n.rivals[key] = rival{said: r.said, back: at}
+			back = append(back, key)
+		case is && m.Idle >= silentFor && !heard.After(r.said) && len(gone) < forgottenAtOnce:
+			gone = append(gone, *m)
+			continue
+		}
+		n.macs[key] = true
+	}
+	for key := range n.rivals {
+		if !n.macs[key] {
+			delete(n.rivals, key)
+		}
+	}
+	return gone, back
 }
 
 // crowds counts a report of a port, and says whether others may have been left out.
@@ -86,16 +133,11 @@ func (l *locating) heard(list []dataplane.Told) {
 			!l.isDefined(e.Port.Switch) {
 			continue
 		}
-		key := overlay.Key{VNI: e.VNI, MAC: e.MAC}
-		if l.nested.crowds(e, now) {
-			crowded = true
-			if !l.keeper.Elsewhere(key) { // else it came back, which the table does not show
-				continue
-			}
+		crowds := l.nested.crowds(e, now)
+		crowded = crowded || crowds
+		if note, news := l.nested.hear(e, now, crowds, l.keeper.Elsewhere); news {
+			notes = append(notes, note)
 		}
-		l.nested.macs[key] = true
-		notes = append(notes, segments.Noted{VNI: span.VNI(e.VNI), Key: span.MACKey(e.MAC),
-			Claim: span.Claim{Source: span.Learned, Since: now.UnixMilli()}})
 	}
 	if len(notes) > 0 {
 		l.keeper.Note(notes)
@@ -103,6 +145,22 @@ func (l *locating) heard(list []dataplane.Told) {
 	if crowded {
 		l.readSoon()
 	}
+}
+
+// hear takes in a report, and makes the claim that follows from it; false where the next reading of the table shows it
+// as well.
+func (n *nested) hear(e *dataplane.Told, now time.Time, crowded bool, elsewhere func(overlay.Key) bool) (
+	note segments.Noted, news bool) {
+	key := overlay.Key{VNI: e.VNI, MAC: e.MAC}
+	// It was forgotten because it was heard from elsewhere, of which the controllers have not told this host yet.
+	anew := e.Kind == abi.TellLearned && n.macs[key]
+	if crowded && !anew && !elsewhere(key) {
+		return note, false
+	}
+	n.macs[key] = true
+	note = claimOf(key, now)
+	note.Anew = anew
+	return note, true
 }
 
 // readSoon has the table read a moment later.
@@ -130,39 +188,31 @@ func (l *locating) readNow() {
 // listen reads which MACs are learned behind ports of overlay segments.
 func (l *locating) listen() {
 	l.nested.read = time.Now()
-	all, err := l.kernel.MACs()
+	all, at, err := l.kernel.MACsAt()
 	if err != nil {
 		l.complain("read the MACs that were learned in overlay segments", err)
 		return
 	}
-	n := &l.nested
-	clear(n.macs)
-	var moved []observe.MACEntry
-	for i := range all {
-		m := &all[i]
-		if m.VNI == 0 || m.Port.Name == spec.TunnelName || !l.isDefined(m.Switch) {
-			continue
-		}
-		key := overlay.Key{VNI: m.VNI, MAC: m.MAC}
-		if n.rivals[key] && m.Idle >= silentFor && len(moved) < forgottenAtOnce && l.keeper.Elsewhere(key) {
-			moved = append(moved, *m)
-			continue
-		}
-		n.macs[key] = true
-	}
-	l.forgetMoved(moved)
-}
-
-// forgetMoved forgets MACs that were learned here and are behind another host now.
-func (l *locating) forgetMoved(list []observe.MACEntry) {
-	if len(list) > 0 {
-		if _, err := l.kernel.ForgetMACs(list); err != nil {
+	all = slices.DeleteFunc(all, func(m observe.MACEntry) bool {
+		return m.VNI == 0 || m.Port.Name == spec.TunnelName || !l.isDefined(m.Switch)
+	})
+	gone, back := l.nested.take(all, at, l.keeper.Elsewhere)
+	if len(gone) > 0 {
+		if _, err := l.kernel.ForgetMACs(gone); err != nil {
 			l.complain("forget MACs that have moved to other hosts", err)
 		}
 	}
-	for key := range l.nested.rivals {
-		if !l.nested.macs[key] {
-			delete(l.nested.rivals, key)
-		}
+	var notes []segments.Noted
+	for _, key := range back {
+		notes = append(notes, claimOf(key, at))
 	}
+	if len(notes) > 0 {
+		l.keeper.Note(notes)
+	}
+}
+
+// claimOf is the claim of a MAC that was learned behind a port.
+func claimOf(key overlay.Key, at time.Time) segments.Noted {
+	return segments.Noted{VNI: span.VNI(key.VNI), Key: span.MACKey(key.MAC),
+		Claim: span.Claim{Source: span.Learned, Since: at.UnixMilli()}}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -17,11 +18,19 @@ import (
 
 // MACs lists the learned MACs, sorted by switch, VLAN and address.
 func (k *Kernel) MACs() ([]observe.MACEntry, error) {
+	list, _, err := k.MACsAt()
+	return list, err
+}
+
+// MACsAt is MACs with the instant up to which each has been idle for as long as it says, give or take a tick.
+func (k *Kernel) MACsAt() (list []observe.MACEntry, at time.Time, err error) {
 	now, err := k.ticks()
+	at = time.Now()
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
-	return readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
+	list, err = readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
+	return list, at, err
 }
 
 // ForgetMACs removes these learned MACs, which MACs has listed, and returns those that it removed. One that is gone or

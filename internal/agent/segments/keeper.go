@@ -95,6 +95,8 @@ type Noted struct {
 	VNI   span.VNI
 	Key   span.Key
 	Claim span.Claim
+	// Anew: it is a later claim than the one that was said before, even if no other host is known to have it.
+	Anew bool
 }
 
 // Note says what has been found behind the host's ports since Set.
@@ -103,7 +105,7 @@ func (k *Keeper) Note(list []Noted) {
 	k.mu.Lock()
 	for i := range list {
 		n := &list[i]
-		k.own.Note(n.VNI, n.Key, n.Claim, k.elsewhere(n.VNI, n.Key, self))
+		k.own.Note(n.VNI, n.Key, n.Claim, n.Anew || k.elsewhere(n.VNI, n.Key, self))
 	}
 	k.mu.Unlock()
 	k.poke()
@@ -163,13 +165,14 @@ func (k *Keeper) Changed() <-chan struct{} { return k.changed }
 
 // Say implements cluster.Segments.
 func (k *Keeper) Say() *controllerv1.FollowSegmentsRequest {
+	self := k.Self()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for vni := range k.again {
 		k.own.Again(vni)
 	}
 	clear(k.again)
-	r, ok := k.own.Changes()
+	r, ok := k.own.Changes(self, &k.known)
 	if !ok {
 		return nil
 	}
@@ -189,6 +192,7 @@ func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.Fo
 			return nil, err
 		}
 	}
+	self := k.Self()
 	k.mu.Lock()
 	out := &controllerv1.FollowSegmentsRequest{}
 	for _, vni := range m.GetTell() {
@@ -196,6 +200,7 @@ func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.Fo
 	}
 	for _, u := range updates {
 		k.touch(u)
+		k.own.Confirm(self, u)
 		if u.Whole {
 			delete(k.asked, u.VNI)
 		}

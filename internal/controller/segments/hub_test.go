@@ -110,7 +110,10 @@ func (a *agent) have(segments map[span.VNI][]byte) {
 		}
 	}
 	a.own.Set([]span.Endpoint{{Address: netip.AddrFrom4([4]byte{192, 0, 2, a.host.ID[0]}), MTU: 1600}}, all)
-	if r, ok := a.own.Changes(); ok {
+	a.mu.Lock()
+	r, ok := a.own.Changes(a.host.ID, &a.known)
+	a.mu.Unlock()
+	if ok {
 		a.to <- &controllerv1.FollowSegmentsRequest{Report: wire.Report(&r)}
 	}
 }

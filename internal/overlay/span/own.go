@@ -18,8 +18,12 @@ type Own struct {
 	// noted are the keys that Note has changed since the last report; with all, Set may have changed anything.
 	noted map[VNI]map[Key]bool
 	all   bool
-	// anew are keys that were claimed before and are claimed anew: the old claim is withdrawn first.
+	// anew are keys that were said, and were withdrawn or are claimed anew since: the old claim is withdrawn first, as
+	// the controllers would take the new one for it.
 	anew map[VNI]map[Key]bool
+	// unsure are keys that were said as later claims than another host's, while no controller has said yet that they
+	// are here: they are said once more as such if the conversation ends.
+	unsure map[VNI]map[Key]bool
 }
 
 // last is the order of a claim that counts less than every other one: the host has said it before, and the controllers
@@ -31,6 +35,36 @@ func (o *Own) Set(endpoints []Endpoint, have map[VNI]map[Key]Claim) {
 	o.endpoints, o.have, o.all = slices.Clone(endpoints), have, true
 	if o.endpoints == nil {
 		o.endpoints = []Endpoint{}
+	}
+	for vni, was := range o.said {
+		for k := range was {
+			if _, has := have[vni][k]; !has {
+				o.claimAnew(vni, k)
+			}
+		}
+	}
+	for vni, keys := range o.unsure {
+		maps.DeleteFunc(keys, func(k Key, _ bool) bool { _, has := have[vni][k]; return !has })
+	}
+}
+
+// claimAnew has what was said of a key withdrawn with the next report. Once it is gone, it is another claim when the
+// host has it again, also if nothing was reported in between.
+func (o *Own) claimAnew(vni VNI, k Key) {
+	delete(o.said[vni], k)
+	o.anew = with(o.anew, vni, k)
+}
+
+// Confirm takes in what a controller says of who has what.
+func (o *Own) Confirm(self string, u *Update) {
+	unsure := o.unsure[u.VNI]
+	if len(unsure) == 0 {
+		return
+	}
+	for i := range u.Put {
+		if p := &u.Put[i]; p.Host == self {
+			delete(unsure, p.Key)
+		}
 	}
 }
 
@@ -44,8 +78,7 @@ func (o *Own) Note(vni VNI, k Key, c Claim, elsewhere bool) {
 	}
 	items[k] = c
 	if _, said := o.said[vni][k]; said && elsewhere {
-		delete(o.said[vni], k)
-		o.anew = with(o.anew, vni, k)
+		o.claimAnew(vni, k)
 	}
 	o.noted = with(o.noted, vni, k)
 }
@@ -84,6 +117,12 @@ func (o *Own) Whole(self string, known *Replica) Report {
 				c.Order = o.orderOf(vni, k, c, self, content)
 			}
 			one.Put = append(one.Put, Item{k, c})
+			if o.anew[vni][k] {
+				o.unsure = with(o.unsure, vni, k)
+			}
+			if o.unsure[vni][k] {
+				one.Removed = append(one.Removed, k)
+			}
 		}
 		r.Segments = append(r.Segments, one)
 	}
@@ -97,21 +136,23 @@ func (o *Own) orderOf(vni VNI, k Key, c Claim, self string, content *Content) ui
 	place, ok := content.Places[k]
 	before, said := o.said[vni][k]
 	switch {
+	case o.anew[vni][k]:
+		return 0
 	case ok && place.Host == self && place.Same(c):
 		return place.Order
-	case ok && place.Host != self && said && before.Same(c):
+	case ok && place.Host != self && said && before.Same(c) && !o.unsure[vni][k]:
 		return last
 	}
 	return 0
 }
 
-// Changes is what is to be said since the report before; false for nothing.
-func (o *Own) Changes() (r Report, ok bool) {
+// Changes is what is to be said since the report before; false for nothing. self and known are as for Whole.
+func (o *Own) Changes(self string, known *Replica) (r Report, ok bool) {
 	if !o.open {
 		return r, false
 	}
 	if !o.all {
-		return o.notes()
+		return o.notes(self, known)
 	}
 	if !slices.Equal(o.endpoints, o.told) {
 		r.Endpoints, ok = slices.Clone(o.endpoints), true
@@ -122,14 +163,12 @@ func (o *Own) Changes() (r Report, ok bool) {
 		for _, k := range sortedKeys(o.have[vni]) {
 			if old, has := was[k]; !has || !old.Same(o.have[vni][k]) {
 				one.Put = append(one.Put, Item{k, o.have[vni][k]})
+				if member {
+					o.doubt(vni, k, self, known)
+				}
 			}
 		}
-		for _, k := range sortedKeys(was) {
-			if _, has := o.have[vni][k]; !has {
-				one.Removed = append(one.Removed, k)
-			}
-		}
-		one.Removed = slices.AppendSeq(one.Removed, maps.Keys(o.anew[vni]))
+		one.Removed = slices.SortedFunc(maps.Keys(o.anew[vni]), Key.Compare)
 		if !member || len(one.Put)+len(one.Removed) > 0 {
 			r.Segments = append(r.Segments, one)
 		}
@@ -146,8 +185,19 @@ func (o *Own) Changes() (r Report, ok bool) {
 	return r, ok
 }
 
+// doubt notes that a claim is a later one than another host's, which no controller has taken in yet.
+func (o *Own) doubt(vni VNI, k Key, self string, known *Replica) {
+	at, elsewhere := Located{}, false
+	if content := known.Content(vni); content != nil {
+		at, elsewhere = content.Places[k]
+	}
+	if o.anew[vni][k] || elsewhere && at.Host != self {
+		o.unsure = with(o.unsure, vni, k)
+	}
+}
+
 // notes is what is to be said of what was noted, where nothing else has changed.
-func (o *Own) notes() (r Report, ok bool) {
+func (o *Own) notes(self string, known *Replica) (r Report, ok bool) {
 	for _, vni := range slices.Sorted(maps.Keys(o.noted)) {
 		one := SegmentReport{VNI: vni}
 		for _, k := range slices.SortedFunc(maps.Keys(o.noted[vni]), Key.Compare) {
@@ -159,6 +209,7 @@ func (o *Own) notes() (r Report, ok bool) {
 				one.Removed = append(one.Removed, k)
 			}
 			one.Put = append(one.Put, Item{k, c})
+			o.doubt(vni, k, self, known)
 			o.said[vni][k] = c
 		}
 		if len(one.Put) > 0 {

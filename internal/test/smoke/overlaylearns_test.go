@@ -148,6 +148,12 @@ func TestS84_WhatIsLearnedBehindAPortIsKnownToTheSpan(t *testing.T) {
 	t.Logf("%d MACs at once: sent within %v, known after %v", many, sent, time.Since(begin))
 
 	f.nestedMoves(far, inner(0))
+	for n := 1; n <= 4; n++ { // in a flood, in which the port's reports are left out
+		for m := range 2 * abi.TellsPerSecond {
+			f.broadcastFrom("p-web@0", inner(10_000+100*n+m))
+		}
+		f.nestedMoves(far, inner(n))
+	}
 	f.hosts[0].must("mac", "flush", "--all")
 	f.hosts[1].Await("what is forgotten is withdrawn", func() bool { return !knows(1) && !knows(singles+1) })
 }
