@@ -27,8 +27,7 @@ const (
 	readShare = 10
 	// silentFor is how long a MAC that another host claims must have been silent here before it is forgotten (S92).
 	silentFor = 1.0
-	// tick is the longest that the kernel's clock stands still between two readings: a MAC may have been heard that much
-	// later than the table says.
+	// tick is the longest that the kernel's clock stands still: a MAC may have been heard that much later than it says.
 	tick = 10 * time.Millisecond
 	// backEvery is the least time between two claims of a MAC that are made because the table shows that it came back.
 	// If guests of two hosts use one MAC all the time, its location changes no more often than that.

@@ -41,7 +41,7 @@ func (k *Kernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry
 		if !ok {
 			continue // its port or switch is gone
 		}
-		there, err := k.forget(key, slot)
+		there, err := forgetMAC(k.objects.HeddleForget, key, slot)
 		if err != nil {
 			return removed, fmt.Errorf("forget the learned MAC %s: %w", e.MAC, err)
 		}
@@ -52,11 +52,11 @@ func (k *Kernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry
 	return removed, nil
 }
 
-// forget removes one learned MAC. there is false if it has gone or moved meanwhile.
-func (k *Kernel) forget(key abi.MACKey, slot uint32) (there bool, err error) {
+// forgetMAC removes one learned MAC, by the program that does. there is false if it has gone or moved meanwhile.
+func forgetMAC(program *ebpf.Program, key abi.MACKey, slot uint32) (there bool, err error) {
 	order := []abi.ForgottenMAC{{Key: key, Slot: slot}}
 	answer := make([]abi.ForgottenMAC, 1)
-	_, err = k.objects.HeddleForget.Run(&ebpf.RunOptions{Context: bytesOf(order), ContextOut: bytesOf(answer)})
+	_, err = program.Run(&ebpf.RunOptions{Context: bytesOf(order), ContextOut: bytesOf(answer)})
 	return answer[0].Removed != 0, err
 }
 

@@ -176,7 +176,7 @@ func (k travel) learn(key abi.MACKey, e abi.Learned, limit uint64) (took, full b
 	if err != nil || after <= limit {
 		return err == nil && have.Slot == slot, false, err
 	}
-	_, err = k.forget(key, slot) // the guest has learned the last places meanwhile
+	_, err = forgetMAC(k.objects.HeddleForget, key, slot) // the guest has learned the last places meanwhile
 	return false, true, err
 }
 
