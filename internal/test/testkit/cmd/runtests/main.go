@@ -19,7 +19,12 @@ import (
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == measureVerb {
-		os.Exit(measure(os.Args[2:]))
+		dir, err := os.Getwd() // that of the package
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "runtests:", err)
+			os.Exit(1)
+		}
+		os.Exit(measure(os.Args[2:], quietOf(dir)))
 	}
 	r := newReport(os.Stdout)
 	if err := run(r, os.Args[1:]); err != nil {

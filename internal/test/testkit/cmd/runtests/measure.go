@@ -18,11 +18,18 @@ const measureVerb = "measure"
 // usedMark begins the line that says so.
 const usedMark = "runtests: CPU time "
 
+// leftTime is how long the output of a test program that has ended is still read.
+const leftTime = 30 * time.Second
+
 // measure runs a test program and gives its exit status. Its last line is the CPU time of the program and of what it
-// started and waited for, such as agents and guests.
-func measure(args []string) int {
+// started and waited for, such as agents and guests. One that says nothing for as long as quiet shows its goroutines
+// and ends.
+func measure(args []string, quiet time.Duration) int {
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	said := &watched{to: os.Stdout, spoke: make(chan struct{}, 1)}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, said, said
+	// What the test program has left behind may hold its output open.
+	cmd.WaitDelay = leftTime
 	// The go command sends a late test program a signal for its stacks, and kills this program if that does not help.
 	// The test program then gets Pdeathsig, which is tied to the thread that started it.
 	runtime.LockOSThread()
@@ -40,7 +47,10 @@ func measure(args []string) int {
 			}
 		}
 	}()
+	over := make(chan struct{})
+	go said.watch(cmd.Process, quiet, over)
 	err := cmd.Wait()
+	close(over)
 	fmt.Printf("%s%s\n", usedMark, spent(cmd.ProcessState))
 	var exit *exec.ExitError
 	switch {

@@ -146,7 +146,7 @@ func TestTellsCPUTimeByPackageTheDearestFirst(t *testing.T) {
 // The wrapper ends as the program does, and says what that and its children used.
 func TestMeasuresAProgramAndEndsAsItDoes(t *testing.T) {
 	if os.Getenv("RUNTESTS_MEASURE") != "" {
-		os.Exit(measure([]string{"sh", "-c", os.Getenv("RUNTESTS_MEASURE")}))
+		os.Exit(measure([]string{"sh", "-c", os.Getenv("RUNTESTS_MEASURE")}, longestQuiet))
 	}
 	for name, c := range map[string]struct {
 		script string
