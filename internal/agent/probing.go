@@ -93,10 +93,11 @@ func (p *probing) Heard(m *controllerv1.FollowProbesResponse) {
 	id, name := p.who()
 	p.fabric.Hand(id, name, wire.ReadKeys(m.GetKeys()), wire.ReadTasks(id, m.GetTasks()), m.GetTasks() != nil)
 	if m.GetFindings() != nil {
+		list := wire.ReadFindings(m.GetFindings().GetFindings())
 		p.mu.Lock()
-		p.findings = wire.ReadFindings(m.GetFindings().GetFindings())
+		p.findings = list
 		p.mu.Unlock()
-		p.tell(p.findings)
+		p.tell(list)
 	}
 }
 

@@ -48,8 +48,11 @@ func TestLargeRequestsAreTakenOneAfterTheOther(t *testing.T) {
 	// Small requests do not wait for the large ones.
 	go func() { _, err := c.Apply(t.Context(), Apply{Content: content}); done <- err }()
 	go func() { _, err := c.Apply(t.Context(), Apply{Content: "x"}); done <- err }()
-	for s.total.Load() != calls+2 {
+	for end := time.Now().Add(time.Minute); s.total.Load() != calls+2 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
+	}
+	if n := s.total.Load(); n != calls+2 {
+		t.Errorf("%d requests are answered, want %d: a small one waits for the large ones", n, calls+2)
 	}
 	close(s.let)
 	for range 2 {
@@ -88,7 +91,7 @@ func TestAnInterruptedCallSaysThatTheAgentMayHaveDoneIt(t *testing.T) {
 	c, _ := serve(t, s)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
-		for s.total.Load() == 0 {
+		for end := time.Now().Add(time.Minute); s.total.Load() == 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		cancel(io.ErrNoProgress) // the cause, as with a signal

@@ -62,9 +62,10 @@ func (s arriving) runsAt(ctx context.Context, q *controllerv1.DescribeArrivalReq
 	to *host) *controllerv1.PortInstance {
 	all, _ := movers{people{s.Server}}.locate(ctx, &controllerv1.LocatePortsRequest{Vm: strings.ToLower(q.GetVm()),
 		Adapter: q.GetAdapter()})
+	here := (segmenting{s.fleet}).nameOf(to.id)
 	for _, p := range all {
 		for _, i := range p.GetInstances() {
-			if i.GetActive() && !i.GetStale() && i.GetHost() != to.doc.Name && i.GetSwitch() == q.GetSwitch() {
+			if i.GetActive() && !i.GetStale() && i.GetHost() != here && i.GetSwitch() == q.GetSwitch() {
 				return i
 			}
 		}

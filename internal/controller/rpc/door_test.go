@@ -95,9 +95,7 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 			}
 		})
 	}
-	for len(d.queue) < hosts-handshakes && !t.Failed() {
-		time.Sleep(time.Millisecond)
-	}
+	awaitDoor(t, func() bool { return len(d.queue) >= hosts-handshakes || t.Failed() })
 	close(release)
 	came.Wait()
 	if t.Failed() {
@@ -106,6 +104,16 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 	taken.Wait()
 	if n := d.proving.size() + d.waiting.size() + len(d.queue) + len(d.slots) + len(d.seats); n != 0 {
 		t.Errorf("%d are still at the door", n)
+	}
+}
+
+// awaitDoor waits until a door has come so far.
+func awaitDoor(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the door does not come so far")
+		}
 	}
 }
 
@@ -135,9 +143,7 @@ func TestS104_WithoutDescriptorsTheOldestIdleConnectionsEnd(t *testing.T) {
 		c := must(net.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		idle = append(idle, c)
-		for d.waiting.size() < len(idle) {
-			time.Sleep(time.Millisecond)
-		}
+		awaitDoor(t, func() bool { return d.waiting.size() >= len(idle) })
 	}
 	l.left.Store(2)
 	came, conf := make(chan error, 1), &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
@@ -199,17 +205,13 @@ func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			continue
 		}
-		for len(d.queue) <= i-handshakes {
-			time.Sleep(time.Millisecond)
-		}
+		awaitDoor(t, func() bool { return len(d.queue) > i-handshakes })
 		if err := c.NetConn().Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	close(release)
-	for len(d.queue) > 0 || len(d.slots) > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitDoor(t, func() bool { return len(d.queue) == 0 && len(d.slots) == 0 })
 	ended.Wait()
 	if n := len(asked); n != 0 {
 		t.Errorf("%d that had left had a handshake computed", n)

@@ -80,9 +80,14 @@ func TestFloodingMonitorIsLeft(t *testing.T) {
 	})
 	defer m.Close()
 	m.Want(map[string][]string{socket: {""}})
-	for s := range seen {
-		if s.why == problem.MonitorFlood {
-			return
+	for late := time.After(2 * time.Minute); ; {
+		select {
+		case s := <-seen:
+			if s.why == problem.MonitorFlood {
+				return
+			}
+		case <-late:
+			t.Fatal("a monitor that floods is not left")
 		}
 	}
 }

@@ -60,7 +60,7 @@ type mortal struct {
 
 // attempt repeats a command until it succeeds or the agent is dead; then it may have been carried out or not.
 func (m *mortal) attempt(dead *atomic.Bool, args ...string) (succeeded bool) {
-	for {
+	for end := time.Now().Add(patience); ; {
 		// A program is started only when there is somebody to talk to: starting costs more than the agent's own start
 		// leaves.
 		if c, err := net.Dial("unix", api.SocketPath(filepath.Join(m.dir, "run"), m.name)); err == nil {
@@ -70,6 +70,10 @@ func (m *mortal) attempt(dead *atomic.Bool, args ...string) (succeeded bool) {
 			}
 		}
 		if dead.Load() {
+			return false
+		}
+		if time.Now().After(end) {
+			m.t.Errorf("the agent lives, and does not take heddle %s", strings.Join(args, " "))
 			return false
 		}
 		time.Sleep(5 * time.Millisecond) // the agent does not listen yet
