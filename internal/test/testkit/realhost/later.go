@@ -14,7 +14,8 @@ import (
 )
 
 // A later version of the programs is the same source with two fields and a kind of objects more: what this
-// version does with what it does not know is seen beside it, and so is what the later one does with this one.
+// version does with what it does not know is seen beside it, and so is what the later one does with this one. What
+// belongs to a port travels in another form of the later version, with a counter more.
 
 // laterEdits turn this version's sources into the later one's: by file, what is put in place of what.
 var laterEdits = map[string][][2]string{
@@ -26,6 +27,9 @@ var laterEdits = map[string][][2]string{
 		"type Definition struct {\n\tNotes []Note `yaml:\"notes,omitempty\" json:\"notes,omitzero\"`\n"},
 		{"// HostTemplate gives", "type Note struct {\n\tName string `yaml:\"name\" json:\"name\"`\n}\n\n" +
 			"// HostTemplate gives"}},
+	"internal/agent/bundle/bundle.go": {{"const version = 1\n", "const version = 2\n"},
+		{"\tfor _, n := range g.Base.Names(", "\tb.Counters = append(b.Counters, &hostv1.PortCount{Name: " +
+			"\"refused.tomorrow\", Value: 1})\n\tfor _, n := range g.Base.Names("}},
 	"internal/controller/inventory/inventory.go": {{"return []slice.Kind{", "return []slice.Kind{\"note\", "},
 		{"\tfor _, t := range d.Templates {\n", "\tfor _, n := range d.Notes {\n\t\tput(\"note\", n.Name, n)\n\t}\n" +
 			"\tfor _, t := range d.Templates {\n"}},
