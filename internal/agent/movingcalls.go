@@ -200,11 +200,19 @@ func (wt *waiting) isSilent(id plan.PortID) bool {
 	return !f.Up || f.Waits()
 }
 
-// CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is.
+// CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is. One that is
+// cancelled already is no error.
 func (m movers) CancelMove(ctx context.Context, q api.PortMoveOf) error {
+	gone := false
 	err := m.do(ctx, func() error {
 		p := planned(m.ports.plan, q.Port)
 		if p == nil {
+			gone = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
+				return t.Port.Name == q.Port && t.Here != nil && t.Here.Phase == moves.Cancelled
+			})
+			if gone {
+				return nil
+			}
 			return m.ports.noPort(q.Port)
 		}
 		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || w.Left {
@@ -213,7 +221,7 @@ func (m movers) CancelMove(ctx context.Context, q api.PortMoveOf) error {
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || gone {
 		return err
 	}
 	return m.commands.Disconnect(ctx, api.Disconnect{Port: q.Port})
