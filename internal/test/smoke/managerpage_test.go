@@ -64,7 +64,8 @@ func (m *managing) read() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| (\\w+) \\| \\w+ \\| `(\\w+/\\w+)`").FindAllStringSubmatch(string(b), -1) {
+	row := regexp.MustCompile("(?m)^\\| (\\w+) \\| \\w+ \\| `(\\w+/\\w+)`")
+	for _, row := range row.FindAllStringSubmatch(string(b), -1) {
 		m.call[row[1]] = row[2]
 	}
 	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(string(b))

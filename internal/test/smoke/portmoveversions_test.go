@@ -11,8 +11,8 @@ import (
 )
 
 // movedText has port groups whose ports may set something of their own.
-var movedText = strings.Replace(portsText, "{name: web,", "{name: web, overrides: {security: true, stormControl: true},",
-	1)
+var movedText = strings.Replace(portsText, "{name: web,", "{name: web, overrides: {security: true, "+
+	"stormControl: true},", 1)
 
 // While hosts are updated one after the other, ports move from the version before to the later one and back, by
 // controllers of either version, and keep what they have. What the version before does not know is refused before the
@@ -140,8 +140,8 @@ func (f *fleet) lacksTomorrow(vm int) {
 		got, err := f.controller.Fleet.LocatePorts(t.Context(), api.LocateQuery{VM: uuid(vm)})
 		return err == nil && len(got.Ports) == 1 && got.Ports[0].Host == "esx0"
 	})
-	err := f.hosts[1].Heddle("port", "connect", port, "--incoming", "--switch", "dvs", "--port-group", "web", "--device",
-		port, "--mac", plan.MAC(mac).String(), "--vm-uuid", uuid(vm), "--adapter", "net0")
+	err := f.hosts[1].Heddle("port", "connect", port, "--incoming", "--switch", "dvs", "--port-group", "web",
+		"--device", port, "--mac", plan.MAC(mac).String(), "--vm-uuid", uuid(vm), "--adapter", "net0")
 	if err == nil {
 		t.Fatal("a guest is taken that would be less protected")
 	}
