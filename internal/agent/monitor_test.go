@@ -92,7 +92,7 @@ func (q *fakeQEMU) serve(conn net.Conn) {
 // isReadAgain waits until the adapters were read so often.
 func (q *fakeQEMU) isReadAgain(t *testing.T, times int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		q.mu.Lock()
 		reads := q.reads
 		q.mu.Unlock()

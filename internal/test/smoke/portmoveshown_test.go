@@ -1,11 +1,14 @@
 package smoke
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit/realhost"
 )
 
 // While a port moves between two hosts, both have one of its name. Who asks a controller for it is shown the one where
@@ -30,20 +33,28 @@ func TestS100_APortMovesAndIsExplained(t *testing.T) {
 	f.moves(0, port, in("active"), "it knows that the guest runs elsewhere")
 	f.explains(port, 1, "port "+port+" moves between hosts: its guest runs on host esx1; on host esx0 it is silent")
 	f.explains("esx0:"+port, 1, "it runs on host esx1 (guest-elsewhere)")
-	out, errs, status := f.controller.Heddle("port", "show", port)
-	if status != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "host: esx1 ") {
-		t.Errorf("port show: status %d\n%s%s", status, out, errs)
-	}
+	f.comesToSay(0, []string{"host: esx1 "}, "port", "show", port)
 }
 
-// explains makes sure that a trace from the peer to a port says all that.
-func (f *fleet) explains(to string, status int, says ...string) {
+// explains waits until a trace from the peer to a port says all that.
+func (f *fleet) explains(to string, status int, parts ...string) {
 	f.t.Helper()
-	out, errs, got := f.controller.Heddle("trace", "--from", "peer", "--to", to)
-	all := strings.Join(strings.Fields(out+errs), " ")
-	for _, part := range says {
-		if got != status || !strings.Contains(all, part) {
-			f.t.Errorf("trace to %s: status %d, want %d and %q:\n%s%s", to, got, status, part, out, errs)
+	f.comesToSay(status, parts, "trace", "--from", "peer", "--to", to)
+}
+
+// comesToSay waits until a command says all that: what a host knows is a moment later known to the controller.
+func (f *fleet) comesToSay(status int, parts []string, args ...string) {
+	f.t.Helper()
+	for end := time.Now().Add(realhost.Patience); ; time.Sleep(realhost.Poll) {
+		out, errs, got := f.controller.Heddle(args...)
+		all := strings.Join(strings.Fields(out+errs), " ")
+		lacks := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return strings.Contains(all, p) })
+		if got == status && len(lacks) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Errorf("%v: status %d, want %d and %q:\n%s%s", args, got, status, lacks, out, errs)
+			return
 		}
 	}
 }

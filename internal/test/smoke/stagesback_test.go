@@ -119,7 +119,8 @@ func TestS102_ARollbackOfARollback(t *testing.T) {
 		return []*realhost.Controller{f.controller}
 	})
 	g := &changing{f, all[0], t.TempDir()}
-	const inStages = "heddle definition rollback %d --stages 1,100%% --wait 20s"
+	// The second stage is so far that each row ends the rollout before, however busy the machine is.
+	const inStages = "heddle definition rollback %d --stages 1,100%% --watch 2s --wait 10m"
 	first := g.newest().Revision
 	g.c.Define(dbVLAN(30))
 	second := g.newest().Revision

@@ -41,7 +41,7 @@ func dbVLAN(vlan int) string {
 
 // together makes a change that hosts make together.
 func (f *fleet) together(text string, q api.Together) (*api.Defined, error) {
-	q.Lead, q.Patience = max(q.Lead, time.Second), 30*time.Second
+	q.Lead, q.Patience = max(q.Lead, time.Second), max(q.Patience, 30*time.Second)
 	return f.controller.Fleet.Define(f.t.Context(), api.Define{File: "fleet.yaml", Content: text, Wait: time.Minute,
 		Message: "together", Together: &q})
 }

@@ -27,6 +27,7 @@ func TestS101_ClocksThatAreSetMeanwhileMoveNoInstant(t *testing.T) {
 	for n := range f.hosts {
 		f.connect(n, 4, "p-db", "db")
 	}
+	const most = time.Minute // what a busy machine may be late; clocks that are wrong are wrong by much more
 	set := func(by time.Duration) {
 		now := time.Now()
 		f.controller.Clock.Set(t, now.Add(by/2))
@@ -34,34 +35,30 @@ func TestS101_ClocksThatAreSetMeanwhileMoveNoInstant(t *testing.T) {
 			h.Clock.Set(t, now.Add(time.Duration(1-n)*by)) // ahead, as it is, and behind
 		}
 	}
-	best := time.Hour
-	for round := 0; round < 10 && best > mostApart; round++ { // this machine may do something else at the instant
-		out, ended, began := new(*api.Defined), make(chan error, 1), time.Now()
-		go func() {
-			var err error
-			*out, err = f.together(dbVLAN(30+round), api.Together{Lead: 3 * time.Second})
-			ended <- err
-		}()
-		f.controller.Await("it is decided", func() bool { return f.decidedTo(30 + round) })
-		set(40 * time.Minute)
-		if got := f.vlans(); slices.Contains(got, fmt.Sprintf("access %d", 30+round)) {
-			t.Logf("hosts have %v: this shows less than it should", got)
-		}
-		err := <-ended
-		set(0)
-		if err != nil || len((*out).Waiting) > 0 {
-			t.Fatalf("together: %+v, %v", *out, err)
-		}
-		flips := f.flips((*out).Revision)
-		if len(flips) != 3 {
-			t.Fatalf("hosts changed at %v", flips)
-		}
-		apart := slices.Max(flips) - slices.Min(flips)
-		t.Logf("%s apart, after %s; late: %v", apart, time.Since(began), (*out).Together.Late)
-		best = min(best, apart)
+	out, ended := new(*api.Defined), make(chan error, 1)
+	go func() {
+		var err error
+		*out, err = f.together(dbVLAN(30), api.Together{Lead: 3 * time.Second, Patience: time.Minute})
+		ended <- err
+	}()
+	f.controller.Await("it is decided", func() bool { return f.decidedTo(30) })
+	set(40 * time.Minute)
+	if got := f.vlans(); slices.Contains(got, "access 30") {
+		t.Logf("hosts have %v: this shows less than it should", got)
 	}
-	if best > mostApart {
-		t.Errorf("the hosts were never less than %s apart, at most %s are allowed", best, mostApart)
+	err := <-ended
+	set(0)
+	if err != nil || len((*out).Waiting) > 0 {
+		t.Fatalf("together: %+v, %v", *out, err)
+	}
+	flips := f.flips((*out).Revision)
+	if len(flips) != 3 {
+		t.Fatalf("hosts changed at %v", flips)
+	}
+	apart := slices.Max(flips) - slices.Min(flips)
+	t.Logf("%s apart; late: %v", apart, (*out).Together.Late)
+	if apart > most {
+		t.Errorf("the hosts are %s apart", apart)
 	}
 }
 
@@ -191,7 +188,7 @@ func (a *agreeing) localChange(text string, happens func(), before int) {
 	a.ended = make(chan struct{})
 	go func() {
 		defer close(a.ended)
-		a.out, a.err = a.fleet.together(text, api.Together{})
+		a.out, a.err = a.fleet.together(text, api.Together{Patience: time.Minute})
 	}()
 	a.told(saysReady, ready, 0, 1)
 	happens()

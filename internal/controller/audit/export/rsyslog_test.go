@@ -89,7 +89,7 @@ func TestExport_ToRsyslogByUDP(t *testing.T) {
 	await(t, "the server is there", func() bool { // nobody says that a datagram met nobody
 		n++
 		writes(t, l, fmt.Sprintf("first-%d", n))
-		return strings.Contains(received(path), fmt.Sprintf("first-%d", n))
+		return strings.Contains(received(path), "first-")
 	})
 	for i := range 10 {
 		writes(t, l, fmt.Sprintf("ann-%d", i))
