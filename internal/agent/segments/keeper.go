@@ -5,25 +5,17 @@ package segments
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/host/ownfile"
 	"heddle/internal/overlay"
 	"heddle/internal/overlay/span"
-	"heddle/internal/overlay/wire"
 )
 
 // Options are what a keeper needs.
@@ -134,144 +126,6 @@ func (k *Keeper) poke() {
 	case k.changed <- struct{}{}:
 	default:
 	}
-}
-
-// Wanted implements cluster.Segments.
-func (k *Keeper) Wanted(ctx context.Context) bool {
-	k.mu.Lock()
-	wanted := k.wanted
-	k.mu.Unlock()
-	select {
-	case <-wanted:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Begin implements cluster.Segments.
-func (k *Keeper) Begin() *controllerv1.FollowSegmentsRequest {
-	self := k.Self()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.asked)
-	r := k.own.Whole(self, &k.known)
-	return &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{Have: wire.Have(k.known.Have())},
-		Report: wire.Report(&r)}
-}
-
-// Changed implements cluster.Segments.
-func (k *Keeper) Changed() <-chan struct{} { return k.changed }
-
-// Say implements cluster.Segments.
-func (k *Keeper) Say() *controllerv1.FollowSegmentsRequest {
-	self := k.Self()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for vni := range k.again {
-		k.own.Again(vni)
-	}
-	clear(k.again)
-	r, ok := k.own.Changes(self, &k.known)
-	if !ok {
-		return nil
-	}
-	return &controllerv1.FollowSegmentsRequest{Report: wire.Report(&r)}
-}
-
-// againAfter is when a segment is said once more that a controller refused: the definition that gives it to the host
-// may have come by another controller.
-const againAfter = time.Second
-
-// Heard implements cluster.Segments.
-func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.FollowSegmentsRequest, error) {
-	updates := make([]*span.Update, len(m.GetUpdates()))
-	for i, one := range m.GetUpdates() {
-		var err error
-		if updates[i], err = wire.ReadUpdate(one); err != nil {
-			return nil, err
-		}
-	}
-	self := k.Self()
-	k.mu.Lock()
-	out := &controllerv1.FollowSegmentsRequest{}
-	for _, vni := range m.GetTell() {
-		out.Known = append(out.Known, wire.Update(k.known.All(span.VNI(vni))))
-	}
-	for _, u := range updates {
-		k.touch(u)
-		k.own.Confirm(self, u)
-		if u.Whole {
-			delete(k.asked, u.VNI)
-		}
-		if !k.known.Apply(u) && !k.asked[u.VNI] {
-			k.asked[u.VNI] = true
-			out.Anew = append(out.Anew, uint32(u.VNI))
-		}
-	}
-	if m.GetCurrent() && !k.heard {
-		k.heard, k.since, k.members, k.blank = true, time.Now(), true, false
-	}
-	k.stale = k.stale || len(updates) > 0
-	tell := len(updates) > 0 || m.GetCurrent()
-	k.mu.Unlock()
-	if refused := m.GetRefused(); len(refused) > 0 {
-		k.refused(refused)
-	}
-	if n := m.GetItems(); n > 0 {
-		k.Log.Error("the controllers take no more locations of this host: other hosts flood frames to them",
-			"locations", n)
-	}
-	if tell {
-		k.Options.Changed()
-	}
-	if len(out.GetKnown())+len(out.GetAnew()) == 0 {
-		return nil, nil
-	}
-	return out, nil
-}
-
-func (k *Keeper) refused(list []uint32) {
-	k.Log.Warn("the controller's definition does not give this host these overlay segments: they are said again",
-		"vnis", list)
-	time.AfterFunc(againAfter, func() {
-		k.mu.Lock()
-		for _, vni := range list {
-			k.again[span.VNI(vni)] = true
-		}
-		k.mu.Unlock()
-		k.poke()
-	})
-}
-
-// End implements cluster.Segments.
-func (k *Keeper) End() {
-	k.mu.Lock()
-	k.own.End()
-	was := k.heard
-	k.heard = false
-	if was {
-		k.since, k.members = time.Now(), true
-	}
-	k.mu.Unlock()
-	if was {
-		k.Options.Changed()
-	}
-}
-
-// Hears reports whether a controller answers that has said all, and since when that is so.
-func (k *Keeper) Hears() (heard bool, since time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.heard, k.since
-}
-
-// Blank reports whether the keeper has nothing to go by: what it knew is not on disk, and no controller has answered
-// since. Then what the kernel's tables have is better.
-func (k *Keeper) Blank() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.blank
 }
 
 // touch notes what an update makes another. The caller holds the lock.
@@ -386,72 +240,6 @@ func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
 // members are the hosts of a segment, always in the same order.
 func members(c *span.Content) []span.Host {
 	return slices.SortedFunc(maps.Values(c.Members), func(a, b span.Host) int { return cmp.Compare(a.ID, b.ID) })
-}
-
-const fileName = "segments"
-
-func (k *Keeper) path() string { return filepath.Join(k.Dir, fileName) }
-
-// Save writes what is known to disk, if that is another than the file has.
-func (k *Keeper) Save() error {
-	k.mu.Lock()
-	if !k.stale {
-		k.mu.Unlock()
-		return nil
-	}
-	all := &controllerv1.FollowSegmentsResponse{}
-	for _, vni := range k.known.Segments() {
-		all.Updates = append(all.Updates, wire.Update(k.known.All(vni)))
-	}
-	k.stale = false
-	k.mu.Unlock()
-	text, err := proto.Marshal(all)
-	if err == nil {
-		err = ownfile.Replace(k.path(), text)
-	}
-	if err != nil {
-		k.mu.Lock()
-		k.stale = true
-		k.mu.Unlock()
-	}
-	return err
-}
-
-// read reads the file. What is not whole in it is left out.
-func (k *Keeper) read() error {
-	text, err := ownfile.Read(k.path())
-	if err != nil {
-		return err
-	}
-	all := &controllerv1.FollowSegmentsResponse{}
-	if err := proto.Unmarshal(text, all); err != nil {
-		return err
-	}
-	for _, one := range all.GetUpdates() {
-		u, errUpdate := wire.ReadUpdate(one)
-		if errUpdate == nil && u.Whole && k.known.Apply(u) {
-			continue
-		}
-		err = errors.Join(err, errUpdate)
-		k.known.Forget(span.VNI(one.GetVni()))
-	}
-	return err
-}
-
-// Forget forgets everything, as the host has left its cluster.
-func (k *Keeper) Forget() error {
-	k.mu.Lock()
-	for _, vni := range k.known.Segments() {
-		k.touch(&span.Update{VNI: vni, Gone: true})
-		k.known.Forget(vni)
-	}
-	k.mu.Unlock()
-	k.Options.Changed()
-	err := os.Remove(k.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // All is everything that is known of where MACs are, for a kernel that was told nothing yet. What Take has to say
