@@ -21,6 +21,8 @@ type Fabric struct {
 	// plug returns where an uplink is plugged in, "" if that is not known; it is called from any goroutine.
 	plug func(plan.PortID) string
 	told func()
+	// set has the probes follow another plan. It is called under the lock, and takes that of the probes.
+	set func(linkproto.ProbePlan)
 
 	mu      sync.Mutex
 	changed chan struct{} // holds one token when uplinks or results are others
@@ -42,6 +44,7 @@ func FollowFabric(h Host, open linkproto.Opener, name string, plug func(plan.Por
 		changed: make(chan struct{}, 1), own: []fabric.Secret{{}}, devices: map[fabric.End]linkproto.Uplink{}}
 	_, _ = rand.Read(f.own[0].Key[:]) // never fails (crypto/rand)
 	f.probes = linkproto.StartProbes(open, h.Log, f.found)
+	f.set = f.probes.Want
 	return f
 }
 
@@ -131,9 +134,11 @@ func (f *Fabric) Left() {
 	f.want()
 }
 
-// want has the probes do what is to be done: what the controllers said, or alone what the host can do by itself.
+// want has the probes do what is to be done: what the controllers said, or alone what the host can do by itself. The
+// loop and the conversation with a controller call it at the same time: the plan made last is the one that is set last.
 func (f *Fabric) want() {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	p := linkproto.ProbePlan{Uplinks: map[fabric.End]linkproto.Uplink{}, Tasks: f.tasks, Keys: f.keys}
 	for end, u := range f.devices {
 		end.Host = f.id
@@ -142,8 +147,7 @@ func (f *Fabric) want() {
 	if !f.handed {
 		p.Keys, p.Tasks = f.own, fabric.NewLayout(f.local(), 0, nil).Tasks(f.id)
 	}
-	f.mu.Unlock()
-	f.probes.Want(p)
+	f.set(p)
 }
 
 // local returns the host's uplinks with its own name. The caller holds the lock.
