@@ -31,19 +31,21 @@ func (m *membership) Settled(uplinks.InForce) {
 // reports has the controllers told what the host has, where it is another.
 func (m *membership) reports() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.client == nil {
+	client := m.client
+	m.mu.Unlock()
+	if client == nil {
 		return
 	}
-	m.client.Changed()
+	client.Changed()
 	if m.statics.appeared() {
-		m.client.Settle()
+		client.Settle()
 	}
 	if m.slicing.worthAnother() {
 		m.anew() // so that the controllers send it again
 	}
+	// This may make a whole plan: not under the lock, which the conversation takes too.
 	if id, problems, changed := m.slicing.preparedAnew(); changed {
-		m.client.Prepared(id, problems)
+		client.Prepared(id, problems)
 	}
 }
 
