@@ -33,7 +33,8 @@ const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevert
 	"TestS105_|TestS100_S105_|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
 	"TestTheRootIsRotated|TestControllersShareAnEtcd|TestS104_IdleConnections|TestS100_APortMoves|" +
-	"TestS100_AMoveCompletes|TestS100_S103_AMoveThatEnds|TestS100_AMACThatFlaps|TestS99_S100_Proxmox|TestS82_|" +
+	"TestS100_AMoveCompletes|TestS100_S103_AMoveThatEnds|TestS100_S103_AHostThatBoots|" +
+	"TestS100_ThePageForManagers|TestS79_S83_S100_|TestS100_AMACThatFlaps|TestS99_S100_Proxmox|TestS82_|" +
 	"TestS110_AGuestThatBridges|" +
 	"TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
 	"TestS110_ProbesThatGuestsSend|" +
