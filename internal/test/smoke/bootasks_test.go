@@ -144,6 +144,7 @@ func (f *fleet) runsAtBoot(vm int, port, mac string) {
 	f.t.Helper()
 	f.hosts[1].must("port", "disconnect", port)
 	f.mustStartVM(0, vm, port, "web", "--mac", mac)
+	f.conflict(0, port, "") // that of before is over, and the next one is told
 	f.hosts[0].Reboot()
 	f.inState("esx0", api.HostDisconnected)
 	f.mustStartVM(1, vm, port, "web", "--mac", mac)
