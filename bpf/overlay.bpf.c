@@ -12,6 +12,10 @@ SEC("tcx/ingress") s32 heddle_overlay_in(struct __sk_buff *skb)
 {
 	struct crossing *c = crossing_of_cpu();
 
+	if (skb->mark == MARK_ANSWER) {
+		skb->mark = 0;
+		return VERDICT_NEXT;
+	}
 	if (!c)
 		return VERDICT_DROP;
 	c->slot = slot_of(skb->ifindex);

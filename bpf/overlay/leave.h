@@ -2,8 +2,7 @@
 /* Frames that leave by a tunnel (frame-rules §10): to which endpoints, and with which outer header. The kernel's VXLAN
  * device writes the header; the outer UDP source port is its hash of the inner flow. */
 #pragma once
-#include "overlay/count.h"
-#include "core/packet.h"
+#include "overlay/toobig.h"
 
 /* Of a copy that has its outer header's data and goes through the device's program a second time. */
 enum { MARK_ENCAPSULATED = 0x48644c74 };
@@ -62,12 +61,20 @@ INLINE bool tag_leaving(struct __sk_buff *skb, struct crossing *c, u32 vlan)
 	return !vlan || !bpf_skb_vlan_push(skb, HTONS(TYPE_VLAN), (c->tci & 0xf000) | vlan);
 }
 
+/* Refuses a copy for its length; room is the longest packet that the tunnel takes. */
+INLINE s32 refuse_long(struct crossing *c, u32 number, u32 room)
+{
+	if (!(c->mac[0] & 1) && room < c->narrow)
+		c->narrow = room;
+	return refuse_leaving(c, number, REASON_TUNNEL_MTU);
+}
+
 /* Prepares one copy for an endpoint. Flags that the kernel does not know would make it refuse the key. */
 INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 {
 	struct tunnel *t = bpf_map_lookup_elem(&tunnels, &c->slot);
 	struct endpoint *e = named_endpoint(number);
-	u32 n, i, tag = skb->vlan_present ? TAG : 0;
+	u32 n, i, room, tag = skb->vlan_present ? TAG : 0;
 	u64 flags = KEY_IPV6;
 
 	if (!t || !e)
@@ -75,8 +82,9 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 	n = e->flags & ENDPOINT_IPV6 ? t->ipv6 : t->ipv4;
 	if (!n)
 		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
-	if (c->bytes + tag > (e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4))
-		return !refuse_leaving(c, number, REASON_TUNNEL_MTU);
+	room = e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4;
+	if (c->bytes + tag > room)
+		return !refuse_long(c, number, room > tag ? room - tag : 0);
 	i = (c->own % n) & (LOCAL_ENDPOINTS - 1);
 	c->key.tos = c->tos;
 	c->key.ttl = OUTER_TTL;
@@ -161,6 +169,7 @@ INLINE void read_inner(struct __sk_buff *skb, struct crossing *c)
 	read_tos(skb, c);
 	read_length(skb, c);
 	c->copies = c->refused = 0;
+	c->narrow = ANY_LENGTH;
 }
 
 /* As the proxy of this host's subnet (S84): gives each other member there a copy of a frame that came from another
@@ -198,5 +207,9 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 			return refuse_leaving(c, 0, REASON_TUNNEL_NO_ENDPOINT);
 		bpf_loop(c->mac[0] & 1 ? s->several : s->count, replicate_one, &r, 0);
 	}
-	return address_to(skb, c, c->waiting) ? VERDICT_NEXT : VERDICT_DROP;
+	if (c->narrow != ANY_LENGTH)
+		send_waiting(skb, c); /* the frame itself becomes an error */
+	else if (address_to(skb, c, c->waiting))
+		return VERDICT_NEXT;
+	return c->narrow != ANY_LENGTH ? too_big(skb, c) : VERDICT_DROP;
 }

@@ -19,13 +19,15 @@ struct crossing_copy {
 struct crossing_record {
 	be32 from[4]; /* in: the outer source of a frame from the tunnel */
 	u32 vni;
-	u32 reserved;
+	u32 sender; /* in: slot of the port from which the frame is that leaves, 0 = none of this host's */
 	u32 slot; /* in: of the tunnel */
 	u32 count; /* out: copies */
 	u32 reason; /* out: enum reason, of a whole frame */
 	u32 passed; /* out: to the switch program */
 	u32 tci; /* of the tag beside it: in, and out for one that arrived */
 	u32 tag; /* in: type of the tag beside it, 0 = none */
+	u32 answered; /* out: the frame became an answer to its sender */
+	u32 reserved;
 	struct crossing_copy copy[MAX_CROSSING_COPIES];
 };
 

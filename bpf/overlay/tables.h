@@ -16,6 +16,7 @@ enum overlay_limits {
 	LOCATION_AGEING = 600, /* seconds of silence after which a learned location does not count any more */
 	LOCAL_ENDPOINTS = 8,
 	OUTER_TTL = 64,
+	ANY_LENGTH = 0xffff, /* no copy was refused for its length */
 };
 
 enum tunnel_rule {
@@ -153,6 +154,8 @@ struct crossing {
 	u32 waiting; /* number of the member whose copy is next */
 	u32 copies; /* handed to the device */
 	u32 refused; /* enum reason of a copy that was refused */
+	u32 narrow; /* the longest packet that every tunnel would have taken which refused a copy for its length */
+	u32 sender; /* slot of the port that an error goes to */
 	u16 tci;
 	u8 mac[12]; /* destination, source */
 	u8 head[4];

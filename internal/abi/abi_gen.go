@@ -305,6 +305,7 @@ const (
 	LocationAgeing     = 600
 	LocalEndpoints     = 8
 	OuterTtl           = 64
+	AnyLength          = 65535
 )
 
 // Values of enum tunnel_rule.
@@ -430,13 +431,15 @@ type CrossingRecord struct {
 	_        structs.HostLayout
 	From     [4]uint32
 	Vni      uint32
-	Reserved uint32
+	Sender   uint32
 	Slot     uint32
 	Count    uint32
 	Reason   uint32
 	Passed   uint32
 	TCI      uint32
 	Tag      uint32
+	Answered uint32
+	Reserved uint32
 	Copy     [64]CrossingCopy
 }
 

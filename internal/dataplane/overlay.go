@@ -57,7 +57,8 @@ var pinnedOverlayMaps = []string{"tunnels", "overlay_segments", "overlay_numbers
 	"endpoints"}
 
 // scratchOverlayMaps belong to a process's programs alone.
-var scratchOverlayMaps = []string{"crossings", "crossing_record", "packets", "record_control"}
+var scratchOverlayMaps = []string{"crossings", "crossing_record", "packets", "record_control",
+	"quotes", "error_budgets"}
 
 // hasTunnel reports whether a switch of the plan has a tunnel.
 func hasTunnel(p *plan.Plan) bool {

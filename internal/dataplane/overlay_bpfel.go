@@ -23,6 +23,7 @@ const (
 	overlayMapCrossings         = "crossings"
 	overlayMapEndpointNumbers   = "endpoint_numbers"
 	overlayMapEndpoints         = "endpoints"
+	overlayMapErrorBudgets      = "error_budgets"
 	overlayMapGrace             = "grace"
 	overlayMapGroups            = "groups"
 	overlayMapGuardAddresses    = "guard_addresses"
@@ -38,6 +39,7 @@ const (
 	overlayMapPackets           = "packets"
 	overlayMapPortNames         = "port_names"
 	overlayMapPorts             = "ports"
+	overlayMapQuotes            = "quotes"
 	overlayMapRareCounts        = "rare_counts"
 	overlayMapRareCountsBefore  = "rare_counts_before"
 	overlayMapRecordControl     = "record_control"
@@ -117,6 +119,7 @@ type overlayMapSpecs struct {
 	Crossings         *ebpf.MapSpec `ebpf:"crossings"`
 	EndpointNumbers   *ebpf.MapSpec `ebpf:"endpoint_numbers"`
 	Endpoints         *ebpf.MapSpec `ebpf:"endpoints"`
+	ErrorBudgets      *ebpf.MapSpec `ebpf:"error_budgets"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	GuardAddresses    *ebpf.MapSpec `ebpf:"guard_addresses"`
@@ -132,6 +135,7 @@ type overlayMapSpecs struct {
 	Packets           *ebpf.MapSpec `ebpf:"packets"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
 	Ports             *ebpf.MapSpec `ebpf:"ports"`
+	Quotes            *ebpf.MapSpec `ebpf:"quotes"`
 	RareCounts        *ebpf.MapSpec `ebpf:"rare_counts"`
 	RareCountsBefore  *ebpf.MapSpec `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.MapSpec `ebpf:"record_control"`
@@ -181,6 +185,7 @@ type overlayMaps struct {
 	Crossings         *ebpf.Map `ebpf:"crossings"`
 	EndpointNumbers   *ebpf.Map `ebpf:"endpoint_numbers"`
 	Endpoints         *ebpf.Map `ebpf:"endpoints"`
+	ErrorBudgets      *ebpf.Map `ebpf:"error_budgets"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
 	GuardAddresses    *ebpf.Map `ebpf:"guard_addresses"`
@@ -196,6 +201,7 @@ type overlayMaps struct {
 	Packets           *ebpf.Map `ebpf:"packets"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
 	Ports             *ebpf.Map `ebpf:"ports"`
+	Quotes            *ebpf.Map `ebpf:"quotes"`
 	RareCounts        *ebpf.Map `ebpf:"rare_counts"`
 	RareCountsBefore  *ebpf.Map `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.Map `ebpf:"record_control"`
@@ -219,6 +225,7 @@ func (m *overlayMaps) Close() error {
 		m.Crossings,
 		m.EndpointNumbers,
 		m.Endpoints,
+		m.ErrorBudgets,
 		m.Grace,
 		m.Groups,
 		m.GuardAddresses,
@@ -234,6 +241,7 @@ func (m *overlayMaps) Close() error {
 		m.Packets,
 		m.PortNames,
 		m.Ports,
+		m.Quotes,
 		m.RareCounts,
 		m.RareCountsBefore,
 		m.RecordControl,
