@@ -39,6 +39,7 @@ struct catalogue {
 	enum bench_flows bench_flows;
 	enum capture_limits capture_limits;
 	enum overlay_limits overlay_limits;
+	enum error_limits error_limits;
 	enum tunnel_rule tunnel_rule;
 	enum endpoint_flag endpoint_flag;
 	enum location_source location_source;

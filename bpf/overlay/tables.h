@@ -19,6 +19,17 @@ enum overlay_limits {
 	ANY_LENGTH = 0xffff, /* no copy was refused for its length */
 };
 
+/* Of the errors that tell a guest how long packets may be (overlay/toobig.h). */
+enum error_limits {
+	QUOTE_IPV4 = 548, /* bytes of the packet in an error of 576 (RFC 1812 section 4.3.2.3) */
+	QUOTE_IPV6 = 1232, /* in one of 1280 (RFC 4443 section 2.4) */
+	LEAST_IPV4 = 576, /* a shorter MTU is not told: guests would not believe it */
+	LEAST_IPV6 = 1280,
+	ERRORS_PER_SECOND = 100, /* for each port */
+	ERRORS_AT_ONCE = 100,
+	CSUM_MOST = 512, /* bytes that the kernel adds up at once */
+};
+
 enum tunnel_rule {
 	TUNNEL_LEARNS = 1 << 0,
 	TUNNEL_TWO_TIER = 1 << 1, /* a frame for several may be a copy that a proxy repeated */

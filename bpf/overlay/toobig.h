@@ -6,13 +6,9 @@
 #include "core/packet.h"
 
 enum too_big {
-	QUOTE_IPV4 = 548, /* bytes of the packet in an error of 576 (RFC 1812 section 4.3.2.3) */
-	QUOTE_IPV6 = 1232, /* in one of 1280 (RFC 4443 section 2.4) */
 	QUOTE_ROOM = 1280,
 	ERROR_IPV4 = 28, /* IP header and ICMP header */
 	ERROR_IPV6 = 48,
-	LEAST_IPV4 = 576, /* a shorter MTU is not told: the sender would not believe it */
-	LEAST_IPV6 = 1280,
 	IPV4_DONT_FRAGMENT = 0x40,
 	TOS_CONTROL = 0xc0, /* RFC 1812 section 4.3.2.5 */
 	ICMP_UNREACHABLE = 3,
@@ -20,9 +16,6 @@ enum too_big {
 	ICMPV6_TOO_BIG = 2,
 	ICMPV6_QUERIES = 128, /* types below are errors */
 	ICMPV6_REDIRECT = 137,
-	ERRORS_PER_SECOND = 100, /* for each port */
-	ERRORS_AT_ONCE = 100,
-	CSUM_MOST = 512, /* bytes that the kernel adds up at once */
 	ADJUST_MAC = 1, /* room between the Ethernet header and the packet */
 	STORE_CHECKSUM = 1,
 };
@@ -97,7 +90,7 @@ INLINE u32 settle_checksum(struct __sk_buff *skb, const struct packet *k, struct
 
 	if (k->protocol != PROTOCOL_TCP && k->protocol != PROTOCOL_UDP)
 		return sum;
-	if (header < IPV4_HEADER || header > CSUM_MOST)
+	if (header < IPV4_HEADER || header > CSUM_MOST || header & 3)
 		return 0;
 	at += header;
 	if (bpf_skb_load_bytes(skb, ETH_HEADER + at, &was, 2))

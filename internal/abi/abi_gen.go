@@ -308,6 +308,17 @@ const (
 	AnyLength          = 65535
 )
 
+// Values of enum error_limits.
+const (
+	QuoteIpv4       = 548
+	QuoteIpv6       = 1232
+	LeastIpv4       = 576
+	LeastIpv6       = 1280
+	ErrorsPerSecond = 100
+	ErrorsAtOnce    = 100
+	CsumMost        = 512
+)
+
 // Values of enum tunnel_rule.
 const (
 	TunnelLearns  = 1

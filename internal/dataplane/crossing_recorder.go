@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -180,7 +181,15 @@ func (r *CrossingRecorder) Locate(sw string, l overlay.Location) error {
 // have, the program gets the number of no segment.
 func (r *CrossingRecorder) Leave(sw string, vni uint32, frame []byte, size uint32, now time.Duration) ([]RecordedOuter,
 	error) {
-	var c abi.CrossingRecord
+	list, _, err := r.LeaveFrom(0, sw, vni, frame, size, now)
+	return list, err
+}
+
+// LeaveFrom is Leave for a frame of a port of this host, and returns also the frame that the program answers the port,
+// with the tag that it has inside the VNI; nil for none. Each sender, 1–2047, gets so many errors a second.
+func (r *CrossingRecorder) LeaveFrom(sender uint32, sw string, vni uint32, frame []byte, size uint32,
+	now time.Duration) ([]RecordedOuter, []byte, error) {
+	c := abi.CrossingRecord{Sender: sender}
 	inner := takeTag(frame, &c)
 	vlan := uint16(c.TCI & abi.VIDMask)
 	number, ok := r.slots.Segments[compile.OverlaySegment{Switch: sw, VNI: vni, VLAN: vlan}]
@@ -188,11 +197,18 @@ func (r *CrossingRecorder) Leave(sw string, vni uint32, frame []byte, size uint3
 		number = abi.VIDMask - 1
 	}
 	c.Tag, c.TCI = vlanTag, c.TCI&^abi.VIDMask|uint32(number)
-	out, err := r.run(r.programs.Out, sw, inner, &c, size, now)
+	out, answer, err := r.run(r.programs.Out, sw, inner, &c, size, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.packets(out)
+	list, err := r.packets(out)
+	switch {
+	case out.Answered == 0:
+		answer = nil
+	case len(inner) < len(frame):
+		answer = slices.Concat(answer[:12], frame[12:16], answer[12:])
+	}
+	return list, answer, err
 }
 
 // packets are those in which a frame would have left.
@@ -249,7 +265,7 @@ func (r *CrossingRecorder) Arrive(sw string, from netip.Addr, vni uint32, frame 
 		bytesOf(c.From[:])[i] = b
 	}
 	inner := takeTag(frame, &c)
-	out, err := r.run(r.programs.In, sw, inner, &c, 0, now)
+	out, _, err := r.run(r.programs.In, sw, inner, &c, 0, now)
 	if err != nil {
 		return a, nil, err
 	}
@@ -264,30 +280,30 @@ func (r *CrossingRecorder) Arrive(sw string, from netip.Addr, vni uint32, frame 
 	return a, nil, fmt.Errorf("the tunnel's program gave a frame the tag %#x, which is no segment", out.TCI)
 }
 
-// run runs a frame and returns what the program wrote.
+// run runs a frame and returns what the program wrote down, and what it made of the frame.
 func (r *CrossingRecorder) run(program *ebpf.Program, sw string, frame []byte, c *abi.CrossingRecord, size uint32,
-	now time.Duration) (*abi.CrossingRecord, error) {
+	now time.Duration) (*abi.CrossingRecord, []byte, error) {
 	slot, ok := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
 	if !ok {
-		return nil, fmt.Errorf("switch %s has no tunnel", sw)
+		return nil, nil, fmt.Errorf("switch %s has no tunnel", sw)
 	}
 	c.Slot = slot
 	if err := errors.Join(r.maps.CrossingRecord.Put(uint32(0), c),
 		r.maps.RecordControl.Put(uint32(0), &abi.RecordControl{Now: uint64(now.Milliseconds())})); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	options := &ebpf.RunOptions{Data: frame}
+	options := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256)}
 	if size != 0 {
 		options.Context = &skbuff{GSOSize: size}
 	}
 	if _, err := program.Run(options); err != nil {
-		return nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
+		return nil, nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
 	}
 	var out abi.CrossingRecord
 	if err := r.maps.CrossingRecord.Lookup(uint32(0), &out); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &out, nil
+	return &out, options.DataOut, nil
 }
 
 // Counters reads what the programs count at a switch's tunnel.

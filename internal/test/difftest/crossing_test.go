@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -58,6 +59,8 @@ type crossers struct {
 	now     time.Duration
 	// repeated is how many packets the host has sent as a proxy.
 	repeated int
+	// answers are the errors that ports have got.
+	answers int
 }
 
 type known struct {
@@ -123,11 +126,19 @@ func (x *crossers) set(tb testing.TB, fact plan.Fact, reach overlay.Reach) {
 func (x *crossers) leave(tb testing.TB, vni uint32, frame []byte) []model.Outer {
 	tb.Helper()
 	want := x.model.Leave(vni, frame)
-	got, err := x.kernel.Leave("s", vni, frame, 0, x.now)
+	x.now += time.Second / abi.ErrorsPerSecond
+	got, answer, err := x.kernel.LeaveFrom(1, "s", vni, frame, 0, x.now)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	x.same(tb, fmt.Sprintf("a frame leaves in VNI %d: %x", vni, frame), want, got)
+	tooBig := x.model.TooBig(frame, want)
+	if !bytes.Equal(answer, tooBig) {
+		tb.Fatalf("a frame in VNI %d: %x\nthe model answers:  %x\nthe kernel answers: %x", vni, frame, tooBig, answer)
+	}
+	if tooBig != nil {
+		x.answers++
+	}
 	return want
 }
 
