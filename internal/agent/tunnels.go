@@ -123,7 +123,7 @@ func errGone(there bool, name string) error {
 // fact says which of the host's ends of a tunnel can be used, and what fits the underlay.
 func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why problem.Problem) {
 	var missing error
-	low := hostdev.Device{}
+	var low problem.Problem
 	for _, e := range sw.Tunnel.Endpoints {
 		a, under, err := t.endpoint(e)
 		if err == nil && !under.Up() {
@@ -135,29 +135,35 @@ func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why pr
 		}
 		f.Endpoints = append(f.Endpoints, a)
 		if f.MTU == 0 || under.MTU < f.MTU {
-			f.MTU, low = under.MTU, under
+			f.MTU = under.MTU
+		}
+		if want := sw.MTU + headroom(sw, a); want-under.MTU > low.Want-low.Have {
+			low = problem.Problem{Code: problem.LowMTU, Device: under.Name, Other: e.Name, Have: under.MTU, Want: want,
+				Peer: sw.Name}
 		}
 	}
 	f.Up = dev.AdminUp && len(f.Endpoints) > 0
-	want := sw.MTU + headroom(f.Endpoints)
 	switch {
 	case missing != nil:
 		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, missing)
 	case len(f.Endpoints) == 0:
 		why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device,
 			errors.New("the tunnel has no endpoint on this host"))
-	case f.MTU < want:
-		why = problem.Problem{Code: problem.LowMTU, Device: low.Name, Have: f.MTU, Want: want, Peer: sw.Name}
+	default:
+		why = low
 	}
 	return f, why
 }
 
-// headroom returns how many bytes the outer headers of these endpoints take at most.
-func headroom(ends []netip.Addr) (most int) {
-	for _, a := range ends {
-		most = max(most, overlay.Headroom(a))
+// headroom returns how many bytes a packet of a switch's guests grows in a tunnel from an endpoint, at most.
+func headroom(sw *plan.Switch, from netip.Addr) int {
+	n := overlay.Headroom(from)
+	for _, p := range sw.Ports {
+		if p.VNI != 0 && p.Policy.VLAN.V.Mode != plan.VLANNone {
+			return n + overlay.TagInside
+		}
 	}
-	return most
+	return n
 }
 
 // endpoint finds the address of one of the host's ends, and the device that has it.

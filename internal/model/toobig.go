@@ -45,7 +45,7 @@ func (c *Crossing) narrowest(frame []byte, copies []Outer) (room int, long bool)
 		}
 		fits := c.fact.MTU - overlay.Headroom(o.To)
 		if hasTag(frame) {
-			fits -= 4
+			fits -= overlay.TagInside
 		}
 		if !long || fits < room {
 			room, long = fits, true

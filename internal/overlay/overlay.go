@@ -176,13 +176,16 @@ func StaticOf(sw *plan.Switch) []Location {
 }
 
 // Headroom is how many bytes an inner packet must be smaller than the MTU of the underlay, so that it fits untagged:
-// inner Ethernet header, VXLAN, UDP and the outer IP header. A VLAN tag inside the VNI takes 4 more.
+// inner Ethernet header, VXLAN, UDP and the outer IP header. A VLAN tag inside the VNI takes TagInside more.
 func Headroom(outer netip.Addr) int {
 	if outer.Is4() {
 		return 14 + 8 + 8 + 20
 	}
 	return 14 + 8 + 8 + 40
 }
+
+// TagInside is how many bytes a VLAN tag inside the VNI takes.
+const TagInside = 4
 
 // TwoTier reports whether the tunnel replicates in two tiers.
 func TwoTier(t *plan.Tunnel) bool { return t.Replication == spec.ReplicateTwoTier }
