@@ -37,6 +37,18 @@ func (c *Crossing) TooBig(frame []byte, copies []Outer) []byte {
 	return nil
 }
 
+// RoomIn is the MTU that the error of TooBig tells; false for no error.
+func RoomIn(frame []byte) (mtu int, ok bool) {
+	if frame == nil {
+		return 0, false
+	}
+	p := readPacket(frame)
+	if p.version == 4 {
+		return int(binary.BigEndian.Uint16(p.layer4[6:])), true
+	}
+	return int(binary.BigEndian.Uint32(p.layer4[4:])), true
+}
+
 // narrowest is the longest packet that would have fitted for all endpoints; long is false if all copies did.
 func (c *Crossing) narrowest(frame []byte, copies []Outer) (room int, long bool) {
 	for _, o := range copies {

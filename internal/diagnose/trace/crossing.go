@@ -106,7 +106,8 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 			continue
 		}
 		refused := map[abi.Reason]bool{}
-		for _, o := range crossing.Leave(from.port.VNI, c.Frame) {
+		outers := crossing.Leave(from.port.VNI, c.Frame)
+		for _, o := range outers {
 			outer := outerOf(&o)
 			f.Copies[i].Outer = append(f.Copies[i].Outer, outer)
 			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: outerWords(&outer, c.Frame)})
@@ -116,6 +117,10 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 				cause.Port = c.To.Name
 				f.Causes = append(f.Causes, cause)
 			}
+		}
+		if room, ok := model.RoomIn(crossing.TooBig(c.Frame, outers)); ok {
+			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: fmt.Sprintf("%s is told by ICMP that "+
+				"packets of %d bytes fit", from.id.Name, room)})
 		}
 	}
 	f.Copies = slices.DeleteFunc(f.Copies, func(c diagnose.Copy) bool {
