@@ -55,7 +55,24 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 			}
 		}
 	}
-	return c, nil
+	return c, an.tunnelDevices(c)
+}
+
+// tunnelDevices adds the devices of tunnels: what they drop by themselves, the tunnel's program does not see.
+func (an *answers) tunnelDevices(c counting) error {
+	for _, sw := range an.ports.plan.Switches {
+		if sw.Tunnel == nil {
+			continue
+		}
+		d, ok, err := an.dev.Device(sw.Tunnel.Device)
+		if err != nil {
+			return err
+		}
+		if at, attached := an.effect.applied.Attachments[sw.Tunnel.ID]; ok && attached && at.Ifindex == d.Index {
+			c.devices[sw.Tunnel.ID] = d
+		}
+	}
+	return nil
 }
 
 // unmoved drops, in the loop, values that were read for ports whose counters another port has got meanwhile.

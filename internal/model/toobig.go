@@ -8,8 +8,8 @@ import (
 	"heddle/internal/overlay"
 )
 
-// TooBig returns the ICMP error with which the host answers a frame of one of its ports, with the tag that it has inside
-// its VNI, of which copies did not fit the tunnel (frame-rules §10): "fragmentation needed" (RFC 1191) or "packet too
+// TooBig returns the ICMP error with which the host answers a frame of one of its ports, with the tag that it has
+// inside its VNI, of which copies did not fit the tunnel (frame-rules §10): "fragmentation needed" (RFC 1191) or "packet too
 // big" (RFC 4443). It goes to the frame's sender, as a frame from the tunnel in the same segment. nil where there is
 // none. That a port gets only so many a second is not looked at.
 func (c *Crossing) TooBig(frame []byte, copies []Outer) []byte {
@@ -130,8 +130,8 @@ func error6(p *packet, from []byte, room int) []byte {
 	return slices.Concat(ip, p.dst, p.src, icmp)
 }
 
-// quote is the beginning of a packet as an error has it: with a checksum of TCP or UDP that stays what it is if a device
-// computes it once more. nil where that can't be done, or the frame has fewer bytes.
+// quote is the beginning of a packet as an error has it: with a checksum of TCP or UDP that stays what it is if a
+// device computes it once more. nil where that can't be done, or the frame has fewer bytes.
 func quote(p *packet, from []byte, n int) []byte {
 	if len(from) < n {
 		return nil

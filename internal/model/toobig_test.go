@@ -24,8 +24,8 @@ func long(v6 bool, to byte, protocol byte, length int) []byte {
 	return f
 }
 
-// TestS84_WhoIsToldWhatFitsTheTunnel: the sender of one packet to one station learns the MTU of the narrowest tunnel, and
-// nobody is told by errors what nobody may be told.
+// TestS84_WhoIsToldWhatFitsTheTunnel: the sender of one packet to one station learns the MTU of the narrowest tunnel,
+// and nobody is told by errors what nobody may be told.
 func TestS84_WhoIsToldWhatFitsTheTunnel(t *testing.T) {
 	c := crossing(t) // an underlay of 1,600: 1,550 over IPv4, 1,530 over IPv6
 	edited := func(f []byte, at int, b ...byte) []byte { copy(f[at:], b); return f }

@@ -15,8 +15,8 @@ func tunnel() []Reason {
 			"Nothing, if the other host has ports there and this one has not; else give the port groups of both " +
 				"hosts the same VNI and VLAN.", showPort, []string{"S105"}},
 		{abi.ReasonTunnelMTU, Copy, "With the outer headers (50 bytes over IPv4, 70 over IPv6, 4 more with a VLAN " +
-			"inside) the packet does not fit the underlay. The sender is told what fits if it is IPv6, or IPv4 that must " +
-			"not be fragmented.", "mtu",
+			"inside) the packet does not fit the underlay. The sender is told what fits if it is IPv6, or IPv4 that " +
+			"must not be fragmented.", "mtu",
 			"Raise the MTU of the devices with the tunnel's endpoints and of the network between them, or lower that " +
 				"of the guests.", apply, []string{"S94"}},
 		{abi.ReasonTunnelNoEndpoint, Copy, "The tunnel knows no endpoint of another host for the frame, or this host " +

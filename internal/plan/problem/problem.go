@@ -28,7 +28,7 @@ const (
 	DeviceFailed   Code = "device-failed"    // Device can't be prepared: Detail
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	NoEndpoint     Code = "no-endpoint"      // an endpoint of the tunnel Device can't be used: Detail
-	LowMTU         Code = "low-mtu"          // Device (of endpoint Other, for a tunnel) has MTU Have, below the Want of switch Peer
+	LowMTU         Code = "low-mtu"          // Device has MTU Have, below the Want of switch Peer (endpoint Other)
 	AttachQueued   Code = "attach-queued"    // its device waits to be attached
 	AttachFailed   Code = "attach-failed"    // Device can't be attached: Detail
 	LinkDown       Code = "link-down"        // Device or the guest's end of it is down; Kind as UplinkKind
