@@ -13,8 +13,8 @@ import (
 )
 
 // marked is a UDP packet of IPv4 or IPv6 to all, with that byte of DSCP and ECN.
-func marked(v6 bool, tos byte, text string) []byte {
-	f := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "")[:12]
+func marked(from byte, v6 bool, tos byte, text string) []byte {
+	f := cable.Frame(cable.Broadcast(), cable.MAC(from), 0, "")[:12]
 	body := append([]byte{0, 7, 0, 7, 0, byte(8 + len(text)), 0, 0}, text...)
 	if v6 {
 		f = append(f, 0x86, 0xdd, 0x60|tos>>4, tos<<4, 0, 0, 0, byte(len(body)), 17, 64, 0xfd)
@@ -70,7 +70,7 @@ func TestS84_DSCPAndECNCross(t *testing.T) {
 func (r *overlayRig) leavesWith(t *testing.T, inner6 bool, inner, outer byte) {
 	t.Helper()
 	text := []byte(fmt.Sprintf("out %v %#x", inner6, inner))
-	sent := marked(inner6, inner, string(text))
+	sent := marked(1, inner6, inner, string(text))
 	r.wire.Forget()
 	r.guests[0][0].Send(sent)
 	all := r.wire.Gather("the packet in the tunnel", func(all [][]byte) bool {
@@ -87,13 +87,13 @@ func (r *overlayRig) arrivesWith(t *testing.T, inner6 bool, inner, outer, want b
 	const dscp = 0x28
 	text := fmt.Sprintf("in %v %d %d", inner6, inner, outer)
 	before := r.deviceErrors()
-	r.markedPacket(marked(inner6, dscp|inner, text), outer)
+	r.markedPacket(marked(66, inner6, dscp|inner, text), outer)
 	if want == 4 {
 		r.hosts[0].Await("the dropped packet is counted", func() bool { return r.deviceErrors() == before+1 })
-		r.guests[0][0].Refuse(marked(inner6, dscp|inner, text), "nobody could be told of the congestion")
+		r.guests[0][0].Refuse(marked(66, inner6, dscp|inner, text), "nobody could be told of the congestion")
 		return
 	}
-	r.guests[0][0].Expect(marked(inner6, dscp|want, text), "RFC 6040")
+	r.guests[0][0].Expect(marked(66, inner6, dscp|want, text), "RFC 6040")
 	if got := r.deviceErrors(); got != before {
 		t.Errorf("%d packets were dropped", got-before)
 	}
