@@ -34,8 +34,8 @@ func (p Problem) ofDevice() string {
 	case LowMTU:
 		if p.Other != "" {
 			return fmt.Sprintf("endpoint %s: device %s has MTU %d, %d below the %d that packets of switch %s need in "+
-				"the tunnel: raise it (ip link set %s mtu %d)", p.Other, p.Device, p.Have, p.Want-p.Have, p.Want, p.Peer,
-				p.Device, p.Want)
+				"the tunnel: raise it (ip link set %s mtu %d)", p.Other, p.Device, p.Have, p.Want-p.Have, p.Want,
+				p.Peer, p.Device, p.Want)
 		}
 		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
 			p.Device, p.Have, p.Want, p.Peer, p.Device, p.Want)
