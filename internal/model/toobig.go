@@ -10,8 +10,8 @@ import (
 
 // TooBig returns the ICMP error with which the host answers a frame of one of its ports, with the tag that it has
 // inside its VNI, of which copies did not fit the tunnel (frame-rules §10): "fragmentation needed" (RFC 1191) or
-// "packet too big" (RFC 4443). It goes to the frame's sender, as a frame from the tunnel in the same segment. nil where there is
-// none. That a port gets only so many a second is not looked at.
+// "packet too big" (RFC 4443). It goes to the frame's sender, as a frame from the tunnel in the same segment. nil
+// where there is none. That a port gets only so many a second is not looked at.
 func (c *Crossing) TooBig(frame []byte, copies []Outer) []byte {
 	room, long := c.narrowest(frame, copies)
 	if frame[0]&1 != 0 || !long {
