@@ -30,11 +30,14 @@ const (
 	streamBudget = 0.98
 )
 
+// shortest is the payload of the shortest packets, in bytes.
+const shortest = 18
+
 // loads are all of them, in the order of the table. Sizes of packets are payloads: 18 bytes make the shortest Ethernet
 // frame over IPv4, 1472 the longest of an MTU of 1500.
 func loads() []load {
 	var all []load
-	for _, size := range []int{18, 512, 1472} {
+	for _, size := range []int{shortest, 512, 1472} {
 		all = append(all, load{
 			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond,
 			per: 1e5, perName: "100 kpps",

@@ -319,20 +319,26 @@ func TestArticlesFigures(t *testing.T) {
 		cfg   configuration
 		loss  string
 		tx    float64
+		rate  float64
 	}{
-		{"udp-512", 1, configuration{uni, false}, "20–30 %", 0.058},
-		{"udp-18", 1, configuration{bi, true}, "+2–9 %", 0},
-		{"udp-18", 8, configuration{bi, false}, "10 %", 0},
-		{"crr-4", 1, configuration{uni, false}, "20–42 %", 0.0104},
-		{"crr-1", 8, configuration{bi, true}, "+2–10 %", 0},
-		{"stream", 8, configuration{bi, true}, "near 0 %", 0},
-		{"udp-18", 1, configuration{off, true}, "", 0},
-		{"udp-18", 8, configuration{uni, true}, "", 0},
+		{"udp-512", 1, configuration{uni, false}, "20–30 %", 0.058, 0},
+		{"udp-18", 1, configuration{bi, true}, "+2–9 %", 0, 0},
+		{"udp-18", 8, configuration{off, false}, "", 0, 2e6},
+		{"udp-18", 8, configuration{uni, false}, "25 %", 0, 1.5e6},
+		{"udp-18", 8, configuration{bi, false}, "10 %", 0, 1.8e6},
+		{"udp-512", 8, configuration{bi, false}, "10 %", 0, 0},
+		{"crr-4", 1, configuration{uni, false}, "20–42 %", 0.0104, 0},
+		{"crr-4", 8, configuration{off, false}, "", 0, 86e3},
+		{"crr-4", 8, configuration{uni, false}, "20–42 %", 0, 49e3},
+		{"crr-1", 8, configuration{bi, true}, "+2–10 %", 0, 0},
+		{"stream", 8, configuration{bi, true}, "near 0 %", 0, 0},
+		{"udp-18", 1, configuration{off, true}, "", 0, 0},
+		{"udp-18", 8, configuration{uni, true}, "", 0, 0},
 	} {
 		t.Run(tt.load, func(t *testing.T) {
 			got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
 			if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss ||
-				got.tx != tt.tx {
+				got.tx != tt.tx || got.rate != tt.rate {
 				t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)
 			}
 		})

@@ -38,10 +38,13 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rep.Rows) != 6 {
-		t.Errorf("%d rows, want 3 cells in 2 configurations", len(rep.Rows))
+	if len(rep.Rows) != 7 {
+		t.Fatalf("%d rows, want 3 cells in 2 configurations, and the background alone", len(rep.Rows))
 	}
-	for _, row := range rep.Rows {
+	if s, ok := rep.Rows[6].Get("background_percent").(report.Spread); !ok || s.Rounds == 0 {
+		t.Errorf("the background alone: %+v", rep.Rows[6])
+	}
+	for _, row := range rep.Rows[:6] {
 		where := fmt.Sprintf("%v, %v", row.Get("cell"), row.Get("configuration"))
 		want := 1
 		if row.Get("configuration") == "baseline+5k" {

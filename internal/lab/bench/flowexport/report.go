@@ -9,10 +9,6 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// pointBudget is what metering may take at one observation point for 100,000 packets per second, in cores: 50 ns a
-// packet.
-const pointBudget = 0.005
-
 func (r *run) report(env report.Environment) *report.Report {
 	rep := &report.Report{Name: "bench flow-export", Environment: env}
 	for _, c := range r.cells {
@@ -20,7 +16,8 @@ func (r *run) report(env report.Environment) *report.Report {
 			rep.Rows = append(rep.Rows, r.row(c, cfg))
 		}
 	}
-	rep.Budgets = append(r.rateBudgets(), r.costBudgets()...)
+	rep.Rows = append(rep.Rows, r.aloneRow()...)
+	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets())
 	if b, ok := r.exportBudget(); ok {
 		rep.Budgets = append(rep.Budgets, b, r.accounts.budget())
 	}
@@ -39,6 +36,7 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		{Name: "configuration", Value: cfg.name(), Hidden: true},
 		{Name: "unit", Value: string(c.unit), Hidden: true},
 		{Name: "value", Title: "rate", Value: report.Summarise(rates), Unit: c.unit, Brief: true},
+		{Name: "value_published", Title: "article's", Value: orNil(article(c, cfg).rate), Unit: c.unit},
 	}
 	if cfg.metering == off {
 		same := r.kept(c, cfg)
@@ -116,7 +114,11 @@ func (r *run) costFields(c cell, cfg configuration) []report.Field {
 				report.Field{Name: of + "_published", Value: theirs, Hidden: true})
 		}
 	}
-	return append(fields, report.Field{Name: "cost_machine", Value: report.Summarise(r.machine(c, cfg)), Hidden: true})
+	same := r.cpuRatio(c, cfg)
+	return append(fields, report.Field{Name: "cost_machine", Value: report.Summarise(r.machine(c, cfg)), Hidden: true},
+		report.Field{Name: "cpu_ratio_baseline", Title: "CPU of baseline", Value: same, Unit: report.Ratio},
+		report.Field{Name: "cpu_ratio_resolution", Title: "standard error", Value: r.standardError(cfg, same),
+			Unit: report.Ratio})
 }
 
 // plotted names the cost of a cell by its unit: costs of two units are in two charts.
@@ -188,31 +190,6 @@ func (r *run) rateBudgets() (budgets []report.Budget) {
 			name := fmt.Sprintf("%s: %s / baseline, the lowest", c, which.name())
 			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(
 				r.standardError(which, worst)))
-		}
-	}
-	return budgets
-}
-
-// costBudgets check, for each configuration, the most expensive cell of packets on either host: both hosts have one
-// observation point for each packet.
-func (r *run) costBudgets() (budgets []report.Budget) {
-	for _, cfg := range r.metered() {
-		dearest, where := report.Spread{Median: math.Inf(-1)}, ""
-		for _, c := range r.cells {
-			if c.kind != traffic.KindUDP {
-				continue
-			}
-			for _, h := range sides {
-				all, _, _ := r.costs(c, cfg, h)
-				if s := report.Summarise(all); s.Rounds > 0 && s.Median > dearest.Median {
-					dearest, where = s, fmt.Sprintf("%s, %s", c, h)
-				}
-			}
-		}
-		if where != "" {
-			name := fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where)
-			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost,
-				pointBudget).Resolve(r.standardError(cfg, dearest)))
 		}
 	}
 	return budgets

@@ -31,6 +31,7 @@ type run struct {
 	visits   map[string]visits // by cell
 	began    time.Time         // the first of them
 	scans    []traffic.Scanned
+	alone    []aloneSample
 	exported map[source]exported
 	accounts accounts
 }
@@ -74,6 +75,9 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 
 // measure takes samples, round by round, until there are enough or there is no time for any cell.
 func (r *run) measure(ctx context.Context) error {
+	if err := r.measureAlone(ctx); err != nil {
+		return err
+	}
 	r.began = time.Now()
 	for round := range r.opts.Rounds {
 		for i := range r.cells {

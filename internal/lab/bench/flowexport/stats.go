@@ -71,9 +71,17 @@ func (r *run) costs(c cell, cfg configuration, h side) (all, program, agent []fl
 // machine is by how much the whole machine exceeds the baselines, in cores for per units per second: both hosts, their
 // VMs and the collectors.
 func (r *run) machine(c cell, cfg configuration) []float64 {
-	return r.each(c, cfg, func(s sample) float64 {
-		return s.beyond(func(s sample) float64 { return s.machine.Seconds() / s.took.Seconds() / s.rate * c.per })
-	})
+	return r.each(c, cfg, func(s sample) float64 { return c.per * s.beyond(sample.machinePerUnit) })
+}
+
+// machinePerUnit is the CPU time of the whole machine per packet, transaction or bit, in seconds.
+func (s sample) machinePerUnit() float64 { return s.machine.Seconds() / s.took.Seconds() / s.rate }
+
+// cpuRatio is that CPU time relative to what the neighbouring baselines took.
+func (r *run) cpuRatio(c cell, cfg configuration) report.Spread {
+	return report.Summarise(r.each(c, cfg, func(s sample) float64 {
+		return s.machinePerUnit() / s.there(sample.machinePerUnit)
+	}))
 }
 
 // exports is the rate at which a host exported records, by round, and the share of a core that its agent used.
