@@ -40,6 +40,7 @@ type heard struct {
 type ear struct {
 	fd    int
 	mac   net.HardwareAddr
+	head  int // the bytes before a frame
 	ended atomic.Bool
 	done  sync.WaitGroup
 
@@ -51,23 +52,13 @@ type ear struct {
 
 // listen begins to hear what passes a device, in both directions.
 func listen(ns *netns.NS, device string, mac net.HardwareAddr) (*ear, error) {
-	return listenFor(ns, device, mac, nil)
+	return listenFor(ns, device, mac, 0, nil)
 }
 
-// rarps is a filter of a packet socket that lets nothing but RARP through, so that other frames cost little.
-func rarps() []unix.SockFilter {
-	const etherType, all = 12, 1 << 18
-	return []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: etherType},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.ETH_P_RARP, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: all},
-		{Code: unix.BPF_RET | unix.BPF_K},
-	}
-}
-
-// listenFor is listen for the frames that a filter lets through; nil for all.
-func listenFor(ns *netns.NS, device string, mac net.HardwareAddr, filter []unix.SockFilter) (*ear, error) {
-	e := &ear{fd: -1, mac: mac}
+// listenFor is listen for the frames that a filter lets through; nil for all. They are behind head bytes of a tunnel's
+// headers; 0 for none.
+func listenFor(ns *netns.NS, device string, mac net.HardwareAddr, head int, filter []unix.SockFilter) (*ear, error) {
+	e := &ear{fd: -1, mac: mac, head: head}
 	err := ns.Do(func() error {
 		l, err := net.InterfaceByName(device)
 		if err != nil {
@@ -109,14 +100,14 @@ func filtered(fd int, filter []unix.SockFilter) error {
 }
 
 func (e *ear) hear() {
-	buf, oob := make([]byte, earHead), make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))
+	buf, oob := make([]byte, e.head+earHead), make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))
 	for !e.ended.Load() {
 		n, control, _, from, err := unix.Recvmsg(e.fd, buf, oob, unix.MSG_TRUNC)
 		l, ok := from.(*unix.SockaddrLinklayer)
-		if err != nil || !ok || n < 14 {
+		if err != nil || !ok || n < e.head+14 {
 			continue // it looked, the device went, or this is no Ethernet frame
 		}
-		e.add(buf[:min(n, earHead)], n, l.Pkttype == unix.PACKET_OUTGOING, arrival(oob[:control]))
+		e.add(buf[e.head:min(n, len(buf))], n-e.head, l.Pkttype == unix.PACKET_OUTGOING, arrival(oob[:control]))
 	}
 }
 

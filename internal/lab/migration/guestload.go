@@ -50,7 +50,7 @@ func (v *voyage) start(ctx context.Context) (_ *laden, err error) {
 			err = errors.Join(err, l.running.finish(&move{}))
 		}
 	}()
-	l.out, err = traffic.Listen(traffic.Endpoint{NS: v.s.nodes[outside]},
+	l.out, err = traffic.Listen(traffic.Endpoint{NS: v.s.nodes[v.net.far]},
 		traffic.SinkOptions{Kind: traffic.KindUDP, At: addrPort(outsideIP, 0), Stamped: true})
 	if err != nil {
 		return l, err
@@ -77,11 +77,11 @@ until [ -s in ]; do usleep 20000; done; head -n 1 in`, guestProgram, guestIP, v.
 	}{{traffic.Load{Kind: traffic.KindUDP, Rate: v.effort.rate}, sink, &traffic.Result{}},
 		{traffic.Load{Kind: traffic.KindEcho, Rate: pingRate}, addrPort(guestIP, 0), &l.pings}} {
 		l.send(func() (err error) {
-			*load.into, err = traffic.Send(send, traffic.Endpoint{NS: v.s.nodes[outside]}, load.Load, load.to)
+			*load.into, err = traffic.Send(send, traffic.Endpoint{NS: v.s.nodes[v.net.far]}, load.Load, load.to)
 			return err
 		})
 	}
-	l.bulk, err = callBulk(ctx, v.s.nodes[outside], v.bulk, v.effort.bulk)
+	l.bulk, err = callBulk(ctx, v.s.nodes[v.net.far], v.bulk, v.effort.bulk)
 	return l, err
 }
 

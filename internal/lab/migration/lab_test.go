@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/lab/migration"
+	"heddle/internal/lab/report"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -50,16 +51,38 @@ func TestS100_APortMovesOnItsHostInTheLab(t *testing.T) {
 	}
 }
 
-// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the
-// guest runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
-func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
+// A guest moves between two Heddle hosts under traffic, in a VLAN and on an overlay segment: nothing is delivered at the
+// target or sent by it before the guest runs there, nothing comes twice and no connection breaks. Only counts are
+// checked: times depend on the machine.
+func TestS99_S100_S105_AGuestMovesInTheLab(t *testing.T) {
 	heddle, dir := inLab(t)
 	rep, err := migration.Run(t.Context(), migration.Options{RunDir: dir, Program: heddle, Quick: true, Moves: 1,
-		Rate: 500, Rows: []string{"namespace"}})
+		Rate: 500, Rows: []string{"namespace", "overlay"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := rep.Rows[0]
+	if len(rep.Rows) != 2 {
+		t.Fatalf("%d rows", len(rep.Rows))
+	}
+	for _, row := range rep.Rows {
+		t.Run(row.Get("name").(string), func(t *testing.T) { moved(t, row) })
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "lab", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	entries, err := os.ReadDir("/var/run/netns")
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), migration.LabName()+"-") {
+			t.Errorf("namespace %s is left", e.Name())
+		}
+	}
+}
+
+// moved checks a row with one move.
+func moved(t *testing.T, row report.Row) {
 	for _, name := range []string{"duplicated", "early", "early_sent"} {
 		if row.Get(name) != uint64(0) {
 			t.Errorf("%s: %v", name, row.Get(name))
@@ -73,17 +96,5 @@ func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
 	}
 	if sent, ok := row.Get("sent_packets").(uint64); !ok || sent == 0 {
 		t.Errorf("%v packets were sent: nothing was tried", row.Get("sent_packets"))
-	}
-	if left, err := filepath.Glob(filepath.Join(dir, "lab", "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	entries, err := os.ReadDir("/var/run/netns")
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), migration.LabName()+"-") {
-			t.Errorf("namespace %s is left", e.Name())
-		}
 	}
 }

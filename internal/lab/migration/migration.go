@@ -56,6 +56,7 @@ type row struct {
 	bridge        bool // the hosts are Linux bridges
 	still         bool // nobody moves
 	real          bool // the guest is one of QEMU's, which moves it
+	overlay       bool // guest and peer are in an overlay segment
 }
 
 func rows() []row {
@@ -64,10 +65,20 @@ func rows() []row {
 		{name: "namespace", setting: "between two Heddle hosts"},
 		{name: "bridge", setting: "between two Linux bridges", bridge: true},
 		{name: "qemu", setting: "between two Heddle hosts, by QEMU's live migration", real: true},
+		{name: "overlay", setting: "between two Heddle hosts, on an overlay segment", overlay: true},
+		{name: "overlay-qemu", setting: "by QEMU's live migration, on an overlay segment", overlay: true, real: true},
 	}
 }
 
 func (r row) held() bool { return !r.bridge && !r.still }
+
+// network is where the hosts of a row meet.
+func (r row) network() network {
+	if r.overlay {
+		return network{wires: transport, far: peer, head: tunnelHead}
+	}
+	return network{wires: tor, far: outside}
+}
 
 // Check says whether the rows selected exist and the numbers are possible.
 func (o Options) Check() error {
@@ -140,7 +151,7 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	}
 	fill(rep, all, o.effort())
 	if left != nil {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("Left out: qemu, which needs an emulated guest: %v", left))
+		rep.Notes = append(rep.Notes, fmt.Sprintf("Left out: rows with QEMU, which need an emulated guest: %v", left))
 	}
 	return rep, nil
 }

@@ -122,6 +122,16 @@ func TestS80_AllEighteenCountersAreCompared(t *testing.T) {
 	}
 }
 
+// A tunnel is handed frames with the number of their segment in front, which counts.
+func TestTheCountersOfATunnel(t *testing.T) {
+	all := named(counts{unicast: 1, broadcast: 3, allNodes: 4, classBytes + unicast: 100}, counts{unicast: 7})
+	plain := (row{}).network().numbered(maps.Clone(all))
+	tunnel := (row{overlay: true}).network().numbered(maps.Clone(all))
+	if !maps.Equal(plain, all) || tunnel["bytesOutToPnic"] != all["bytesOutToPnic"]+4*8 {
+		t.Errorf("in a VLAN %v\nover a tunnel %v\nof %v", plain, tunnel, all)
+	}
+}
+
 func TestDiffer_AddsUpBothWays(t *testing.T) {
 	if n := differ(map[string]uint64{"a": 5, "b": 1, "c": 2}, map[string]uint64{"a": 3, "b": 4, "d": 9}); n != 7 {
 		t.Errorf("%d", n)

@@ -86,6 +86,7 @@ type series struct {
 	s     *scene
 	site  site
 	m     *measured
+	net   network
 	at    int // the host where the guest runs
 	sides [3]hosts
 	// deliver are all taps towards the guest that the row has had.
@@ -96,7 +97,8 @@ type series struct {
 
 // measure makes the moves of a row.
 func (s *scene) measure(ctx context.Context, o Options, r row) (_ *measured, err error) {
-	q := &series{s: s, site: heddleSite{s: s}, m: &measured{row: r}, at: 1}
+	q := &series{s: s, site: heddleSite{s: s, overlay: r.overlay}, m: &measured{row: r}, at: 1,
+		net: r.network()}
 	if r.bridge {
 		q.site = bridgeSite{s}
 	}
@@ -105,7 +107,7 @@ func (s *scene) measure(ctx context.Context, o Options, r row) (_ *measured, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, q.end(ctx)) }()
-	if q.crowd, err = openCrowd(ctx, s.nodes[guest], s.nodes[outside], s.effort.connections); err != nil {
+	if q.crowd, err = openCrowd(ctx, s.nodes[guest], s.nodes[q.net.far], s.effort.connections); err != nil {
 		return nil, err
 	}
 	defer q.crowd.close()
@@ -122,11 +124,11 @@ func (s *scene) measure(ctx context.Context, o Options, r row) (_ *measured, err
 func (q *series) begin(ctx context.Context) (err error) {
 	for host := 1; host <= 2; host++ {
 		node := q.site.node(host)
-		if q.sides[host].wire, _, err = q.s.valve.attach(q.s.nodes[tor], node, q.s.valve.onWire(host,
-			q.s.mac)); err != nil {
+		if q.sides[host].wire, _, err = q.s.valve.attach(q.s.nodes[q.net.wires], node, q.s.valve.onWire(host,
+			q.s.mac, q.net.head)); err != nil {
 			return err
 		}
-		if q.sides[host].ear, err = listenFor(q.s.nodes[tor], node, q.s.mac, rarps()); err != nil {
+		if q.sides[host].ear, err = listenFor(q.s.nodes[q.net.wires], node, q.s.mac, q.net.head, q.net.rarps()); err != nil {
 			return err
 		}
 	}
@@ -200,7 +202,7 @@ func (q *series) leaves(ctx context.Context) error {
 // move moves the guest to the other host under load.
 func (q *series) move(ctx context.Context) (err error) {
 	one := move{bulk: math.NaN()}
-	load, err := q.s.start(ctx)
+	load, err := q.s.start(ctx, q.net.far)
 	if err != nil {
 		return err
 	}
@@ -331,7 +333,7 @@ type running struct {
 }
 
 // start starts the load: numbered packets each way, pings and the bulk transfer.
-func (s *scene) start(ctx context.Context) (_ *running, err error) {
+func (s *scene) start(ctx context.Context, far string) (_ *running, err error) {
 	l := &running{sent: make(chan error, 3)}
 	ctx, l.stop = context.WithCancel(ctx)
 	defer func() {
@@ -343,7 +345,7 @@ func (s *scene) start(ctx context.Context) (_ *running, err error) {
 		sink     **traffic.Sink
 		from, to string
 		at       netip.AddrPort
-	}{{&l.out, guest, outside, addrPort(outsideIP, 0)}, {&l.in, outside, guest, addrPort(guestIP, 0)}} {
+	}{{&l.out, guest, far, addrPort(outsideIP, 0)}, {&l.in, far, guest, addrPort(guestIP, 0)}} {
 		*d.sink, err = traffic.Listen(traffic.Endpoint{NS: s.nodes[d.to]},
 			traffic.SinkOptions{Kind: traffic.KindUDP, At: d.at, Stamped: true})
 		if err != nil {
@@ -356,11 +358,11 @@ func (s *scene) start(ctx context.Context) (_ *running, err error) {
 		})
 	}
 	l.send(func() (err error) {
-		l.pings, err = traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[outside]},
+		l.pings, err = traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[far]},
 			traffic.Load{Kind: traffic.KindEcho, Rate: pingRate}, addrPort(guestIP, 0))
 		return err
 	})
-	l.bulk, err = startBulk(ctx, s.nodes[guest], s.nodes[outside], s.effort.bulk)
+	l.bulk, err = startBulk(ctx, s.nodes[guest], s.nodes[far], s.effort.bulk)
 	return l, err
 }
 

@@ -24,6 +24,7 @@ const (
 type voyage struct {
 	s        *scene
 	site     heddleSite
+	net      network
 	program  string
 	effort   effort
 	m        *measured
@@ -72,7 +73,7 @@ func (s *scene) voyage(ctx context.Context, o Options, m *measured) (err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	v := &voyage{s: s, site: heddleSite{s, dir}, program: o.Program, effort: m.effort, m: m, failed: end,
+	v := &voyage{s: s, site: heddleSite{s, dir, m.row.overlay}, net: m.row.network(), program: o.Program, effort: m.effort, m: m, failed: end,
 		broken: m.broken}
 	defer func() {
 		if err != nil {
@@ -96,7 +97,8 @@ func (s *scene) voyage(ctx context.Context, o Options, m *measured) (err error) 
 // begin boots the guest on the first host, connects it and starts what it serves.
 func (v *voyage) begin(ctx context.Context) (err error) {
 	for host := 1; host <= 2; host++ {
-		if v.wires[host], err = listen(v.s.nodes[tor], v.site.node(host), v.s.mac); err != nil {
+		if v.wires[host], err = listenFor(v.s.nodes[v.net.wires], v.site.node(host), v.s.mac,
+			v.net.head, v.net.frames()); err != nil {
 			return err
 		}
 	}
@@ -121,7 +123,7 @@ func (v *voyage) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	v.crowd, err = callCrowd(ctx, v.s.nodes[outside], asked)
+	v.crowd, err = callCrowd(ctx, v.s.nodes[v.net.far], asked)
 	return err
 }
 
@@ -263,7 +265,7 @@ func (v *voyage) counted() (map[string]uint64, error) {
 		received, sent := m.ear.sums()
 		out, in = out.plus(received), in.plus(sent)
 	}
-	return named(out, in), nil
+	return v.net.numbered(named(out, in)), nil
 }
 
 // leave releases the guest's port on the host that it has left, and ends the QEMU there.

@@ -22,6 +22,9 @@ const (
 	outside = "outside"
 	tor     = "tor"
 	middle  = "valve"
+	// peer takes the place of outside on the overlay segment, transport that of tor.
+	peer      = "peer"
+	transport = "transport"
 )
 
 // The ends of the traffic.
@@ -34,7 +37,8 @@ const (
 )
 
 // labText is the scenario: two Heddle hosts and two hosts with a Linux bridge each, at one physical switch. The guest
-// is behind the valve, which has a device on the hosts that it moves between.
+// is behind the valve, which has a device on the hosts that it moves between. The Heddle hosts and a third one with a
+// guest of its own, which has the address of what is outside, have an overlay segment over another physical switch.
 const labText = `
 #            guest
 #              |
@@ -43,6 +47,9 @@ const labText = `
 #   esx1   esx2   br1    br2
 #      \     |      |     /
 #             tor ──────────── outside
+#   esx1   esx2   esx3 ── peer
+#      \     |      /
+#         transport
 name: migration
 title: a guest that moves from host to host
 controllers:
@@ -54,11 +61,17 @@ definition:
       uplinks: [{name: uplink1}]
       portGroups:
         - {name: vms, vlan: {none: true}}
+    - name: overlay
+      kind: distributed
+      tunnel: {endpoints: [{device: vmk1}]}
+      portGroups:
+        - {name: segment, overlay: {vni: 5000}}
   templates:
     - name: one-uplink
       switches:
         - name: prod
           uplinks: [{name: uplink1, device: eno1}]
+        - name: overlay
 hosts:
   - name: esx1
     config:
@@ -67,8 +80,14 @@ hosts:
           kind: standard
           uplinks: [{name: uplink1, device: mgmt0}]
           portGroups: [{name: hosts}]
+        - name: transport
+          kind: standard
+          mtu: 1600
+          uplinks: [{name: uplink1, device: eno2}]
+          portGroups: [{name: tunnels}]
       ports:
         - {name: vmk0, switch: management, portGroup: hosts, role: host, device: vmk0, addresses: [10.20.0.11/24]}
+        - {name: vmk1, switch: transport, portGroup: tunnels, role: host, device: vmk1, addresses: [10.30.0.11/24]}
   - name: esx2
     config:
       switches:
@@ -76,11 +95,35 @@ hosts:
           kind: standard
           uplinks: [{name: uplink1, device: mgmt0}]
           portGroups: [{name: hosts}]
+        - name: transport
+          kind: standard
+          mtu: 1600
+          uplinks: [{name: uplink1, device: eno2}]
+          portGroups: [{name: tunnels}]
       ports:
         - {name: vmk0, switch: management, portGroup: hosts, role: host, device: vmk0, addresses: [10.20.0.12/24]}
+        - {name: vmk1, switch: transport, portGroup: tunnels, role: host, device: vmk1, addresses: [10.30.0.12/24]}
+  - name: esx3
+    config:
+      switches:
+        - name: management
+          kind: standard
+          uplinks: [{name: uplink1, device: mgmt0}]
+          portGroups: [{name: hosts}]
+        - name: transport
+          kind: standard
+          mtu: 1600
+          uplinks: [{name: uplink1, device: eno2}]
+          portGroups: [{name: tunnels}]
+      ports:
+        - {name: vmk0, switch: management, portGroup: hosts, role: host, device: vmk0, addresses: [10.20.0.13/24]}
+        - {name: vmk1, switch: transport, portGroup: tunnels, role: host, device: vmk1, addresses: [10.30.0.13/24]}
+vms:
+  - {name: peer, host: esx3, switch: overlay, portGroup: segment, mac: "02:00:00:00:05:09", addresses: [10.7.0.9/24]}
 switches:
   - {name: management}
   - {name: tor}
+  - {name: transport}
   - {name: valve}
   - {name: br1}
   - {name: br2}
@@ -90,9 +133,14 @@ routers:
 links:
   - {a: esx1/mgmt0, b: management/h1}
   - {a: esx2/mgmt0, b: management/h2}
+  - {a: esx3/mgmt0, b: management/h3}
   - {a: ctl1/eth0, b: management/c1}
   - {a: esx1/eno1, b: tor/esx1}
   - {a: esx2/eno1, b: tor/esx2}
+  - {a: esx3/eno1, b: tor/esx3}
+  - {a: esx1/eno2, b: transport/esx1, mtu: 1600}
+  - {a: esx2/eno2, b: transport/esx2, mtu: 1600}
+  - {a: esx3/eno2, b: transport/esx3, mtu: 1600}
   - {a: br1/up, b: tor/br1}
   - {a: br2/up, b: tor/br2}
   - {a: outside/eth0, b: tor/outside}
@@ -155,7 +203,7 @@ func build(ctx context.Context, o Options) (_ *scene, err error) {
 // their frames are as long on the way as on a wire, so that every count means the same.
 func (s *scene) ends() error {
 	for _, e := range []struct{ node, otherIP, otherMAC string }{
-		{guest, outsideIP, outsideMAC}, {outside, guestIP, guestMAC},
+		{guest, outsideIP, outsideMAC}, {outside, guestIP, guestMAC}, {peer, guestIP, guestMAC},
 	} {
 		err := s.nodes[e.node].Do(func() error {
 			mac, err := net.ParseMAC(e.otherMAC)

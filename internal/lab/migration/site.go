@@ -52,6 +52,8 @@ type heddleSite struct {
 	s *scene
 	// monitors is the directory with the monitors of real guests, each named after its tap; empty without.
 	monitors string
+	// overlay: the port is in the overlay segment.
+	overlay bool
 }
 
 const (
@@ -65,6 +67,9 @@ func (h heddleSite) agent(host int) *api.Client { return h.s.lab.Agent(h.node(ho
 func (h heddleSite) wish(device string) api.Connect {
 	q := api.Connect{Port: spec.Port{Name: port, Switch: "prod", PortGroup: "vms", Device: device, MAC: guestMAC},
 		VM: vmID, Adapter: adapter}
+	if h.overlay {
+		q.Port.Switch, q.Port.PortGroup = "overlay", "segment"
+	}
 	if h.monitors != "" {
 		q.Monitor = spec.Monitor{Socket: filepath.Join(h.monitors, device)}
 	}

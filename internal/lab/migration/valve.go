@@ -198,16 +198,22 @@ func (v *valve) toGuest(host, guest int) func(*ebpf.Map) asm.Instructions {
 	}
 }
 
-// onWire counts the frames of the guest's MAC that a host sends into the physical network, and passes everything on.
-func (v *valve) onWire(host int, mac net.HardwareAddr) func(*ebpf.Map) asm.Instructions {
+// onWire counts the frames of the guest's MAC that a host sends into the physical network, and passes everything on. They
+// are behind head bytes of a tunnel's headers; 0 for none.
+func (v *valve) onWire(host int, mac net.HardwareAddr, head int) func(*ebpf.Map) asm.Instructions {
 	const sourceEnd = 8 // offset of the last four bytes of the source in an Ethernet frame
 	return func(c *ebpf.Map) asm.Instructions {
-		code := asm.Instructions{
-			asm.Mov.Reg(asm.R6, asm.R1),
-			asm.LoadAbs(sourceEnd, asm.Word),
-			asm.LoadImm(asm.R1, int64(binary.BigEndian.Uint32(mac[2:])), asm.DWord),
-			asm.JNE.Reg(asm.R0, asm.R1, "pass"),
+		code := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+		if head > 0 {
+			for _, f := range tunnelled() {
+				code = append(code, asm.LoadAbs(int32(f.offset), map[int]asm.Size{1: asm.Byte, 2: asm.Half}[f.size]),
+					asm.JNE.Imm(asm.R0, int32(f.value), "pass"))
+			}
 		}
+		code = append(code,
+			asm.LoadAbs(int32(head)+sourceEnd, asm.Word),
+			asm.LoadImm(asm.R1, int64(binary.BigEndian.Uint32(mac[2:])), asm.DWord),
+			asm.JNE.Reg(asm.R0, asm.R1, "pass"))
 		code = append(code, v.load(whereNow)...)
 		code = append(code, asm.JNE.Imm(asm.R8, int32(host), "wrong"))
 		code = append(code, count(c)...)
