@@ -51,8 +51,8 @@ func TestS100_APortMovesOnItsHostInTheLab(t *testing.T) {
 	}
 }
 
-// A guest moves between two Heddle hosts under traffic, in a VLAN and on an overlay segment: nothing is delivered at the
-// target or sent by it before the guest runs there, nothing comes twice and no connection breaks. Only counts are
+// A guest moves between two Heddle hosts under traffic, in a VLAN and on an overlay segment: nothing is delivered at
+// the target or sent by it before the guest runs there, nothing comes twice and no connection breaks. Only counts are
 // checked: times depend on the machine.
 func TestS99_S100_S105_AGuestMovesInTheLab(t *testing.T) {
 	heddle, dir := inLab(t)

@@ -128,7 +128,8 @@ func (q *series) begin(ctx context.Context) (err error) {
 			q.s.mac, q.net.head)); err != nil {
 			return err
 		}
-		if q.sides[host].ear, err = listenFor(q.s.nodes[q.net.wires], node, q.s.mac, q.net.head, q.net.rarps()); err != nil {
+		if q.sides[host].ear, err = listenFor(q.s.nodes[q.net.wires], node, q.s.mac, q.net.head,
+			q.net.rarps()); err != nil {
 			return err
 		}
 	}

@@ -73,8 +73,8 @@ func (s *scene) voyage(ctx context.Context, o Options, m *measured) (err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	v := &voyage{s: s, site: heddleSite{s, dir, m.row.overlay}, net: m.row.network(), program: o.Program, effort: m.effort, m: m, failed: end,
-		broken: m.broken}
+	v := &voyage{s: s, site: heddleSite{s, dir, m.row.overlay}, net: m.row.network(), program: o.Program,
+		effort: m.effort, m: m, failed: end, broken: m.broken}
 	defer func() {
 		if err != nil {
 			err = v.endedItself(ctx, err)

@@ -198,8 +198,8 @@ func (v *valve) toGuest(host, guest int) func(*ebpf.Map) asm.Instructions {
 	}
 }
 
-// onWire counts the frames of the guest's MAC that a host sends into the physical network, and passes everything on. They
-// are behind head bytes of a tunnel's headers; 0 for none.
+// onWire counts the frames of the guest's MAC that a host sends into the physical network, and passes everything on.
+// They are behind head bytes of a tunnel's headers; 0 for none.
 func (v *valve) onWire(host int, mac net.HardwareAddr, head int) func(*ebpf.Map) asm.Instructions {
 	const sourceEnd = 8 // offset of the last four bytes of the source in an Ethernet frame
 	return func(c *ebpf.Map) asm.Instructions {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"heddle/internal/lab/report"
@@ -13,46 +12,43 @@ import (
 // aloneSample is what the machine used while nothing but the background ran, and just before and after that, in cores.
 type aloneSample struct{ idle, scan float64 }
 
+// alone is what the background takes without metering and without any other load.
+type alone struct{ samples []aloneSample }
+
 // aloneTurns is how often that is measured.
 const aloneTurns = 5
 
-// measureAlone measures what the background takes without metering and without any other load.
-func (r *run) measureAlone(ctx context.Context) error {
-	if !slices.ContainsFunc(r.configs, func(c configuration) bool { return c.background }) {
-		return nil
-	}
-	if err := r.meter(ctx, off, true); err != nil {
-		return err
-	}
+// measure measures it on hosts that meter nothing.
+func (a *alone) measure(ctx context.Context, r *rig) error {
 	say := func(turn int) {
 		if r.opts.Progress != nil {
 			r.opts.Progress(turn, aloneTurns, "the background alone")
 		}
 	}
 	say(0)
-	before, err := r.rig.busy(ctx, r.opts.Duration)
+	before, err := r.busy(ctx, r.opts.Duration)
 	if err != nil {
 		return err
 	}
 	for turn := range aloneTurns {
 		say(turn)
-		scan, err := r.scanAlone(ctx)
+		scan, err := scanAlone(ctx, r)
 		if err != nil {
 			return fmt.Errorf("flows in the background: %w", err)
 		}
-		after, err := r.rig.busy(ctx, r.opts.Duration)
+		after, err := r.busy(ctx, r.opts.Duration)
 		if err != nil {
 			return err
 		}
-		r.alone = append(r.alone, aloneSample{idle: (before + after) / 2, scan: scan})
+		a.samples = append(a.samples, aloneSample{idle: (before + after) / 2, scan: scan})
 		before = after
 	}
 	return nil
 }
 
 // scanAlone is how many cores are busy while the background runs.
-func (r *run) scanAlone(ctx context.Context) (cores float64, err error) {
-	b := r.rig.startBackground(ctx)
+func scanAlone(ctx context.Context, r *rig) (cores float64, err error) {
+	b := r.startBackground(ctx)
 	defer func() {
 		if _, endErr := b.end(); err == nil {
 			err = endErr
@@ -61,7 +57,7 @@ func (r *run) scanAlone(ctx context.Context) (cores float64, err error) {
 	if err := pause(ctx, r.opts.Warmup); err != nil {
 		return 0, err
 	}
-	return r.rig.busy(ctx, r.opts.Duration)
+	return r.busy(ctx, r.opts.Duration)
 }
 
 // busy is how many cores of the machine are busy during a time.
@@ -73,14 +69,14 @@ func (r *rig) busy(ctx context.Context, d time.Duration) (cores float64, err err
 	return s.machine.Seconds() / s.took.Seconds(), nil
 }
 
-// aloneRow is what the background alone takes; none without a background. Both hosts share the CPUs: the share of all of
+// row is the row of it; none where it was not measured. Both hosts share the CPUs: the share of all of
 // them is that of each host's half.
-func (r *run) aloneRow() []report.Row {
-	if len(r.alone) == 0 {
+func (a *alone) row() []report.Row {
+	if len(a.samples) == 0 {
 		return nil
 	}
 	var cores, share []float64
-	for _, s := range r.alone {
+	for _, s := range a.samples {
 		cores = append(cores, s.scan-s.idle)
 		share = append(share, 100*(s.scan-s.idle)/float64(runtime.NumCPU()))
 	}

@@ -64,7 +64,7 @@ func (r *run) dearest(cfg configuration, kind traffic.Kind) (most report.Spread,
 func (r *run) scaleBudgets() (budgets []report.Budget) {
 	for _, cfg := range r.metered() {
 		for _, c := range r.cells {
-			one, ok := r.ofOnePair(c)
+			one, ok := ofOnePair(r.cells, c)
 			if c.kind != traffic.KindCRR || c.pairs == 1 || !ok {
 				continue
 			}
@@ -83,8 +83,8 @@ func (r *run) scaleBudgets() (budgets []report.Budget) {
 }
 
 // ofOnePair is the same load between one pair, if that is measured.
-func (r *run) ofOnePair(c cell) (cell, bool) {
-	for _, one := range r.cells {
+func ofOnePair(all []cell, c cell) (cell, bool) {
+	for _, one := range all {
 		if one.name == c.name && one.pairs == 1 {
 			return one, true
 		}

@@ -16,7 +16,7 @@ func (r *run) report(env report.Environment) *report.Report {
 			rep.Rows = append(rep.Rows, r.row(c, cfg))
 		}
 	}
-	rep.Rows = append(rep.Rows, r.aloneRow()...)
+	rep.Rows = append(rep.Rows, r.alone.row()...)
 	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets())
 	if b, ok := r.exportBudget(); ok {
 		rep.Budgets = append(rep.Budgets, b, r.accounts.budget())

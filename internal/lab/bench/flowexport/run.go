@@ -31,7 +31,7 @@ type run struct {
 	visits   map[string]visits // by cell
 	began    time.Time         // the first of them
 	scans    []traffic.Scanned
-	alone    []aloneSample
+	alone    alone
 	exported map[source]exported
 	accounts accounts
 }
@@ -75,8 +75,10 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 
 // measure takes samples, round by round, until there are enough or there is no time for any cell.
 func (r *run) measure(ctx context.Context) error {
-	if err := r.measureAlone(ctx); err != nil {
-		return err
+	if len(r.with(true)) > 0 { // no cell has begun, and nothing is metered
+		if err := r.alone.measure(ctx, r.rig); err != nil {
+			return err
+		}
 	}
 	r.began = time.Now()
 	for round := range r.opts.Rounds {
