@@ -31,8 +31,10 @@ func columns(e *experiment.Experiment) string {
 			"to uplinks: frames on them during the streams. article: whether the article saw frames leave the host."
 	}
 	return "Columns: " + rates + "ratio: to the first row. retr: TCP segments sent again. replies: answers to each " +
-		"ping; more than one are duplicates. uplinks: frames handed to the hosts' uplinks during the streams. CPU " +
-		"s/GB: seconds of all processors for 10⁹ bytes. articles, Gb/s: what (1) and (2) measured on ESXi."
+		"ping; more than one are duplicates. p50, p99: round trips of pings beside Heddle's own sender. DUP after: " +
+		"how long after the first reply to a ping each further one came, without load. uplinks: frames handed to the " +
+		"hosts' uplinks during the streams; dropped in, out: what uplinks dropped then, also copies that came back. " +
+		"CPU s/GB: seconds of all processors for 10⁹ bytes. articles, Gb/s: what (1) and (2) measured on ESXi."
 }
 
 // explainNested contrasts promiscuous mode on two uplinks with its remedies.

@@ -87,6 +87,9 @@ func TestS91_RepliesAndUplinkCopiesPerPing(t *testing.T) {
 		if m.RepliesPerPing != c.replies {
 			t.Errorf("%s: %.2f replies per ping, want %.1f", c.row, m.RepliesPerPing, c.replies)
 		}
+		if len(m.Duplicates) != int(c.replies)-1 {
+			t.Errorf("%s: the delays of duplicates are %v", c.row, m.Duplicates)
+		}
 		if m.PingUplinkFrames != c.copies {
 			t.Errorf("%s: %.2f copies to uplinks per ping, want %.1f", c.row, m.PingUplinkFrames, c.copies)
 		}
@@ -121,5 +124,31 @@ func TestInterruptedExperimentLeavesNothing(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// Beside a stream, pings are answered later; the round trips of each round are kept.
+func TestPingsRunBesideTheStream(t *testing.T) {
+	ctx, r := newRunner(t)
+	e, err := experiment.Find(experiment.Nested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Measured{Row: e.Row("mac-learning-single")}
+	if err := r.prepare(ctx, m.Row, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.ends(m.Row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.effort.stream, r.effort.warmup = 200*time.Millisecond, 50*time.Millisecond
+	for len(m.LoadP50) == 0 { // a busy machine may answer none in time
+		if err := r.streamRound(ctx, p, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.LoadP50[0] <= 0 || m.LoadP99[0] < m.LoadP50[0] || len(m.Stream) == 0 {
+		t.Errorf("round trips of %v and %v s beside streams of %v b/s", m.LoadP50, m.LoadP99, m.Stream)
 	}
 }

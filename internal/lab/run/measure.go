@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose/stats"
 	"heddle/internal/lab/cputime"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/traffic"
@@ -81,28 +82,31 @@ func (r *runner) ping(ctx context.Context, m *Measured) error {
 			res.Echo.Requests, p.Addr)
 	}
 	m.RepliesPerPing, m.RTT = res.Echo.RepliesPerPing, res.Echo.RTT.P50
+	for _, later := range res.Echo.Duplicates {
+		m.Duplicates = append(m.Duplicates, later.P50)
+	}
 	m.PingUplinkFrames = float64(after.frames-before.frames) / float64(res.Echo.Requests)
 	return nil
 }
 
 // counts are what uplinks were handed since they came up.
-type counts struct{ frames, bytes uint64 }
+type counts struct{ frames, bytes, droppedIn, droppedOut uint64 }
 
 // uplinkCounts sums the copies handed to the uplinks that the row counts.
 func (r *runner) uplinkCounts(ctx context.Context, row *experiment.Row) (counts, error) {
 	var sum counts
 	perHost := map[string][]api.Stats{}
 	for _, u := range row.Counted {
-		stats, ok := perHost[u.Host]
+		list, ok := perHost[u.Host]
 		if !ok {
 			var err error
-			if stats, err = r.labs[row.Scenario].Agent(u.Host).Stats(ctx); err != nil {
+			if list, err = r.labs[row.Scenario].Agent(u.Host).Stats(ctx); err != nil {
 				return sum, err
 			}
-			perHost[u.Host] = stats
+			perHost[u.Host] = list
 		}
 		found := false
-		for _, s := range stats {
+		for _, s := range list {
 			if s.Uplink && s.Switch == u.Switch && s.Name == u.Uplink {
 				sum.add(s)
 				found = true
@@ -117,6 +121,12 @@ func (r *runner) uplinkCounts(ctx context.Context, row *experiment.Row) (counts,
 
 func (c *counts) add(s api.Stats) {
 	for _, n := range s.Counters {
+		switch n.Name {
+		case "packetsInDropped":
+			c.droppedIn += n.Value
+		case "packetsOutDropped":
+			c.droppedOut += n.Value - min(stats.Filtered(s.Refused, true), n.Value)
+		}
 		for _, class := range []string{"Unicast", "Multicast", "Broadcast"} {
 			switch n.Name {
 			case "packetsOut" + class:
@@ -150,11 +160,40 @@ func (r *runner) round(ctx context.Context, m *Measured) error {
 	}
 	m.UplinkFrames += after.frames - before.frames
 	m.UplinkBytes += float64(after.bytes - before.bytes)
+	m.UplinkDroppedIn += after.droppedIn - before.droppedIn
+	m.UplinkDroppedOut += after.droppedOut - before.droppedOut
 	return nil
 }
 
-// streamRound is one round of our own sender.
+// loadedPings is how many pings a second run beside our own sender.
+const loadedPings = 50
+
+// streamRound is one round of our own sender, with pings beside it.
 func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) error {
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+	pinged := make(chan error, 1)
+	var pings traffic.Result
+	go func() {
+		var err error
+		pings, err = traffic.Send(beside, p.Client, traffic.Load{Kind: traffic.KindEcho, Rate: loadedPings},
+			addrPort(p.Addr))
+		pinged <- err
+	}()
+	err := r.stream(ctx, p, m)
+	stop()
+	if err := errors.Join(err, <-pinged); err != nil {
+		return err
+	}
+	if pings.Echo.Answered > 0 {
+		m.LoadP50 = append(m.LoadP50, pings.Echo.RTT.P50)
+		m.LoadP99 = append(m.LoadP99, pings.Echo.RTT.P99)
+	}
+	return nil
+}
+
+// stream is our own sender.
+func (r *runner) stream(ctx context.Context, p traffic.Pair, m *Measured) error {
 	res, err := traffic.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Warmup: r.effort.warmup,
 		Duration: r.effort.stream})
 	if err != nil {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"time"
 
 	"heddle/internal/lab/experiment"
@@ -54,7 +55,13 @@ func nestedRow(m, first Measured) report.Row {
 		{Name: "ratio", Value: ratio(m, first), Unit: report.None},
 		{Name: "retransmits", Title: "retr", Value: m.Retransmits, Unit: report.Count},
 		{Name: "replies_per_ping", Title: "replies", Value: m.RepliesPerPing},
+		{Name: "load_p50_s", Title: "p50", Value: median(m.LoadP50), Unit: report.Seconds},
+		{Name: "load_p99_s", Title: "p99", Value: median(m.LoadP99), Unit: report.Seconds},
+		{Name: "duplicates", Title: "DUP after", Value: m.delays(), TableOnly: true},
+		{Name: "duplicates_s", Value: m.Duplicates, Hidden: true},
 		{Name: "uplink_frames", Title: "uplinks", Value: m.UplinkFrames, Unit: report.Count},
+		{Name: "uplink_dropped_in", Title: "dropped in", Value: m.UplinkDroppedIn, Unit: report.Count},
+		{Name: "uplink_dropped_out", Title: "out", Value: m.UplinkDroppedOut, Unit: report.Count},
 		{Name: "cpu_s_per_gb", Title: "CPU s/GB", Value: median(m.CPU)},
 		{Name: "figure", Title: "articles, Gb/s", Value: words(m.Row.Figure)},
 	}, details(m)...)
@@ -94,6 +101,15 @@ func spreads(m Measured) report.Row {
 		{Name: "stream_spread_bps", Value: report.Summarise(m.Stream), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "cpu_spread_s_per_gb", Value: report.Summarise(m.CPU), Hidden: true},
 	}
+}
+
+// delays is how long after the first reply each duplicate came; nil without duplicates.
+func (m Measured) delays() any {
+	var parts []string
+	for _, d := range m.Duplicates {
+		parts = append(parts, report.Seconds.Format(d))
+	}
+	return words(strings.Join(parts, ", "))
 }
 
 // median is the middle of the rounds, nil ("not measured") without any.

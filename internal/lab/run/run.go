@@ -63,6 +63,14 @@ type Measured struct {
 	UplinkFrames     uint64
 	// UplinkBytes are the bytes handed to uplinks during all rounds, Payload the bytes of payload that arrived in them.
 	UplinkBytes, Payload float64
+	// LoadP50 and LoadP99 are round-trip times of pings beside our own sender, in seconds, one value a round.
+	LoadP50, LoadP99 []float64
+	// Duplicates is how long after the first reply to a ping without load the further ones came, in seconds: the
+	// median of the second reply, the third, and so on.
+	Duplicates []float64
+	// UplinkDroppedIn and UplinkDroppedOut are frames that uplinks dropped when they came in and before they went
+	// out, during all rounds; without what is left out in normal operation.
+	UplinkDroppedIn, UplinkDroppedOut uint64
 	// CPU is seconds of all processors together per 10⁹ bytes of payload, one value a round.
 	CPU []float64
 }

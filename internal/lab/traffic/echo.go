@@ -21,8 +21,10 @@ type Echo struct {
 	// last one, so numbers from its output leave the last out too. With one request, it is that one's.
 	RepliesPerPing float64 `json:"replies_per_ping"`
 	// RTT is the time to the first reply of each request.
-	RTT        Latency `json:"rtt"`
-	CPUSeconds float64 `json:"cpu_s"`
+	RTT Latency `json:"rtt"`
+	// Duplicates is how long after the first reply the second, the third and further ones came, one entry each.
+	Duplicates []Latency `json:"duplicates,omitempty"`
+	CPUSeconds float64   `json:"cpu_s"`
 }
 
 const (
@@ -47,7 +49,11 @@ type pinged struct {
 	sent    time.Time
 	replies uint64
 	rtt     time.Duration
+	later   []time.Duration // the further replies, after the first; maxLater of them
 }
+
+// maxLater is of how many further replies to a request the time is kept.
+const maxLater = 15
 
 // ping sends requests at the load's rate and counts the replies to each.
 func ping(h *halt, load Load, to netip.Addr) (*Echo, error) {
@@ -186,6 +192,8 @@ func (p *pinger) receive() error {
 	ping := &p.pings[seq]
 	if ping.replies++; ping.replies == 1 {
 		ping.rtt = p.heard.Sub(ping.sent)
+	} else if len(ping.later) < maxLater {
+		ping.later = append(ping.later, p.heard.Sub(ping.sent)-ping.rtt)
 	}
 	return nil
 }
@@ -209,7 +217,13 @@ func (p *pinger) reply(b []byte) (seq uint16, ok bool) {
 func summarise(pings []pinged) Echo {
 	e := Echo{Requests: uint64(len(pings))}
 	var rtt histogram
+	var later [maxLater]histogram
+	most := 0
 	for _, p := range pings {
+		most = max(most, len(p.later))
+		for i, d := range p.later {
+			later[i].add(d)
+		}
 		e.Replies += p.replies
 		if p.replies > 0 {
 			e.Answered++
@@ -217,6 +231,9 @@ func summarise(pings []pinged) Echo {
 		}
 	}
 	e.RTT = rtt.latency()
+	for i := range most {
+		e.Duplicates = append(e.Duplicates, later[i].latency())
+	}
 	switch n := len(pings); n {
 	case 0:
 	case 1:
