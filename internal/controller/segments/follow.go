@@ -293,6 +293,7 @@ func (h *Hub) update(f *follower, vni span.VNI) (*controllerv1.SegmentUpdate, in
 	}
 	if s, ok := h.shared[vni]; ok && s.from == from {
 		f.cursors[vni] = s.to
+		h.share(vni, s)
 		return s.message, s.places
 	}
 	u, to, ok := h.table.Since(vni, from)
@@ -300,7 +301,21 @@ func (h *Hub) update(f *follower, vni span.VNI) (*controllerv1.SegmentUpdate, in
 	if !ok {
 		return nil, 0
 	}
-	s := sharedUpdate{from, to, wire.Update(u), len(u.Put)}
-	h.shared[vni] = s
+	s := sharedUpdate{from: from, to: to, message: wire.Update(u), places: len(u.Put), left: 1}
+	for _, id := range h.table.Span(vni) {
+		if other := h.followers[id]; other != nil && other.cursors[vni] == from {
+			s.left++
+		}
+	}
+	h.share(vni, s)
 	return s.message, s.places
+}
+
+// share keeps an update that one more host is sent, while others need it. The caller holds the lock.
+func (h *Hub) share(vni span.VNI, s sharedUpdate) {
+	if s.left--; s.left > 0 {
+		h.shared[vni] = s
+	} else {
+		delete(h.shared, vni)
+	}
 }

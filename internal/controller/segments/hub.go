@@ -68,11 +68,13 @@ type Counts struct {
 	Refused uint64
 }
 
-// sharedUpdate is the newest update of a segment: most hosts of a span need the same.
+// sharedUpdate is the newest update of a segment: most hosts of a span need the same. It is kept until all of them were
+// sent it: of 10,000 segments, the messages take more memory than what the table knows.
 type sharedUpdate struct {
 	from, to span.Cursor
 	message  *controllerv1.SegmentUpdate
 	places   int
+	left     int // hosts of the span that are at the same point and were not sent it
 }
 
 // New makes a hub.

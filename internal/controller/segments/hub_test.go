@@ -331,7 +331,7 @@ func TestS105_ALostUpdateIsNoticed(t *testing.T) {
 	await(t, "it has both", func() bool { return a.at(5, 2) == "b" && a.at(5, 3) == "b" })
 }
 
-// A host that many watch is told once for all: the message is made once.
+// What many hosts need is made once, and is kept until all were sent it.
 func TestHub_SharesUpdates(t *testing.T) {
 	h := newHub(t)
 	var all []*agent
@@ -344,5 +344,10 @@ func TestHub_SharesUpdates(t *testing.T) {
 	all[0].have(map[span.VNI][]byte{5: {0, 200}})
 	for _, one := range all {
 		await(t, "it hears of it", func() bool { return one.at(5, 200) == "a" && one.at(5, 19) == "t" })
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.shared) > 0 {
+		t.Errorf("an update is kept that all were sent: %d hosts are left", h.shared[5].left)
 	}
 }
