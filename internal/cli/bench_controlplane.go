@@ -29,6 +29,8 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 			"\n\nWith --migrate VMs move between the hosts instead, and it is measured how long the controller " +
 			"takes to know where they are. With --together all hosts make each change at one instant, with --stages " +
 			"in three stages. With --history a history of changes is made and looked at. With " +
+			"--locations so many MACs are behind the hosts' ports in overlay segments, and " +
+			"it is measured how long it takes until all hosts of a segment of 1,000 hosts know a new one. With " +
 			"--database static ports are connected for ten minutes, and it is measured how etcd's database grows." +
 			"\n\nWith --agent it measures the memory and the CPU time of one real agent with 1,000 ports on devices " +
 			"below a controller instead: while ports connect, the definition changes, the controller and the agent " +
@@ -36,10 +38,14 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
 			"--check\n  heddle bench control-plane --migrate\n  heddle bench control-plane --database\n  " +
 			"heddle bench control-plane --hosts 2500 --stages --rounds 5\n  heddle bench " +
-			"control-plane --history 100000\n  heddle bench control-plane --agent",
+			"control-plane --history 100000\n  heddle bench control-plane --locations 1000000\n  " +
+			"heddle bench control-plane --agent",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (opts.Migrate || opts.Database) && !c.Flags().Changed("hosts") {
+				opts.Hosts = []int{1000}
+			}
+			if opts.Locations > 0 && !c.Flags().Changed("hosts") {
 				opts.Hosts = []int{1000}
 			}
 			if opts.History > 0 && !c.Flags().Changed("hosts") {
@@ -75,6 +81,8 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.BoolVar(&opts.Together, "together", false, "measure changes that hosts make at one instant, nothing else")
 	f.BoolVar(&opts.Stages, "stages", false, "measure changes that hosts make in three stages, nothing else")
 	f.IntVar(&opts.History, "history", 0, "measure a history of so many `changes` (default 1 host), nothing else")
+	f.IntVar(&opts.Locations, "locations", 0, "measure so many `MACs` in overlay segments (default 1000 hosts), "+
+		"nothing else")
 	f.BoolVar(&opts.Migrate, "migrate", false, "measure moves of VMs between hosts (default 1000 hosts), nothing else")
 	f.IntVar(&opts.Moves, "moves", opts.Moves, "how many moves a second, with --migrate")
 	f.DurationVar(&opts.Moving, "moving", opts.Moving, "how long VMs move, with --migrate")
@@ -90,6 +98,7 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
 	if !c.Flags().Changed("hosts") {
 		opts.Hosts = []int{100}
+		opts.Locations = min(opts.Locations, 10_000)
 	}
 	if !c.Flags().Changed("rounds") {
 		opts.Rounds = 3

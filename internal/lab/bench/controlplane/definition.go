@@ -66,4 +66,6 @@ func groupName(i int) string { return groupNames[i%groups] }
 
 func staticName(i int) string { return fmt.Sprintf("static%d", i%staticGroups) }
 
-func rackName(i int) string { return fmt.Sprintf("rack%d", i%racks) }
+func rackName(i int) string { return rackNumbered(i % racks) }
+
+func rackNumbered(rack int) string { return fmt.Sprintf("rack%d", rack) }

@@ -22,11 +22,14 @@ type host struct {
 	number int
 	ports  []simulatedPort // more are appended, none is changed
 	record *cluster.Record
-	made   atomic.Int64 // connections
-	turn   chan struct{}
-	client *cluster.Client
-	began  time.Time     // of its clock
-	again  *atomic.Int64 // claims that no controller answered, of all hosts
+	rack   string
+	// locating is the host's part in overlay segments; nil for none.
+	locating *locatingHost
+	made     atomic.Int64 // connections
+	turn     chan struct{}
+	client   *cluster.Client
+	began    time.Time     // of its clock
+	again    *atomic.Int64 // claims that no controller answered, of all hosts
 
 	mu     sync.Mutex
 	active *state.Slice
@@ -153,7 +156,7 @@ func (g *greeting) Close() error {
 
 // join makes the host part of the controller's cluster.
 func (h *host) join(ctx context.Context, p *process) error {
-	token, err := p.JoinToken(ctx, api.JoinTerms{Labels: map[string]string{"rack": rackName(h.number)}})
+	token, err := p.JoinToken(ctx, api.JoinTerms{Labels: map[string]string{"rack": h.rack}})
 	if err != nil {
 		return err
 	}
@@ -176,6 +179,7 @@ func newCrowd(n, ports int) *crowd {
 	turn := make(chan struct{}, greeters)
 	for i := range n {
 		h := newHost(i, ports)
+		h.rack = rackName(i)
 		h.turn, h.again = turn, &c.again
 		c.hosts = append(c.hosts, h)
 	}
@@ -187,14 +191,18 @@ func (c *crowd) run(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for _, h := range c.hosts {
 		up := false // Connected is called by one goroutine
-		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Together: h, Calls: h.calls(), Membership: h.record,
+		o := cluster.Options{Host: h, Ports: h, Together: h, Calls: h.calls(), Membership: h.record,
 			Log: slog.New(slog.DiscardHandler), Version: "simulated", Dial: h.dial,
 			Connected: func(controller string, _ error) {
 				if now := controller != ""; now != up {
 					up = now
 					c.connected.Add(map[bool]int64{true: 1, false: -1}[now])
 				}
-			}})
+			}}
+		if h.locating != nil {
+			o.Segments = h.locating
+		}
+		h.client = cluster.New(o)
 		c.running.Go(func() { h.client.Run(ctx) })
 	}
 }

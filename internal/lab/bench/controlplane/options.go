@@ -35,6 +35,9 @@ type Options struct {
 	// History is how many changes of the definition are made and kept, and looked at; nothing else is measured then. 0
 	// measures no history.
 	History int
+	// Locations is how many MACs are behind the hosts' ports, in overlay segments; nothing else is measured then. 0
+	// measures none.
+	Locations int
 	// Migrate measures moves of VMs from host to host and nothing else: Moves a second, for as long as Moving.
 	Migrate bool
 	Moves   int
@@ -60,6 +63,9 @@ const mostConnects = 500_000.0
 // mostHistory is how long a history may be, leastHistory how short.
 const leastHistory, mostHistory = 2 * history.Stretch, 1_000_000
 
+// mostLocations is how many MACs one run has, and leastLocationHosts between how many hosts.
+const mostLocations, leastLocationHosts = 4_000_000, 2
+
 // mostMoves is how many moves a second make sense.
 const mostMoves = 10_000
 
@@ -78,12 +84,18 @@ func (o Options) Check() error {
 	if o.History != 0 && (o.History < leastHistory || o.History > mostHistory) {
 		return fmt.Errorf("a history of %d changes: give %d to %d", o.History, leastHistory, mostHistory)
 	}
+	if o.Locations < 0 || o.Locations > mostLocations {
+		return fmt.Errorf("%d locations: give 1 to %d", o.Locations, mostLocations)
+	}
 	if o.Database && (o.Connects < 1 || o.Connecting <= 0) {
 		return errors.New("a database grows while ports are connected: give how many a second, and a time")
 	}
 	for _, n := range o.Hosts {
 		if o.Migrate && n < 2 {
 			return errors.New("a VM moves between two hosts at least")
+		}
+		if o.Locations > 0 && n < leastLocationHosts {
+			return errors.New("locations are told from one host to another: give two hosts at least")
 		}
 		if n < 1 || n > mostHosts {
 			return fmt.Errorf("%d hosts: give 1 to %d", n, mostHosts)

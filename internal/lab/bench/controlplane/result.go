@@ -3,7 +3,6 @@ package controlplane
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"heddle/internal/controller/history"
 	"heddle/internal/lab/report"
@@ -21,6 +20,7 @@ const (
 	connectEphemeral = "ephemeral ports connected"
 	databaseGrows    = "etcd's database"
 	portsMoved       = "VMs moved to other hosts"
+	locationChange   = "MAC known to all of a segment"
 )
 
 // series is one thing, measured again and again.
@@ -40,15 +40,16 @@ type result struct {
 	vlans, policies, removals, reconnecting series
 	idleShare                               *work // percent of a core; nil for not measured
 	memory, mostMemory                      float64
-	checked                                 int       // contents of hosts that were compared with the definition
-	statics, ephemerals                     *portLoad // nil for not measured
-	moves                                   *moveLoad // nil for not measured
-	together                                series    // changes at one instant
-	spreads, late                           []float64 // in seconds, and hosts, once per round
-	staged                                  series    // changes in stages
-	added                                   []float64 // what these took beside their waits, in seconds, once per round
-	history                                 *pastLoad // nil for not measured
-	database                                bool      // only the database was measured
+	checked                                 int           // contents of hosts that were compared with the definition
+	statics, ephemerals                     *portLoad     // nil for not measured
+	moves                                   *moveLoad     // nil for not measured
+	together                                series        // changes at one instant
+	spreads, late                           []float64     // in seconds, and hosts, once per round
+	staged                                  series        // changes in stages
+	added                                   []float64     // added to their waits, in seconds, once per round
+	history                                 *pastLoad     // nil for not measured
+	spread                                  *locationLoad // nil for not measured
+	database                                bool          // only the database was measured
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -68,6 +69,8 @@ const (
 	// stagesBudget is how much a change in stages may take beside its waits, historyBudget how long a look at the
 	// history may take.
 	stagesBudget, historyBudget = 1.0, 0.1
+	// locationBudget is how long it may take until all hosts of a segment know where a MAC is.
+	locationBudget = 1.0
 	// moveBudget is how long after the target's report the controller may take to say where the port is.
 	moveBudget = 0.1
 )
@@ -96,6 +99,10 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 			"with the next generation. p50, p99 and max are from that last report, before it is sent, until the "+
 			"controller has answered that the port is there; it is asked every %s. CPU times are per move.",
 			o.Moves, o.Moving, poll)}
+		return rep
+	}
+	if o.Locations > 0 {
+		rep.Notes = []string{locationNote(o.Locations)}
 		return rep
 	}
 	if o.Database {
@@ -165,6 +172,9 @@ func (r *result) rows() (rows []report.Row) {
 	}
 	if len(r.added) > 0 {
 		rows = append(rows, r.stagesRow())
+	}
+	if r.spread != nil {
+		rows = append(rows, r.spread.rows(r.hosts)...)
 	}
 	if r.moves != nil {
 		rows = append(rows, r.moves.row(r.hosts))
@@ -244,16 +254,14 @@ func (c *portLoad) row(hosts int, what string) report.Row {
 		{Name: "quota", Value: float64(c.quota), Unit: report.Bytes, Hidden: true}}
 }
 
-// percentile is the smallest value that the part of all does not exceed.
-func percentile(values []float64, part float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, min(len(sorted)-1, int(float64(len(sorted))*part+0.9999999)-1))]
-}
-
 // budgets of one number of hosts.
 func (r *result) budgets() (list []report.Budget) {
 	hold := func(what string, value float64, unit report.Unit, budget float64) {
 		list = append(list, report.Hold(fmt.Sprintf("%s, %d hosts", what, r.hosts), value, unit, report.AtMost, budget))
+	}
+	if r.spread != nil {
+		r.spread.budgets(hold, r.mostMemory)
+		return list
 	}
 	if r.moves != nil {
 		hold("location known after the target's report: p99", percentile(r.moves.delays, 0.99), report.Seconds,

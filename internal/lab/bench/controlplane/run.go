@@ -77,6 +77,9 @@ func (m *measurement) parts() []part {
 		return []part{{"a host joins", m.join}, {"a history of changes", m.past}}
 	}
 	begin := []part{{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect}}
+	if m.Locations > 0 {
+		return []part{{"hosts join", m.joinRacks}, {locationChange, m.locate}}
+	}
 	if m.Migrate {
 		return append(begin, part{portsMoved, m.moving})
 	}

@@ -53,6 +53,11 @@ func (m *measurement) changeTogether(ctx context.Context) error {
 			return err
 		}
 		m.revision = out.Revision
+		if len(out.Waiting) > 0 { // they lost their connections for a moment, as they do on a busy machine
+			if _, err := m.crowd.await(ctx, m.process, m.revision, began); err != nil {
+				return err
+			}
+		}
 		m.together.seconds = append(m.together.seconds, time.Since(began).Seconds())
 		m.together.hosts = append(m.together.hosts, m.crowd.delays(began)...)
 		m.spreads = append(m.spreads, out.Together.Spread.Seconds())
