@@ -227,9 +227,15 @@ func TestS84_AFrameThatDoesNotFitTheUnderlayHasAReason(t *testing.T) {
 	if n := r.hosts[0].refused("tunnel", "tunnel-mtu"); n != 0 {
 		t.Errorf("%d frames that fit were refused", n)
 	}
-	var client net.Conn
-	inside(t, k.from, func() (err error) { client, err = net.Dial("udp", "192.168.9.2:9"); return err })
+	var client *net.UDPConn
+	inside(t, k.from, func() (err error) {
+		client, err = net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(192, 168, 9, 2), Port: 9})
+		return err
+	})
 	defer client.Close()
+	k.control(client, func(fd int) error { // without don't-fragment, so that the guest is not told
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_INTERFACE)
+	})
 	for want := uint64(1); want <= 3; want++ {
 		if _, err := client.Write(k.bytes(1472)); err != nil {
 			t.Fatal(err)
