@@ -63,6 +63,7 @@ enum update_flag {
  * host's stack, so no other number is ever returned. */
 enum verdict {
 	VERDICT_NEXT = -1,
+	VERDICT_PASS = 0, /* to the host, past other programs */
 	VERDICT_DROP = 2,
 	VERDICT_REDIRECT = 7,
 };

@@ -105,6 +105,13 @@ INLINE bool tag_arrived(struct __sk_buff *skb, struct crossing *c, u32 number)
 	return true;
 }
 
+/* A probe of another host's agent, from an endpoint that this host was told of: the agent's socket on the tunnel's device
+ * takes it. A dry run is about guests' frames alone. */
+INLINE bool is_probe(struct __sk_buff *skb, const struct crossing *c)
+{
+	return !recording && c->key.vni == VNI_OF_PROBES && !skb->vlan_present && skb->protocol == HTONS(TYPE_BEACON);
+}
+
 /* May the frame enter (S105)? Only from an endpoint that this host was told of, and for a segment that it has. */
 INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 {
@@ -121,6 +128,8 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	e = sender ? named_endpoint(*sender) : 0;
 	if (!e)
 		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+	if (is_probe(skb, c))
+		return VERDICT_PASS;
 	c->tci = skb->vlan_present ? skb->vlan_tci : 0;
 	c->name.slot = c->slot;
 	c->name.vni = c->key.vni;

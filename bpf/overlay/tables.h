@@ -16,6 +16,7 @@ enum overlay_limits {
 	LOCATION_AGEING = 600, /* seconds of silence after which a learned location does not count any more */
 	LOCAL_ENDPOINTS = 8,
 	OUTER_TTL = 64,
+	VNI_OF_PROBES = 0xffffff, /* no segment has it: probes between endpoints, which end at the agent */
 	ANY_LENGTH = 0xffff, /* no copy was refused for its length */
 };
 

@@ -305,6 +305,7 @@ const (
 	LocationAgeing     = 600
 	LocalEndpoints     = 8
 	OuterTtl           = 64
+	VniOfProbes        = 16777215
 	AnyLength          = 65535
 )
 

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/memory"
+	"heddle/internal/uplinks/wire"
 )
 
 // follower is a part of the agent with timers or sockets of its own, such as LACP. It runs in its own goroutines and
@@ -36,6 +37,12 @@ func (rc *reconciler) tellFollowers(bounds []bound) {
 		Groups:  func(sw string) []*plan.Effective { return plan.OfGroups(rc.ports.cfg, sw) }}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
+	}
+	now.Reach, now.Tunnels = rc.effect.applied.Reach, map[string]uint32{}
+	for _, sw := range rc.ports.plan.Switches {
+		if sw.Tunnel != nil {
+			now.Tunnels[sw.Name] = rc.effect.applied.Attachments[sw.Tunnel.ID].Ifindex
+		}
 	}
 	for _, f := range rc.followers {
 		f.Settled(now)
@@ -95,8 +102,10 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 		a.events.Publish(e)
 	}}
 	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, p.alone)
-	a.membership.probing = p
+	p.tunnels = uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.isDefined, p.tunnelled)
+	a.membership.probing, a.tunnels.prefer = p, p.tunnels.Prefer
 	a.follow(p.fabric)
+	a.follow(p.tunnels)
 }
 
 // followLoad starts moving ports off loaded uplinks.

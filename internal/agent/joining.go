@@ -99,7 +99,7 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 		}
 	}
 	if m.probing != nil {
-		m.probing.fabric.Left()
+		m.probing.left()
 	}
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()

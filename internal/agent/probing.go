@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,18 +20,22 @@ import (
 // probing is the host's part in the probes between hosts: it tells the controllers which uplinks take part and what
 // was found, and is told whom to probe.
 type probing struct {
-	fabric *uplinks.Fabric
+	fabric  *uplinks.Fabric
+	tunnels *uplinks.Tunnels
 	// who returns this host's id and name in its cluster.
 	who func() (id, name string)
 
 	// publish tells what is found, and no longer so.
 	publish func(event.Event)
 
+	// telling is held while findings are gathered and published; it is taken before all other locks here.
+	telling sync.Mutex
+	told    map[string]fabric.Finding // by key
+
 	mu       sync.Mutex
 	uplinks  *controllerv1.ProbeUplinks
 	results  *controllerv1.ProbeResults
 	findings []fabric.Finding // the controllers'
-	told     map[string]fabric.Finding
 }
 
 // wantedEvery is how often a host without uplinks that take part looks whether it has some.
@@ -40,7 +45,7 @@ const wantedEvery = time.Second
 func (p *probing) Wanted(ctx context.Context) bool {
 	tick := time.NewTicker(wantedEvery)
 	defer tick.Stop()
-	for len(p.fabric.Members()) == 0 {
+	for len(p.fabric.Members()) == 0 && !p.tunnels.Takes() {
 		select {
 		case <-tick.C:
 		case <-p.fabric.Changed():
@@ -73,6 +78,7 @@ func (p *probing) Changed() <-chan struct{} { return p.fabric.Changed() }
 func (p *probing) Say() *controllerv1.FollowProbesRequest {
 	report := p.fabric.Report()
 	ups, results := wire.Uplinks(p.fabric.Members()), wire.Results(report.Results, report.Deaf)
+	results.Tunnels = wire.Tunnels(p.tunnels.Found().Defined)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &controllerv1.FollowProbesRequest{}
@@ -91,60 +97,68 @@ func (p *probing) Say() *controllerv1.FollowProbesRequest {
 // Heard implements cluster.Probes.
 func (p *probing) Heard(m *controllerv1.FollowProbesResponse) {
 	id, name := p.who()
-	p.fabric.Hand(id, name, wire.ReadKeys(m.GetKeys()), wire.ReadTasks(id, m.GetTasks()), m.GetTasks() != nil)
+	keys := wire.ReadKeys(m.GetKeys())
+	p.fabric.Hand(id, name, keys, wire.ReadTasks(id, m.GetTasks()), m.GetTasks() != nil)
+	p.tunnels.Hand(id, name, keys)
 	if m.GetFindings() != nil {
 		list := wire.ReadFindings(m.GetFindings().GetFindings())
 		p.mu.Lock()
 		p.findings = list
 		p.mu.Unlock()
-		p.tell(list)
+		p.tell()
 	}
+}
+
+// found is what is known to be wrong at this host's uplinks and tunnels: by the controllers where they have it probe,
+// else by itself. Of tunnels that controllers do not define, the host knows more than they.
+func (p *probing) found() ([]fabric.Finding, *fabric.Verdict, bool) {
+	v, handed := p.fabric.Alone()
+	tunnels := p.tunnels.Found()
+	if !handed {
+		return slices.Concat(v.Findings, fabric.Tunnels(slices.Concat(tunnels.Defined, tunnels.Own))), v, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Concat(p.findings, fabric.Tunnels(tunnels.Own)), v, true
 }
 
 // tell publishes findings that are new, and those that are gone.
-func (p *probing) tell(list []fabric.Finding) {
+func (p *probing) tell() {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	list, _, _ := p.found()
 	now := map[string]fabric.Finding{}
-	for _, f := range list {
-		now[f.Text] = f
-	}
-	p.mu.Lock()
-	was := p.told
-	p.told = now
-	p.mu.Unlock()
-	for text, f := range now {
-		if _, known := was[text]; !known {
+	for i := range list {
+		key := list[i].Key()
+		now[key] = list[i]
+		if _, known := p.told[key]; !known {
+			f := &list[i]
 			p.publish(event.Event{Kind: event.Network, Switch: f.Switch, From: "ok", To: string(f.Code),
-				Text: text + ": " + f.Remedy})
+				Text: f.Text + ": " + f.Remedy})
 		}
 	}
-	for text, f := range was {
-		if _, there := now[text]; !there {
+	for key, f := range p.told {
+		if _, there := now[key]; !there {
 			p.publish(event.Event{Kind: event.Network, Switch: f.Switch, From: string(f.Code), To: "ok",
-				Text: "no longer: " + text})
+				Text: "no longer: " + f.Text})
 		}
 	}
+	p.told = now
 }
 
-// health is what this host knows of the physical network. It is said as events too, where no controller does that.
+// health is what this host knows of the physical network.
 func (p *probing) health() *api.HostHealth {
-	v, handed := p.fabric.Alone()
-	report := p.fabric.Report()
-	out := &api.HostHealth{Alone: !handed, Uplinks: uint32(v.Uplinks), Sent: report.Counts.Sent,
-		Answered: report.Counts.Answered, Forged: report.Counts.Forged, Findings: []api.NetworkFinding{}}
+	found, v, handed := p.found()
+	report, tunnels := p.fabric.Report(), p.tunnels.Found()
+	out := &api.HostHealth{Alone: !handed, Uplinks: uint32(v.Uplinks),
+		Sent:     report.Counts.Sent + tunnels.Counts.Sent,
+		Answered: report.Counts.Answered + tunnels.Counts.Answered,
+		Forged:   report.Counts.Forged + tunnels.Counts.Forged, Findings: []api.NetworkFinding{}}
 	for _, r := range report.Results {
-		out.Paths++
-		switch r.State {
-		case fabric.Passes:
-			out.Passing++
-		case fabric.Unknown:
-			out.Waiting++
-		}
+		tally(r.State, &out.Paths, &out.Passing, &out.Waiting)
 	}
-	found := v.Findings
-	if handed {
-		p.mu.Lock()
-		found = p.findings
-		p.mu.Unlock()
+	for _, t := range slices.Concat(tunnels.Defined, tunnels.Own) {
+		tally(t.State, &out.Tunnels, &out.TunnelsPassing, &out.TunnelsWaiting)
 	}
 	for _, f := range found {
 		one := api.NetworkFinding{Code: string(f.Code), Note: f.Note, Switch: f.Switch, Ends: f.Ends, Others: f.Others,
@@ -157,11 +171,30 @@ func (p *probing) health() *api.HostHealth {
 	return out
 }
 
-// alone says what a host without controllers finds by itself.
-func (p *probing) alone() {
-	if v, handed := p.fabric.Alone(); !handed {
-		p.tell(v.Findings)
+// tally counts a path by its state.
+func tally(s fabric.State, all, passing, waiting *uint32) {
+	*all++
+	switch s {
+	case fabric.Passes:
+		*passing++
+	case fabric.Unknown:
+		*waiting++
 	}
+}
+
+// alone says what a host without controllers finds by itself.
+func (p *probing) alone() { p.tell() }
+
+// tunnelled takes in that there is more to say of tunnels.
+func (p *probing) tunnelled() {
+	p.fabric.Poke()
+	p.tell()
+}
+
+// left makes the host one without controllers again.
+func (p *probing) left() {
+	p.fabric.Left()
+	p.tunnels.Left()
 }
 
 // plugged returns where an uplink is plugged in, as LLDP tells it; "" where it is not known.

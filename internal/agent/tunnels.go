@@ -23,6 +23,8 @@ type tunnels struct {
 	effect *effect
 	// locating knows the endpoints of other hosts.
 	locating *locating
+	// prefer puts endpoints last that do not answer; nil for an agent that does not probe.
+	prefer func(sw string, r overlay.Reach) overlay.Reach
 }
 
 // bind adds the tunnels to the desired state of the kernel. A tunnel that can't serve says why, and its ports have no
@@ -39,6 +41,9 @@ func (t *tunnels) bind(d *binding.Desired) {
 		}
 		fact, why := t.fact(sw, dev)
 		reach := t.locating.reach(sw)
+		if t.prefer != nil {
+			reach = t.prefer(sw.Name, reach)
+		}
 		if err := ownAbroad(fact.Endpoints, &reach); err != nil && why.None() {
 			why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, err)
 		}

@@ -10,14 +10,16 @@ import (
 
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
-	// Code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow or apart.
+	// Code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart or
+	// tunnel-unreachable.
 	Code string `json:"code"`
 	// Note: it need not be wrong.
 	Note   bool   `json:"note"`
 	Switch string `json:"switch"`
 	// VLANs, 0 for untagged frames.
 	VLANs []uint32 `json:"vlans"`
-	// Ends are the uplinks that it is about, HOST/UPLINK; Others some with which they were compared.
+	// Ends are the uplinks that it is about, HOST/UPLINK, or the tunnel endpoints, HOST (ADDRESS); Others some with
+	// which they were compared.
 	Ends   []string `json:"ends"`
 	Others []string `json:"others"`
 	// Have and Want are lengths of packets, in bytes: the longest that passes, 0 for unknown, and the switch's MTU.
@@ -41,6 +43,11 @@ type NetworkHealth struct {
 	Waiting uint32 `json:"waiting"`
 	// Lonely is how many VLANs only one uplink uses: nobody can tell whether they pass.
 	Lonely uint32 `json:"lonely"`
+	// Tunnels are the pairs of tunnel endpoints of two hosts that are probed: how many pass, and how many are not known
+	// yet.
+	Tunnels        uint32 `json:"tunnels"`
+	TunnelsPassing uint32 `json:"tunnelsPassing"`
+	TunnelsWaiting uint32 `json:"tunnelsWaiting"`
 }
 
 // HostHealth is what one host knows of the physical network.
@@ -57,6 +64,11 @@ type HostHealth struct {
 	Sent     uint64 `json:"sent"`
 	Answered uint64 `json:"answered"`
 	Forged   uint64 `json:"forged"`
+	// Tunnels are pairs of a tunnel endpoint of this host and one of another host that are probed: how many pass, and
+	// how many are not known yet.
+	Tunnels        uint32 `json:"tunnels"`
+	TunnelsPassing uint32 `json:"tunnelsPassing"`
+	TunnelsWaiting uint32 `json:"tunnelsWaiting"`
 }
 
 // healthCalls are those about the physical network.

@@ -17,9 +17,10 @@ func newHealth(d Deps) *cobra.Command {
 	var where *target
 	c := &cobra.Command{
 		Use: "health", Short: "Show what is wrong with the physical network between hosts",
-		Long: "Show what the probes between hosts have found: VLANs and an MTU that the physical network lacks, and " +
-			"ports that it bundles wrongly, each with what to do. A switch has its hosts probe one another where " +
-			"healthCheck is true in its definition. The exit status is 1 when something is wrong.\n\n" +
+		Long: "Show what the probes between hosts have found: VLANs and an MTU that the physical network lacks, " +
+			"ports that it bundles wrongly, and tunnels that are cut, one-way, slow or lossy, each with what to do. " +
+			"A switch has its hosts probe one another where healthCheck is true in its definition. The exit status " +
+			"is 1 when something is wrong.\n\n" +
 			"With --controller or --context it shows what all hosts together have found; with --host too, and " +
 			"without a controller, what one host knows. A host without controllers probes between its own uplinks " +
 			"alone.",
@@ -119,8 +120,20 @@ func pathsText(paths, passing, waiting uint32) string {
 	return text
 }
 
+// tunnelsText says between how many pairs of tunnel endpoints packets pass; "" without tunnels.
+func tunnelsText(pairs, passing, waiting uint32) string {
+	if pairs == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\ntunnels: %d of %s of endpoints pass", passing, printable.Count(int(pairs), "pair", "pairs"))
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d are not known yet", waiting)
+	}
+	return text
+}
+
 func writeNetworkSummary(w io.Writer, h *api.NetworkHealth) error {
-	if h.Uplinks == 0 {
+	if h.Uplinks+h.Tunnels == 0 {
 		_, err := fmt.Fprintln(w, "no uplink takes part: set healthCheck: true in a switch of the definition. Hosts "+
 			"count some seconds after they connect")
 		return err
@@ -131,6 +144,7 @@ func writeNetworkSummary(w io.Writer, h *api.NetworkHealth) error {
 	if h.Lonely > 0 {
 		text += fmt.Sprintf("; %d have one uplink alone, so that nobody can tell", h.Lonely)
 	}
+	text += tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting)
 	_, err := fmt.Fprintln(w, text)
 	return err
 }
@@ -139,15 +153,16 @@ func writeHostHealth(w io.Writer, h *api.HostHealth) error {
 	text := fmt.Sprintf("%s: %s", printable.Count(int(h.Uplinks), "uplink", "uplinks"),
 		pathsText(h.Paths, h.Passing, h.Waiting))
 	switch {
-	case h.Uplinks == 0:
+	case h.Uplinks+h.Tunnels == 0:
 		text = "no uplink takes part: set healthCheck: true in a switch"
-	case h.Alone && h.Paths == 0:
+	case h.Alone && h.Paths+h.Tunnels == 0:
 		text = "this host has no controller, and no two uplinks that could probe each other: nothing is known"
 	case h.Alone:
 		text += "\nthis host has no controller: only its own uplinks probe one another"
 	default:
 		text += "\nwhat all hosts have found: heddle health --controller ADDRESS"
 	}
+	text += tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting)
 	if h.Forged > 0 {
 		text += fmt.Sprintf("\n%d frames pretended to be probes: no host of the cluster signed them", h.Forged)
 	}

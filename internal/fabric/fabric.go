@@ -71,6 +71,8 @@ type Task struct {
 	MAC plan.MAC
 	// MTU is the length of the longest probe, in bytes of layer 3.
 	MTU int
+	// Every is how often the path is probed while it passes; 0 for Round.
+	Every time.Duration
 }
 
 // State is what is known of a path.
@@ -96,6 +98,8 @@ type Result struct {
 	Astray string
 	// Delay is how long a probe and its echo take in the mean, 0 if unknown.
 	Delay time.Duration
+	// Usual is the path's delay in the mean of the last hours, 0 if unknown.
+	Usual time.Duration
 	// Loss is how many of the last 64 probes were lost, in percent.
 	Loss int
 }

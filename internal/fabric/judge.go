@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -46,6 +47,11 @@ type Finding struct {
 	Text, Remedy string
 }
 
+// Key names what a finding is about: one of the same key is the same, though its figures are others.
+func (f *Finding) Key() string {
+	return fmt.Sprint(f.Code, f.Switch, f.VLANs, f.Ends, f.Others, f.Have)
+}
+
 // Verdict is what the results of all hosts mean.
 type Verdict struct {
 	Findings []Finding
@@ -55,6 +61,27 @@ type Verdict struct {
 	Uplinks, VLANs, Paths, Passing, Waiting int
 	// Lonely is how many VLANs have one uplink alone: nobody can tell whether they pass.
 	Lonely int
+	// Tunnels are pairs of tunnel endpoints: how many pass, and how many are not known yet.
+	Tunnels, TunnelsPassing, TunnelsWaiting int
+}
+
+// AddTunnels adds what was found through tunnels.
+func (v *Verdict) AddTunnels(list []Tunnel) {
+	for i := range list {
+		v.Tunnels++
+		switch list[i].State {
+		case Passes:
+			v.TunnelsPassing++
+		case Unknown:
+			v.TunnelsWaiting++
+		}
+	}
+	notes := len(v.Findings)
+	for notes > 0 && v.Findings[notes-1].Note {
+		notes--
+	}
+	v.Findings = slices.Insert(v.Findings, notes, Tunnels(list)...)
+	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return cmp.Compare(boolInt(a.Note), boolInt(b.Note)) })
 }
 
 // Bounds of lossy and slow.

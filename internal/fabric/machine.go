@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -59,6 +60,7 @@ type track struct {
 	Task
 	from, to EndID
 	due      time.Time
+	echoed   time.Time // the last echo of a short probe
 	flight   []flight
 	hits     int
 	misses   int
@@ -203,12 +205,18 @@ func (k *track) pause() time.Duration {
 	case k.full.searches():
 		return Wait
 	case k.State != Passes || k.misses > 0 || k.full.misses > 0:
-		return Retry
+		return k.retry()
 	case k.Full == Lost:
-		return repairEvery
+		return min(repairEvery, k.every())
 	}
-	return Round
+	return k.every()
 }
+
+// every returns how often the path is probed while it passes.
+func (k *track) every() time.Duration { return cmp.Or(k.Every, Round) }
+
+// retry returns after what time it is probed again whose probe was lost.
+func (k *track) retry() time.Duration { return min(Retry, k.every()/2) }
 
 // expire counts probes as lost.
 func (m *Machine) expire(k *track, now time.Time) {
@@ -222,8 +230,8 @@ func (m *Machine) expire(k *track, now time.Time) {
 		} else if k.lost(); k.misses == 1 && k.State == Passes {
 			m.hurry(k, now)
 		}
-		if !k.due.IsZero() && k.due.Sub(f.at) > Retry && k.State != Lost {
-			k.due = f.at.Add(Retry)
+		if !k.due.IsZero() && k.due.Sub(f.at) > k.retry() && k.State != Lost {
+			k.due = f.at.Add(k.retry())
 		}
 		m.changed = true
 		return true
@@ -272,6 +280,7 @@ func (m *Machine) Echo(p Probe, arrived string, now time.Time) {
 		k.longPassed(f.size)
 	} else {
 		k.passed(now.Sub(f.at), arrived)
+		k.settle(now)
 	}
 	if was.State != k.State || was.Full != k.Full || was.Fits != k.Fits || was.Astray != k.Astray {
 		m.changed = true
@@ -298,6 +307,26 @@ func (k *track) passed(took time.Duration, arrived string) {
 		k.Delay = took
 	}
 	k.Delay += (took - k.Delay) / 8
+}
+
+// usualTime is over what time the usual delay of a path is a mean. Of the first usualAfter probes it is the shortest.
+const (
+	usualTime  = 2 * time.Hour
+	usualAfter = 8
+)
+
+// settle has the usual delay follow the present one, slowly.
+func (k *track) settle(now time.Time) {
+	share := float64(now.Sub(k.echoed)) / float64(usualTime)
+	switch {
+	case k.echoed.IsZero() || k.Usual == 0:
+		k.Usual = k.Delay
+	case k.probes < usualAfter:
+		k.Usual = min(k.Usual, k.Delay)
+	default:
+		k.Usual += time.Duration(float64(k.Delay-k.Usual) * min(share, 1))
+	}
+	k.echoed = now
 }
 
 // Changed reports whether a state is another since the last call.

@@ -115,7 +115,7 @@ func bundled(a, b *Member) bool {
 }
 
 func task(from, to *Member, vlan uint16) Task {
-	return Task{Path{from.End, to.End, vlan}, to.MAC, min(from.MTU, to.MTU, Longest)}
+	return Task{Path: Path{from.End, to.End, vlan}, MAC: to.MAC, MTU: min(from.MTU, to.MTU, Longest)}
 }
 
 // Bounds of a bridge between parts.

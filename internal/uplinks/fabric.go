@@ -57,6 +57,9 @@ func (f *Fabric) Close() error {
 // Changed has a value when the uplinks or the results may be others.
 func (f *Fabric) Changed() <-chan struct{} { return f.changed }
 
+// Poke says that there may be more to say than of uplinks.
+func (f *Fabric) Poke() { f.poke() }
+
 func (f *Fabric) poke() {
 	select {
 	case f.changed <- struct{}{}:

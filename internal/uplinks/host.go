@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/linkproto"
@@ -24,6 +25,9 @@ type InForce struct {
 	Devices map[plan.PortID]hostdev.Device
 	// Groups returns the policies of a switch's port groups that have VLANs; it is called in the loop.
 	Groups func(sw string) []*plan.Effective
+	// Reach is what is known of the tunnel endpoints of other hosts, Tunnels are the devices of tunnels, by switch.
+	Reach   map[string]overlay.Reach
+	Tunnels map[string]uint32
 }
 
 // own returns the configured addresses of this host's ports and uplinks.

@@ -61,7 +61,7 @@ type Hub struct {
 	lasting   map[string]time.Time // since when there is a finding
 	layout    *fabric.Layout
 	verdict   *fabric.Verdict
-	said      map[string]bool // texts of the findings that were logged
+	said      map[string]string // texts of the findings that were logged, by key
 }
 
 // host is what one host said last.
@@ -70,6 +70,7 @@ type host struct {
 	members  []fabric.Member
 	results  []fabric.Result
 	deaf     []fabric.Deaf
+	tunnels  []fabric.Tunnel
 	uplinks  *controllerv1.ProbeUplinks
 	found    *controllerv1.ProbeResults
 	at       string // the controller; "" for this one
@@ -108,7 +109,7 @@ func New(o Options) *Hub {
 		o.Now = time.Now
 	}
 	return &Hub{Options: o, start: rand.Text(), hosts: map[string]*host{}, followers: map[string]*follower{},
-		heard: map[string]heard{}, said: map[string]bool{}, layout: fabric.NewLayout(nil, 0, nil),
+		heard: map[string]heard{}, said: map[string]string{}, layout: fabric.NewLayout(nil, 0, nil),
 		verdict: &fabric.Verdict{}}
 }
 
@@ -231,6 +232,7 @@ func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.Probe
 	if found != nil {
 		o.found = found
 		o.results, o.deaf = wire.ReadResults(o.id, found)
+		o.tunnels = wire.ReadTunnels(o.id, o.name, found.GetTunnels())
 	}
 }
 
@@ -243,14 +245,15 @@ func (h *Hub) look() {
 		return
 	}
 	h.looked, h.dirty = now, false
-	all, steady, results, deaf := h.gather(now)
-	print, epoch := fabric.Fingerprint(all), fabric.Epoch(now.Unix())
+	g := h.gather(now)
+	print, epoch := fabric.Fingerprint(g.all), fabric.Epoch(now.Unix())
 	layout, splits := h.layout, h.splits
 	same := print == h.print && epoch == h.epoch && sameSplits(splits, h.bridged)
 	h.mu.Unlock()
-	verdict := fabric.Judge(steady, results, deaf)
+	verdict := fabric.Judge(g.steady, g.results, g.deaf)
+	verdict.AddTunnels(g.tunnels)
 	if !same {
-		layout = fabric.NewLayout(all, epoch, splits)
+		layout = fabric.NewLayout(g.all, epoch, splits)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -268,9 +271,16 @@ func sameSplits(a, b []fabric.Split) bool {
 	})
 }
 
-// gather is what all hosts say: all uplinks, and those that count by now with the results of their hosts. The caller
-// holds the lock.
-func (h *Hub) gather(now time.Time) (all, steady []fabric.Member, results []fabric.Result, deaf []fabric.Deaf) {
+// gathered is what all hosts say: all uplinks, and those that count by now with the results of their hosts.
+type gathered struct {
+	all, steady []fabric.Member
+	results     []fabric.Result
+	deaf        []fabric.Deaf
+	tunnels     []fabric.Tunnel
+}
+
+// gather is what all hosts say. The caller holds the lock.
+func (h *Hub) gather(now time.Time) (g gathered) {
 	ids := make([]string, 0, len(h.hosts))
 	for id := range h.hosts {
 		ids = append(ids, id)
@@ -278,38 +288,35 @@ func (h *Hub) gather(now time.Time) (all, steady []fabric.Member, results []fabr
 	slices.Sort(ids)
 	for _, id := range ids {
 		one := h.hosts[id]
-		if !one.gone.IsZero() {
-			if now.Sub(one.gone) > linger {
-				delete(h.hosts, id)
-				continue
-			}
-			all = append(all, one.members...)
+		if !one.gone.IsZero() && now.Sub(one.gone) > linger {
+			delete(h.hosts, id)
 			continue
 		}
-		all = append(all, one.members...)
-		if now.Sub(one.since) >= settle {
-			steady = append(steady, one.members...)
-			results, deaf = append(results, one.results...), append(deaf, one.deaf...)
+		g.all = append(g.all, one.members...)
+		if one.gone.IsZero() && now.Sub(one.since) >= settle {
+			g.steady = append(g.steady, one.members...)
+			g.results, g.deaf = append(g.results, one.results...), append(g.deaf, one.deaf...)
+			g.tunnels = append(g.tunnels, one.tunnels...)
 		}
 	}
-	return all, steady, results, deaf
+	return g
 }
 
 // log says which findings are new, and which are gone. The caller holds the lock.
 func (h *Hub) log() {
-	now := map[string]bool{}
+	now := map[string]string{}
 	for _, f := range h.verdict.Findings {
-		now[f.Text] = true
+		now[f.Key()] = f.Text
 		switch {
-		case h.said[f.Text]:
+		case h.said[f.Key()] != "":
 		case f.Note:
 			h.Log.Info("the physical network: "+f.Text, "remedy", f.Remedy)
 		default:
 			h.Log.Warn("the physical network: "+f.Text, "remedy", f.Remedy)
 		}
 	}
-	for text := range h.said {
-		if !now[text] {
+	for key, text := range h.said {
+		if now[key] == "" {
 			h.Log.Info("the physical network: no longer: " + text)
 		}
 	}
@@ -329,7 +336,7 @@ func (h *Hub) Verdict() (*fabric.Verdict, int) {
 	defer h.mu.Unlock()
 	n := 0
 	for _, one := range h.hosts {
-		if one.gone.IsZero() && len(one.members) > 0 {
+		if one.gone.IsZero() && len(one.members)+len(one.tunnels) > 0 {
 			n++
 		}
 	}

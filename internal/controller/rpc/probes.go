@@ -90,7 +90,9 @@ func (v networkHealth) GetNetworkHealth(context.Context, *controllerv1.GetNetwor
 	found, hosts := v.probes.Verdict()
 	return &controllerv1.GetNetworkHealthResponse{Findings: wire.Findings(found.Findings), Hosts: uint32(hosts),
 		Uplinks: uint32(found.Uplinks), Vlans: uint32(found.VLANs), Paths: uint32(found.Paths),
-		Passing: uint32(found.Passing), Waiting: uint32(found.Waiting), Lonely: uint32(found.Lonely)}, nil
+		Passing: uint32(found.Passing), Waiting: uint32(found.Waiting), Lonely: uint32(found.Lonely),
+		Tunnels: uint32(found.Tunnels), TunnelsPassing: uint32(found.TunnelsPassing),
+		TunnelsWaiting: uint32(found.TunnelsWaiting)}, nil
 }
 
 // physical are the findings about the physical network.

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -133,7 +134,7 @@ func Results(list []fabric.Result, deaf []fabric.Deaf) *controllerv1.ProbeResult
 	at := map[fabric.Result]*controllerv1.ProbeResult{}
 	for _, r := range list {
 		key := r
-		key.VLAN, key.Delay = 0, 0
+		key.VLAN, key.Delay, key.Usual = 0, 0, 0
 		one := at[key]
 		if one == nil {
 			one = &controllerv1.ProbeResult{Path: path(r.Path), State: state(r.State), Full: state(r.Full),
@@ -215,4 +216,40 @@ func ReadFindings(list []*controllerv1.NetworkFinding) (out []fabric.Finding) {
 			Want: int(f.GetWant()), Text: f.GetText(), Remedy: f.GetRemedy()})
 	}
 	return out
+}
+
+// Tunnels makes the messages of what was found through tunnels.
+func Tunnels(list []fabric.Tunnel) (out []*controllerv1.ProbeTunnel) {
+	for i := range list {
+		t := &list[i]
+		out = append(out, &controllerv1.ProbeTunnel{Switch: t.Switch, Own: t.Own.AsSlice(), Peer: t.Peer.AsSlice(),
+			PeerHost: t.PeerName, Mtu: uint32(t.MTU), Port: uint32(t.Port), State: state(t.State), Full: state(t.Full),
+			Fits: uint32(t.Fits), Delay: micros(t.Delay), Usual: micros(t.Usual), Loss: uint32(t.Loss), Deaf: t.Deaf})
+	}
+	return out
+}
+
+func micros(d time.Duration) uint32 { return uint32(min(max(d, 0), time.Minute).Microseconds()) }
+
+// ReadTunnels reads what a host found through tunnels.
+func ReadTunnels(id, name string, list []*controllerv1.ProbeTunnel) (out []fabric.Tunnel) {
+	for _, m := range list {
+		own, ok := netip.AddrFromSlice(m.GetOwn())
+		peer, ok2 := netip.AddrFromSlice(m.GetPeer())
+		if !ok || !ok2 || own.Is4In6() || peer.Is4In6() || own == peer || len(out) == fabric.MostTasks {
+			continue
+		}
+		t := fabric.Tunnel{Switch: short(m.GetSwitch()), Host: id, Name: name, Own: own, Peer: peer,
+			PeerName: short(m.GetPeerHost()), MTU: int(min(m.GetMtu(), fabric.Longest)),
+			Port: int(uint16(m.GetPort())), Deaf: m.GetDeaf()}
+		t.State, t.Full = readState(m.GetState()), readState(m.GetFull())
+		t.Fits, t.Loss = int(min(m.GetFits(), fabric.Longest)), int(min(m.GetLoss(), 100))
+		t.Delay, t.Usual = duration(m.GetDelay()), duration(m.GetUsual())
+		out = append(out, t)
+	}
+	return out
+}
+
+func duration(micros uint32) time.Duration {
+	return min(time.Duration(micros)*time.Microsecond, time.Minute)
 }

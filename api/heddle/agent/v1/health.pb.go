@@ -117,11 +117,16 @@ type HostHealth struct {
 	Waiting uint32 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// sent are probes, answered those of others, and forged frames that are signed with no key of the cluster, since the
 	// agent's start.
-	Sent          uint64 `protobuf:"varint,7,opt,name=sent,proto3" json:"sent,omitempty"`
-	Answered      uint64 `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
-	Forged        uint64 `protobuf:"varint,9,opt,name=forged,proto3" json:"forged,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Sent     uint64 `protobuf:"varint,7,opt,name=sent,proto3" json:"sent,omitempty"`
+	Answered uint64 `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
+	Forged   uint64 `protobuf:"varint,9,opt,name=forged,proto3" json:"forged,omitempty"`
+	// tunnels are pairs of a tunnel endpoint of this host and one of another host that are probed: how many pass, and how
+	// many are not known yet.
+	Tunnels        uint32 `protobuf:"varint,10,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
+	TunnelsPassing uint32 `protobuf:"varint,11,opt,name=tunnels_passing,json=tunnelsPassing,proto3" json:"tunnels_passing,omitempty"`
+	TunnelsWaiting uint32 `protobuf:"varint,12,opt,name=tunnels_waiting,json=tunnelsWaiting,proto3" json:"tunnels_waiting,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *HostHealth) Reset() {
@@ -217,17 +222,39 @@ func (x *HostHealth) GetForged() uint64 {
 	return 0
 }
 
+func (x *HostHealth) GetTunnels() uint32 {
+	if x != nil {
+		return x.Tunnels
+	}
+	return 0
+}
+
+func (x *HostHealth) GetTunnelsPassing() uint32 {
+	if x != nil {
+		return x.TunnelsPassing
+	}
+	return 0
+}
+
+func (x *HostHealth) GetTunnelsWaiting() uint32 {
+	if x != nil {
+		return x.TunnelsWaiting
+	}
+	return 0
+}
+
 // PhysicalFinding is something about the physical network that is not as it should be, or a note.
 type PhysicalFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow or apart.
+	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart or tunnel-unreachable.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// note: it need not be wrong.
 	Note   bool   `protobuf:"varint,2,opt,name=note,proto3" json:"note,omitempty"`
 	Switch string `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
 	// vlans, 0 for untagged frames.
 	Vlans []uint32 `protobuf:"varint,4,rep,packed,name=vlans,proto3" json:"vlans,omitempty"`
-	// ends are the uplinks that it is about, HOST/UPLINK, others some with which they were compared.
+	// ends are the uplinks that it is about, HOST/UPLINK, or the tunnel endpoints, HOST (ADDRESS); others some with which
+	// they were compared.
 	Ends   []string `protobuf:"bytes,5,rep,name=ends,proto3" json:"ends,omitempty"`
 	Others []string `protobuf:"bytes,6,rep,name=others,proto3" json:"others,omitempty"`
 	// have and want are lengths of packets, in bytes: the longest that passes, 0 for unknown, and the switch's MTU.
@@ -347,7 +374,7 @@ const file_heddle_agent_v1_health_proto_rawDesc = "" +
 	"\x1cheddle/agent/v1/health.proto\x12\x0fheddle.agent.v1\"\x16\n" +
 	"\x14GetHostHealthRequest\"L\n" +
 	"\x15GetHostHealthResponse\x123\n" +
-	"\x06health\x18\x01 \x01(\v2\x1b.heddle.agent.v1.HostHealthR\x06health\"\x8c\x02\n" +
+	"\x06health\x18\x01 \x01(\v2\x1b.heddle.agent.v1.HostHealthR\x06health\"\xf8\x02\n" +
 	"\n" +
 	"HostHealth\x12\x14\n" +
 	"\x05alone\x18\x01 \x01(\bR\x05alone\x12<\n" +
@@ -358,7 +385,11 @@ const file_heddle_agent_v1_health_proto_rawDesc = "" +
 	"\awaiting\x18\x06 \x01(\rR\awaiting\x12\x12\n" +
 	"\x04sent\x18\a \x01(\x04R\x04sent\x12\x1a\n" +
 	"\banswered\x18\b \x01(\x04R\banswered\x12\x16\n" +
-	"\x06forged\x18\t \x01(\x04R\x06forged\"\xe7\x01\n" +
+	"\x06forged\x18\t \x01(\x04R\x06forged\x12\x18\n" +
+	"\atunnels\x18\n" +
+	" \x01(\rR\atunnels\x12'\n" +
+	"\x0ftunnels_passing\x18\v \x01(\rR\x0etunnelsPassing\x12'\n" +
+	"\x0ftunnels_waiting\x18\f \x01(\rR\x0etunnelsWaiting\"\xe7\x01\n" +
 	"\x0fPhysicalFinding\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\bR\x04note\x12\x16\n" +

@@ -124,9 +124,14 @@ type GetNetworkHealthResponse struct {
 	Passing uint32 `protobuf:"varint,6,opt,name=passing,proto3" json:"passing,omitempty"`
 	Waiting uint32 `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// lonely is how many VLANs only one uplink uses: nobody can tell whether they pass.
-	Lonely        uint32 `protobuf:"varint,8,opt,name=lonely,proto3" json:"lonely,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Lonely uint32 `protobuf:"varint,8,opt,name=lonely,proto3" json:"lonely,omitempty"`
+	// tunnels are the pairs of tunnel endpoints of two hosts that are probed: how many pass, and how many are not known
+	// yet.
+	Tunnels        uint32 `protobuf:"varint,9,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
+	TunnelsPassing uint32 `protobuf:"varint,10,opt,name=tunnels_passing,json=tunnelsPassing,proto3" json:"tunnels_passing,omitempty"`
+	TunnelsWaiting uint32 `protobuf:"varint,11,opt,name=tunnels_waiting,json=tunnelsWaiting,proto3" json:"tunnels_waiting,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetNetworkHealthResponse) Reset() {
@@ -215,17 +220,39 @@ func (x *GetNetworkHealthResponse) GetLonely() uint32 {
 	return 0
 }
 
+func (x *GetNetworkHealthResponse) GetTunnels() uint32 {
+	if x != nil {
+		return x.Tunnels
+	}
+	return 0
+}
+
+func (x *GetNetworkHealthResponse) GetTunnelsPassing() uint32 {
+	if x != nil {
+		return x.TunnelsPassing
+	}
+	return 0
+}
+
+func (x *GetNetworkHealthResponse) GetTunnelsWaiting() uint32 {
+	if x != nil {
+		return x.TunnelsWaiting
+	}
+	return 0
+}
+
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow or apart.
+	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart or tunnel-unreachable.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// note: it need not be wrong.
 	Note   bool   `protobuf:"varint,2,opt,name=note,proto3" json:"note,omitempty"`
 	Switch string `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
 	// vlans, 0 for untagged frames.
 	Vlans []uint32 `protobuf:"varint,4,rep,packed,name=vlans,proto3" json:"vlans,omitempty"`
-	// ends are the uplinks that it is about, HOST/UPLINK, others some with which they were compared.
+	// ends are the uplinks that it is about, HOST/UPLINK, or the tunnel endpoints, HOST (ADDRESS); others some with which
+	// they were compared.
 	Ends   []string `protobuf:"bytes,5,rep,name=ends,proto3" json:"ends,omitempty"`
 	Others []string `protobuf:"bytes,6,rep,name=others,proto3" json:"others,omitempty"`
 	// have and want are lengths of packets, in bytes: the longest that passes, 0 for unknown, and the switch's MTU.
@@ -538,9 +565,11 @@ func (x *ProbeUplink) GetPlug() string {
 
 // ProbeResults are what all probes of a host have found.
 type ProbeResults struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Results       []*ProbeResult         `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	Deaf          []*ProbeDeaf           `protobuf:"bytes,2,rep,name=deaf,proto3" json:"deaf,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Results []*ProbeResult         `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	Deaf    []*ProbeDeaf           `protobuf:"bytes,2,rep,name=deaf,proto3" json:"deaf,omitempty"`
+	// tunnels is what was found through tunnels.
+	Tunnels       []*ProbeTunnel `protobuf:"bytes,3,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -589,6 +618,161 @@ func (x *ProbeResults) GetDeaf() []*ProbeDeaf {
 	return nil
 }
 
+func (x *ProbeResults) GetTunnels() []*ProbeTunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+// ProbeTunnel is what is known between a tunnel endpoint of the host and one of another host.
+type ProbeTunnel struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	// own and peer are the addresses, 4 or 16 bytes; peer_host is the name of the other host.
+	Own      []byte `protobuf:"bytes,2,opt,name=own,proto3" json:"own,omitempty"`
+	Peer     []byte `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	PeerHost string `protobuf:"bytes,4,opt,name=peer_host,json=peerHost,proto3" json:"peer_host,omitempty"`
+	// mtu of the guests, in bytes of layer 3, and the tunnel's UDP port.
+	Mtu   uint32     `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Port  uint32     `protobuf:"varint,6,opt,name=port,proto3" json:"port,omitempty"`
+	State ProbeState `protobuf:"varint,7,opt,name=state,proto3,enum=heddle.controller.v1.ProbeState" json:"state,omitempty"`
+	// full is the state of probes of the guests' MTU, fits the longest packet of a guest that passes where those do not, in
+	// bytes; 0 for unknown.
+	Full ProbeState `protobuf:"varint,8,opt,name=full,proto3,enum=heddle.controller.v1.ProbeState" json:"full,omitempty"`
+	Fits uint32     `protobuf:"varint,9,opt,name=fits,proto3" json:"fits,omitempty"`
+	// delay of a probe and its echo, and the usual one, in µs; 0 for unknown.
+	Delay uint32 `protobuf:"varint,10,opt,name=delay,proto3" json:"delay,omitempty"`
+	Usual uint32 `protobuf:"varint,11,opt,name=usual,proto3" json:"usual,omitempty"`
+	// loss of the last probes, in percent.
+	Loss uint32 `protobuf:"varint,12,opt,name=loss,proto3" json:"loss,omitempty"`
+	// deaf: the peer's probes arrive, and it does not hear the echoes.
+	Deaf          bool `protobuf:"varint,13,opt,name=deaf,proto3" json:"deaf,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeTunnel) Reset() {
+	*x = ProbeTunnel{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeTunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeTunnel) ProtoMessage() {}
+
+func (x *ProbeTunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeTunnel.ProtoReflect.Descriptor instead.
+func (*ProbeTunnel) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ProbeTunnel) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ProbeTunnel) GetOwn() []byte {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+func (x *ProbeTunnel) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *ProbeTunnel) GetPeerHost() string {
+	if x != nil {
+		return x.PeerHost
+	}
+	return ""
+}
+
+func (x *ProbeTunnel) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetState() ProbeState {
+	if x != nil {
+		return x.State
+	}
+	return ProbeState_PROBE_STATE_UNSPECIFIED
+}
+
+func (x *ProbeTunnel) GetFull() ProbeState {
+	if x != nil {
+		return x.Full
+	}
+	return ProbeState_PROBE_STATE_UNSPECIFIED
+}
+
+func (x *ProbeTunnel) GetFits() uint32 {
+	if x != nil {
+		return x.Fits
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetDelay() uint32 {
+	if x != nil {
+		return x.Delay
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetUsual() uint32 {
+	if x != nil {
+		return x.Usual
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetLoss() uint32 {
+	if x != nil {
+		return x.Loss
+	}
+	return 0
+}
+
+func (x *ProbeTunnel) GetDeaf() bool {
+	if x != nil {
+		return x.Deaf
+	}
+	return false
+}
+
 // ProbeResult is what is known of the paths between two uplinks that have the same result.
 type ProbeResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -610,7 +794,7 @@ type ProbeResult struct {
 
 func (x *ProbeResult) Reset() {
 	*x = ProbeResult{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +806,7 @@ func (x *ProbeResult) String() string {
 func (*ProbeResult) ProtoMessage() {}
 
 func (x *ProbeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +819,7 @@ func (x *ProbeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeResult.ProtoReflect.Descriptor instead.
 func (*ProbeResult) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ProbeResult) GetPath() *ProbePath {
@@ -702,7 +886,7 @@ type ProbePath struct {
 
 func (x *ProbePath) Reset() {
 	*x = ProbePath{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -714,7 +898,7 @@ func (x *ProbePath) String() string {
 func (*ProbePath) ProtoMessage() {}
 
 func (x *ProbePath) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -727,7 +911,7 @@ func (x *ProbePath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbePath.ProtoReflect.Descriptor instead.
 func (*ProbePath) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProbePath) GetSwitch() string {
@@ -778,7 +962,7 @@ type ProbeDeaf struct {
 
 func (x *ProbeDeaf) Reset() {
 	*x = ProbeDeaf{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +974,7 @@ func (x *ProbeDeaf) String() string {
 func (*ProbeDeaf) ProtoMessage() {}
 
 func (x *ProbeDeaf) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +987,7 @@ func (x *ProbeDeaf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeDeaf.ProtoReflect.Descriptor instead.
 func (*ProbeDeaf) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProbeDeaf) GetFrom() []byte {
@@ -842,7 +1026,7 @@ type FollowProbesResponse struct {
 
 func (x *FollowProbesResponse) Reset() {
 	*x = FollowProbesResponse{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1038,7 @@ func (x *FollowProbesResponse) String() string {
 func (*FollowProbesResponse) ProtoMessage() {}
 
 func (x *FollowProbesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1051,7 @@ func (x *FollowProbesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowProbesResponse.ProtoReflect.Descriptor instead.
 func (*FollowProbesResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FollowProbesResponse) GetKeys() []*ProbeKey {
@@ -901,7 +1085,7 @@ type ProbeFindings struct {
 
 func (x *ProbeFindings) Reset() {
 	*x = ProbeFindings{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1097,7 @@ func (x *ProbeFindings) String() string {
 func (*ProbeFindings) ProtoMessage() {}
 
 func (x *ProbeFindings) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1110,7 @@ func (x *ProbeFindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeFindings.ProtoReflect.Descriptor instead.
 func (*ProbeFindings) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProbeFindings) GetFindings() []*NetworkFinding {
@@ -947,7 +1131,7 @@ type ProbeKey struct {
 
 func (x *ProbeKey) Reset() {
 	*x = ProbeKey{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1143,7 @@ func (x *ProbeKey) String() string {
 func (*ProbeKey) ProtoMessage() {}
 
 func (x *ProbeKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1156,7 @@ func (x *ProbeKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeKey.ProtoReflect.Descriptor instead.
 func (*ProbeKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProbeKey) GetNumber() uint32 {
@@ -999,7 +1183,7 @@ type ProbeTasks struct {
 
 func (x *ProbeTasks) Reset() {
 	*x = ProbeTasks{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1195,7 @@ func (x *ProbeTasks) String() string {
 func (*ProbeTasks) ProtoMessage() {}
 
 func (x *ProbeTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1208,7 @@ func (x *ProbeTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeTasks.ProtoReflect.Descriptor instead.
 func (*ProbeTasks) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProbeTasks) GetTasks() []*ProbeTask {
@@ -1048,7 +1232,7 @@ type ProbeTask struct {
 
 func (x *ProbeTask) Reset() {
 	*x = ProbeTask{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1244,7 @@ func (x *ProbeTask) String() string {
 func (*ProbeTask) ProtoMessage() {}
 
 func (x *ProbeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1257,7 @@ func (x *ProbeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeTask.ProtoReflect.Descriptor instead.
 func (*ProbeTask) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ProbeTask) GetPath() *ProbePath {
@@ -1109,7 +1293,7 @@ type ReadProbesHereRequest struct {
 
 func (x *ReadProbesHereRequest) Reset() {
 	*x = ReadProbesHereRequest{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1305,7 @@ func (x *ReadProbesHereRequest) String() string {
 func (*ReadProbesHereRequest) ProtoMessage() {}
 
 func (x *ReadProbesHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1318,7 @@ func (x *ReadProbesHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadProbesHereRequest.ProtoReflect.Descriptor instead.
 func (*ReadProbesHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadProbesHereRequest) GetStart() string {
@@ -1166,7 +1350,7 @@ type ReadProbesHereResponse struct {
 
 func (x *ReadProbesHereResponse) Reset() {
 	*x = ReadProbesHereResponse{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1362,7 @@ func (x *ReadProbesHereResponse) String() string {
 func (*ReadProbesHereResponse) ProtoMessage() {}
 
 func (x *ReadProbesHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1375,7 @@ func (x *ReadProbesHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadProbesHereResponse.ProtoReflect.Descriptor instead.
 func (*ReadProbesHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReadProbesHereResponse) GetStart() string {
@@ -1238,7 +1422,7 @@ type HostProbes struct {
 
 func (x *HostProbes) Reset() {
 	*x = HostProbes{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1434,7 @@ func (x *HostProbes) String() string {
 func (*HostProbes) ProtoMessage() {}
 
 func (x *HostProbes) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1447,7 @@ func (x *HostProbes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProbes.ProtoReflect.Descriptor instead.
 func (*HostProbes) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HostProbes) GetHost() string {
@@ -1306,7 +1490,7 @@ var File_heddle_controller_v1_probe_proto protoreflect.FileDescriptor
 const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\n" +
 	" heddle/controller/v1/probe.proto\x12\x14heddle.controller.v1\"\x19\n" +
-	"\x17GetNetworkHealthRequest\"\x84\x02\n" +
+	"\x17GetNetworkHealthRequest\"\xf0\x02\n" +
 	"\x18GetNetworkHealthResponse\x12@\n" +
 	"\bfindings\x18\x01 \x03(\v2$.heddle.controller.v1.NetworkFindingR\bfindings\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\rR\x05hosts\x12\x18\n" +
@@ -1315,7 +1499,11 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\x05paths\x18\x05 \x01(\rR\x05paths\x12\x18\n" +
 	"\apassing\x18\x06 \x01(\rR\apassing\x12\x18\n" +
 	"\awaiting\x18\a \x01(\rR\awaiting\x12\x16\n" +
-	"\x06lonely\x18\b \x01(\rR\x06lonely\"\xe6\x01\n" +
+	"\x06lonely\x18\b \x01(\rR\x06lonely\x12\x18\n" +
+	"\atunnels\x18\t \x01(\rR\atunnels\x12'\n" +
+	"\x0ftunnels_passing\x18\n" +
+	" \x01(\rR\x0etunnelsPassing\x12'\n" +
+	"\x0ftunnels_waiting\x18\v \x01(\rR\x0etunnelsWaiting\"\xe6\x01\n" +
 	"\x0eNetworkFinding\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\bR\x04note\x12\x16\n" +
@@ -1340,10 +1528,26 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\x03mtu\x18\x04 \x01(\rR\x03mtu\x12\x14\n" +
 	"\x05vlans\x18\x05 \x03(\rR\x05vlans\x12\x16\n" +
 	"\x06bundle\x18\x06 \x01(\tR\x06bundle\x12\x12\n" +
-	"\x04plug\x18\a \x01(\tR\x04plug\"\x80\x01\n" +
+	"\x04plug\x18\a \x01(\tR\x04plug\"\xbd\x01\n" +
 	"\fProbeResults\x12;\n" +
 	"\aresults\x18\x01 \x03(\v2!.heddle.controller.v1.ProbeResultR\aresults\x123\n" +
-	"\x04deaf\x18\x02 \x03(\v2\x1f.heddle.controller.v1.ProbeDeafR\x04deaf\"\x86\x02\n" +
+	"\x04deaf\x18\x02 \x03(\v2\x1f.heddle.controller.v1.ProbeDeafR\x04deaf\x12;\n" +
+	"\atunnels\x18\x03 \x03(\v2!.heddle.controller.v1.ProbeTunnelR\atunnels\"\xe4\x02\n" +
+	"\vProbeTunnel\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x10\n" +
+	"\x03own\x18\x02 \x01(\fR\x03own\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\fR\x04peer\x12\x1b\n" +
+	"\tpeer_host\x18\x04 \x01(\tR\bpeerHost\x12\x10\n" +
+	"\x03mtu\x18\x05 \x01(\rR\x03mtu\x12\x12\n" +
+	"\x04port\x18\x06 \x01(\rR\x04port\x126\n" +
+	"\x05state\x18\a \x01(\x0e2 .heddle.controller.v1.ProbeStateR\x05state\x124\n" +
+	"\x04full\x18\b \x01(\x0e2 .heddle.controller.v1.ProbeStateR\x04full\x12\x12\n" +
+	"\x04fits\x18\t \x01(\rR\x04fits\x12\x14\n" +
+	"\x05delay\x18\n" +
+	" \x01(\rR\x05delay\x12\x14\n" +
+	"\x05usual\x18\v \x01(\rR\x05usual\x12\x12\n" +
+	"\x04loss\x18\f \x01(\rR\x04loss\x12\x12\n" +
+	"\x04deaf\x18\r \x01(\bR\x04deaf\"\x86\x02\n" +
 	"\vProbeResult\x123\n" +
 	"\x04path\x18\x01 \x01(\v2\x1f.heddle.controller.v1.ProbePathR\x04path\x126\n" +
 	"\x05state\x18\x02 \x01(\x0e2 .heddle.controller.v1.ProbeStateR\x05state\x124\n" +
@@ -1414,7 +1618,7 @@ func file_heddle_controller_v1_probe_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_probe_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_probe_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heddle_controller_v1_probe_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_heddle_controller_v1_probe_proto_goTypes = []any{
 	(ProbeState)(0),                  // 0: heddle.controller.v1.ProbeState
 	(*GetNetworkHealthRequest)(nil),  // 1: heddle.controller.v1.GetNetworkHealthRequest
@@ -1424,44 +1628,48 @@ var file_heddle_controller_v1_probe_proto_goTypes = []any{
 	(*ProbeUplinks)(nil),             // 5: heddle.controller.v1.ProbeUplinks
 	(*ProbeUplink)(nil),              // 6: heddle.controller.v1.ProbeUplink
 	(*ProbeResults)(nil),             // 7: heddle.controller.v1.ProbeResults
-	(*ProbeResult)(nil),              // 8: heddle.controller.v1.ProbeResult
-	(*ProbePath)(nil),                // 9: heddle.controller.v1.ProbePath
-	(*ProbeDeaf)(nil),                // 10: heddle.controller.v1.ProbeDeaf
-	(*FollowProbesResponse)(nil),     // 11: heddle.controller.v1.FollowProbesResponse
-	(*ProbeFindings)(nil),            // 12: heddle.controller.v1.ProbeFindings
-	(*ProbeKey)(nil),                 // 13: heddle.controller.v1.ProbeKey
-	(*ProbeTasks)(nil),               // 14: heddle.controller.v1.ProbeTasks
-	(*ProbeTask)(nil),                // 15: heddle.controller.v1.ProbeTask
-	(*ReadProbesHereRequest)(nil),    // 16: heddle.controller.v1.ReadProbesHereRequest
-	(*ReadProbesHereResponse)(nil),   // 17: heddle.controller.v1.ReadProbesHereResponse
-	(*HostProbes)(nil),               // 18: heddle.controller.v1.HostProbes
+	(*ProbeTunnel)(nil),              // 8: heddle.controller.v1.ProbeTunnel
+	(*ProbeResult)(nil),              // 9: heddle.controller.v1.ProbeResult
+	(*ProbePath)(nil),                // 10: heddle.controller.v1.ProbePath
+	(*ProbeDeaf)(nil),                // 11: heddle.controller.v1.ProbeDeaf
+	(*FollowProbesResponse)(nil),     // 12: heddle.controller.v1.FollowProbesResponse
+	(*ProbeFindings)(nil),            // 13: heddle.controller.v1.ProbeFindings
+	(*ProbeKey)(nil),                 // 14: heddle.controller.v1.ProbeKey
+	(*ProbeTasks)(nil),               // 15: heddle.controller.v1.ProbeTasks
+	(*ProbeTask)(nil),                // 16: heddle.controller.v1.ProbeTask
+	(*ReadProbesHereRequest)(nil),    // 17: heddle.controller.v1.ReadProbesHereRequest
+	(*ReadProbesHereResponse)(nil),   // 18: heddle.controller.v1.ReadProbesHereResponse
+	(*HostProbes)(nil),               // 19: heddle.controller.v1.HostProbes
 }
 var file_heddle_controller_v1_probe_proto_depIdxs = []int32{
 	3,  // 0: heddle.controller.v1.GetNetworkHealthResponse.findings:type_name -> heddle.controller.v1.NetworkFinding
 	5,  // 1: heddle.controller.v1.FollowProbesRequest.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
 	7,  // 2: heddle.controller.v1.FollowProbesRequest.results:type_name -> heddle.controller.v1.ProbeResults
 	6,  // 3: heddle.controller.v1.ProbeUplinks.uplinks:type_name -> heddle.controller.v1.ProbeUplink
-	8,  // 4: heddle.controller.v1.ProbeResults.results:type_name -> heddle.controller.v1.ProbeResult
-	10, // 5: heddle.controller.v1.ProbeResults.deaf:type_name -> heddle.controller.v1.ProbeDeaf
-	9,  // 6: heddle.controller.v1.ProbeResult.path:type_name -> heddle.controller.v1.ProbePath
-	0,  // 7: heddle.controller.v1.ProbeResult.state:type_name -> heddle.controller.v1.ProbeState
-	0,  // 8: heddle.controller.v1.ProbeResult.full:type_name -> heddle.controller.v1.ProbeState
-	13, // 9: heddle.controller.v1.FollowProbesResponse.keys:type_name -> heddle.controller.v1.ProbeKey
-	14, // 10: heddle.controller.v1.FollowProbesResponse.tasks:type_name -> heddle.controller.v1.ProbeTasks
-	12, // 11: heddle.controller.v1.FollowProbesResponse.findings:type_name -> heddle.controller.v1.ProbeFindings
-	3,  // 12: heddle.controller.v1.ProbeFindings.findings:type_name -> heddle.controller.v1.NetworkFinding
-	15, // 13: heddle.controller.v1.ProbeTasks.tasks:type_name -> heddle.controller.v1.ProbeTask
-	9,  // 14: heddle.controller.v1.ProbeTask.path:type_name -> heddle.controller.v1.ProbePath
-	18, // 15: heddle.controller.v1.ReadProbesHereResponse.hosts:type_name -> heddle.controller.v1.HostProbes
-	5,  // 16: heddle.controller.v1.HostProbes.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
-	7,  // 17: heddle.controller.v1.HostProbes.results:type_name -> heddle.controller.v1.ProbeResults
-	1,  // 18: heddle.controller.v1.HealthService.GetNetworkHealth:input_type -> heddle.controller.v1.GetNetworkHealthRequest
-	2,  // 19: heddle.controller.v1.HealthService.GetNetworkHealth:output_type -> heddle.controller.v1.GetNetworkHealthResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	9,  // 4: heddle.controller.v1.ProbeResults.results:type_name -> heddle.controller.v1.ProbeResult
+	11, // 5: heddle.controller.v1.ProbeResults.deaf:type_name -> heddle.controller.v1.ProbeDeaf
+	8,  // 6: heddle.controller.v1.ProbeResults.tunnels:type_name -> heddle.controller.v1.ProbeTunnel
+	0,  // 7: heddle.controller.v1.ProbeTunnel.state:type_name -> heddle.controller.v1.ProbeState
+	0,  // 8: heddle.controller.v1.ProbeTunnel.full:type_name -> heddle.controller.v1.ProbeState
+	10, // 9: heddle.controller.v1.ProbeResult.path:type_name -> heddle.controller.v1.ProbePath
+	0,  // 10: heddle.controller.v1.ProbeResult.state:type_name -> heddle.controller.v1.ProbeState
+	0,  // 11: heddle.controller.v1.ProbeResult.full:type_name -> heddle.controller.v1.ProbeState
+	14, // 12: heddle.controller.v1.FollowProbesResponse.keys:type_name -> heddle.controller.v1.ProbeKey
+	15, // 13: heddle.controller.v1.FollowProbesResponse.tasks:type_name -> heddle.controller.v1.ProbeTasks
+	13, // 14: heddle.controller.v1.FollowProbesResponse.findings:type_name -> heddle.controller.v1.ProbeFindings
+	3,  // 15: heddle.controller.v1.ProbeFindings.findings:type_name -> heddle.controller.v1.NetworkFinding
+	16, // 16: heddle.controller.v1.ProbeTasks.tasks:type_name -> heddle.controller.v1.ProbeTask
+	10, // 17: heddle.controller.v1.ProbeTask.path:type_name -> heddle.controller.v1.ProbePath
+	19, // 18: heddle.controller.v1.ReadProbesHereResponse.hosts:type_name -> heddle.controller.v1.HostProbes
+	5,  // 19: heddle.controller.v1.HostProbes.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
+	7,  // 20: heddle.controller.v1.HostProbes.results:type_name -> heddle.controller.v1.ProbeResults
+	1,  // 21: heddle.controller.v1.HealthService.GetNetworkHealth:input_type -> heddle.controller.v1.GetNetworkHealthRequest
+	2,  // 22: heddle.controller.v1.HealthService.GetNetworkHealth:output_type -> heddle.controller.v1.GetNetworkHealthResponse
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_probe_proto_init() }
@@ -1475,7 +1683,7 @@ func file_heddle_controller_v1_probe_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_probe_proto_rawDesc), len(file_heddle_controller_v1_probe_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
