@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}) }
+func address(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
+}
 
 // Of a thousand hosts each probes four others, is probed by somebody, and has others in the next epoch.
 func TestS109_FewPairsOfTunnelsAreProbed(t *testing.T) {
