@@ -31,6 +31,13 @@ func (w rolloutWorld) Changed() <-chan struct{} {
 	return w.fleet.changed
 }
 
+// Unanswered implements driving.World.
+func (w rolloutWorld) Unanswered(names []string) []string {
+	w.fleet.mu.Lock()
+	defer w.fleet.mu.Unlock()
+	return w.fleet.pending(names)
+}
+
 // Vitals implements driving.World.
 func (w rolloutWorld) Vitals(ctx context.Context, names, switches []string) map[string]rollout.Vitals {
 	return vitals(w).of(ctx, names, switches)

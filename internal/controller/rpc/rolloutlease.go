@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,15 +166,31 @@ func (s leading) drivesNow() bool {
 // driven are the rollouts that a driver has to do something for. The error is the context's.
 func (s leading) driven(ctx context.Context, wait bool) (ids []string, err error) {
 	look := func() bool {
-		ids = nil
-		for id, r := range s.fleet.rolling.open {
-			if r.bad == nil && r.Driven() {
-				ids = append(ids, id)
-			}
-		}
+		ids = s.drivenNow()
 		return len(ids) > 0 || !wait
 	}
 	return ids, until(ctx, s.fleet, look)
+}
+
+// drivenNow are the same, by their ids. The caller holds the fleet's lock.
+func (s leading) drivenNow() (ids []string) {
+	for id, r := range s.fleet.rolling.open {
+		if r.bad == nil && r.Driven() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// another returns when other rollouts than these are to be driven, or after a time. The error is the context's.
+func (s leading) another(ctx context.Context, ids []string, most time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	_ = until(waiting, s.fleet, func() bool {
+		return !slices.Equal(ids, s.drivenNow())
+	})
+	return ctx.Err()
 }
 
 // driveRollouts drives rollouts while this controller has the lease, until ctx ends.
@@ -219,7 +236,11 @@ func (s leading) driveUnder(ctx context.Context, l *driverLease) {
 	renewed := time.Now()
 	for {
 		ids, err := s.driven(ctx, false)
-		if err != nil || len(ids) == 0 {
+		if err != nil {
+			return
+		}
+		if len(ids) == 0 {
+			all.Wait() // a driver that has just ended a rollout says so yet, and gives addresses back
 			return
 		}
 		for _, id := range ids {
@@ -239,9 +260,7 @@ func (s leading) driveUnder(ctx context.Context, l *driverLease) {
 				}
 			})
 		}
-		select {
-		case <-time.After(s.LeaseTime / leaseParts / 2):
-		case <-ctx.Done():
+		if s.another(ctx, ids, s.LeaseTime/leaseParts/2) != nil {
 			return
 		}
 		if time.Since(renewed) < s.LeaseTime/leaseParts {

@@ -43,6 +43,9 @@ type World interface {
 	Vitals(ctx context.Context, names, switches []string) map[string]rollout.Vitals
 	// Changed is closed when hosts may stand otherwise than before.
 	Changed() <-chan struct{}
+	// Unanswered is what is left of the names without those at the end whose hosts have said what became of the
+	// change, or are not of this controller. It costs little, whatever the number of names.
+	Unanswered(names []string) []string
 }
 
 // ErrOther says that somebody else has replaced the rollout since it was read.
@@ -83,12 +86,18 @@ type Driver struct {
 
 // Times of a driver.
 const (
-	// breath is how often it looks at the hosts at most.
-	breath = 100 * time.Millisecond
+	// Between two looks at the hosts is lookShare times what the last one took, from leastBreath to mostBreath.
+	lookShare   = 10
+	leastBreath = 10 * time.Millisecond
+	mostBreath  = 100 * time.Millisecond
 	// again is when it tries again what did not work.
 	again = time.Second
 	// fully is how often it looks at all hosts.
 	fully = 2 * time.Second
+	// askShare times what hosts take to answer lies between two questions, where there is time for it.
+	askShare = 4
+	// early is when hosts of a stage that just began are asked at the latest, while not all of them have the change.
+	early = time.Second
 	// answers is how long a host may take.
 	answers = time.Minute
 	// mostOthers is how many hosts without the change are looked at for comparison.
@@ -103,20 +112,29 @@ type drive struct {
 	now     rollout.Rollout
 	version int64
 	hosts   map[string]Host
-	looked  time.Time            // at all hosts
-	since   map[string]time.Time // hosts that have not answered
-	watch   *rollout.Watch
-	sampled chan sample
-	samples int  // that were begun since the hosts changed
-	asking  bool // a sample is under way
-	last    time.Time
-	round   int
+	looked  time.Time // at all hosts
+	// rested is when it may look at the hosts again; changed and others are as of parted, at the last look, and making
+	// are those that make the change.
+	rested                  time.Time
+	changed, others, making []string
+	since                   map[string]time.Time // hosts that have not answered
+	watch                   *rollout.Watch
+	sampled                 chan sample
+	known                   bool // what is usual was found out since
+	samples                 int  // that were begun since the hosts changed
+	asking                  bool // a sample is under way
+	last                    time.Time
+	round                   int
+	// anewAt is when what was seen was forgotten, took how long the hosts took for the last sample.
+	anewAt time.Time
+	took   time.Duration
 }
 
 // sample is what hosts have counted.
 type sample struct {
 	round int
 	at    time.Time
+	took  time.Duration
 	hosts map[string]rollout.Vitals
 }
 
@@ -227,7 +245,8 @@ func (v *drive) replace(ctx context.Context, next rollout.Rollout) error {
 	}
 	was := v.now
 	v.now, v.version = next, version
-	if was.Begun != next.Begun || was.State != next.State || was.Settled.IsZero() != next.Settled.IsZero() {
+	settled := was.Settled.IsZero() != next.Settled.IsZero() && next.Begun > 0 // before, hosts are watched as they are
+	if was.Begun != next.Begun || was.State != next.State || settled {
 		v.anew()
 	}
 	if was.Begun != next.Begun || was.State != next.State {
@@ -240,7 +259,7 @@ func (v *drive) replace(ctx context.Context, next rollout.Rollout) error {
 func (v *drive) anew() {
 	v.watch.Anew()
 	v.round++
-	v.samples, v.hosts, v.looked = 0, nil, time.Time{}
+	v.known, v.samples, v.hosts, v.looked, v.anewAt = false, 0, nil, time.Time{}, v.Now()
 }
 
 // takeBack takes the change back. Where that is refused it halts.
@@ -266,11 +285,16 @@ func (v *drive) look(ctx context.Context, r *rollout.Rollout) {
 		v.looked = now
 	}
 	v.hosts = v.Hosts(ctx, r, v.hosts, full)
+	over := v.Now()
+	v.rested = over.Add(max(leastBreath, min(lookShare*over.Sub(now), mostBreath)))
+	v.changed, v.others = v.parted(r)
+	v.making = v.making[:0]
 	for name, h := range v.hosts {
 		if h.State != Changing {
 			delete(v.since, name)
 			continue
 		}
+		v.making = append(v.making, name)
 		if v.since[name].IsZero() {
 			v.since[name] = now
 		}
@@ -302,7 +326,7 @@ func (v *drive) parted(r *rollout.Rollout) (changed, others []string) {
 func (v *drive) sample(ctx context.Context, r *rollout.Rollout) {
 	select {
 	case s := <-v.sampled:
-		if v.asking = false; s.round == v.round {
+		if v.asking, v.took = false, s.took; s.round == v.round {
 			v.watch.Add(s.at, v.troubled(s.hosts))
 		}
 	default:
@@ -310,26 +334,51 @@ func (v *drive) sample(ctx context.Context, r *rollout.Rollout) {
 	if v.asking || v.Now().Before(v.due(r)) {
 		return
 	}
-	changed, others := v.parted(r)
-	names := slices.Concat(changed, others)
+	names := slices.Concat(v.changed, v.others)
 	round, switches, at := v.round, r.Switches, v.Now()
 	v.asking, v.last = true, at
 	v.samples++
 	go func() {
-		v.sampled <- sample{round, at, v.Vitals(ctx, names, switches)}
+		said := v.Vitals(ctx, names, switches)
+		v.sampled <- sample{round, at, v.Now().Sub(at), said}
 	}()
 }
 
 // due is when the hosts are to be asked next.
 func (v *drive) due(r *rollout.Rollout) time.Time {
 	switch {
+	case v.samples == 0 && r.Begun > 0 && r.Settled.IsZero() && !v.anewAt.IsZero():
+		// They are asked anew as soon as all have the change, and until then they are busy with it.
+		return v.anewAt.Add(min(v.watch.Every(), early))
 	case v.samples == 0:
 		return time.Time{}
 	case r.Begun == 0:
-		return v.last.Add(r.Watch)
+		return v.last.Add(r.Watch - v.lead(r.Watch))
 	}
-	return v.last.Add(v.watch.Every())
+	next := v.last.Add(v.every())
+	left, ok := r.Left(v.Now())
+	if !ok || left == 0 {
+		return next
+	}
+	end := v.Now().Add(left)
+	switch final := end.Add(-v.lead(v.every())); {
+	case !next.After(final):
+		return next
+	case v.last.Before(final):
+		return final
+	}
+	return end.Add(v.every()) // what is asked for now would come too late for the stage
 }
+
+// every is how often the hosts are asked: less often where that takes long, but twice in the time over which they are
+// compared.
+func (v *drive) every() time.Duration {
+	return max(v.watch.Every(), min(askShare*v.took, v.watch.Every()*3/2))
+}
+
+// lead is how long before the end of a time the hosts are asked the last time, so that their answers are there at the
+// end: twice what they took the last time, and no more than half of every.
+func (v *drive) lead(every time.Duration) time.Duration { return min(2*v.took+leastBreath, every/2) }
 
 // troubled adds to what hosts counted how they stand.
 func (v *drive) troubled(hosts map[string]rollout.Vitals) map[string]rollout.Vitals {
@@ -359,12 +408,15 @@ func (v *drive) seen(ctx context.Context, r *rollout.Rollout) (s rollout.Seen, e
 			s.Pending++
 		}
 	}
-	changed, others := v.parted(r)
 	if r.Begun > 0 {
-		s.Found, s.Looked = v.watch.Found(changed, others)
+		s.Found, s.Looked = v.watch.Found(v.changed, v.others)
 		return s, nil
 	}
-	usual, known := v.watch.Usual(others, r.Watch)
+	if v.known {
+		s.Looked = true
+		return s, nil
+	}
+	usual, known := v.watch.Usual(v.others, r.Watch/2)
 	if !known {
 		return s, nil
 	}
@@ -372,7 +424,7 @@ func (v *drive) seen(ctx context.Context, r *rollout.Rollout) (s rollout.Seen, e
 		return s, err
 	}
 	v.watch.Knows(usual)
-	s.Looked = true
+	v.known, s.Looked = true, true
 	return s, nil
 }
 
@@ -390,17 +442,26 @@ func (v *drive) wait() time.Duration {
 
 // pause returns when hosts may stand otherwise, when they have said what they counted, or after a time.
 func (v *drive) pause(ctx context.Context, changed <-chan struct{}, most time.Duration) {
-	over := time.NewTimer(max(most, breath/10))
+	over := time.NewTimer(max(most, leastBreath))
 	defer over.Stop()
-	select {
-	case s := <-v.sampled:
-		v.sampled <- s
-	case <-changed:
-		select { // what comes together is looked at together
-		case <-time.After(breath):
+	for {
+		select {
+		case s := <-v.sampled:
+			v.sampled <- s
+			return
+		case <-changed:
+		case <-over.C:
+			return
 		case <-ctx.Done():
+			return
 		}
-	case <-over.C:
+		changed = v.Changed()
+		if v.making = v.Unanswered(v.making); len(v.making) == 0 {
+			break
+		}
+	}
+	select { // what comes together is looked at together
+	case <-time.After(v.rested.Sub(v.Now())):
 	case <-ctx.Done():
 	}
 }

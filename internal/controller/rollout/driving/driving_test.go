@@ -23,6 +23,7 @@ type cluster struct {
 	usual   map[string]rollout.Usual
 	// begun is when each stage had begun, ended when the rollout had.
 	begun []time.Time
+	asked []time.Time // when hosts were asked what they have counted
 	// kill is called before each write and after it, when the driver has not heard yet that it was made: a test ends
 	// the driver there.
 	kill    func(what string)
@@ -52,6 +53,8 @@ func newCluster(t *testing.T, halt rollout.Halt) *cluster {
 
 func (c *cluster) Changed() <-chan struct{} { return make(chan struct{}) }
 
+func (c *cluster) Unanswered([]string) []string { return nil }
+
 func (c *cluster) Hosts(_ context.Context, r *rollout.Rollout, _ map[string]driving.Host,
 	_ bool) map[string]driving.Host {
 	c.mu.Lock()
@@ -80,6 +83,7 @@ func (c *cluster) Hosts(_ context.Context, r *rollout.Rollout, _ map[string]driv
 func (c *cluster) Vitals(_ context.Context, names, _ []string) map[string]rollout.Vitals {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked = append(c.asked, time.Now())
 	all := map[string]rollout.Vitals{}
 	now := float64(time.Now().UnixNano()) / 1e9
 	for _, name := range names {
@@ -205,6 +209,37 @@ func TestDriver_GoesFromStageToStage(t *testing.T) {
 		}
 		if !slices.Equal(c.said, []string{"running 1", "running 2", "running 3", "done 3"}) {
 			t.Errorf("it said %q", c.said)
+		}
+	})
+}
+
+// Before the first stage hosts are asked twice, at the beginning and when they have been watched; in each stage for the
+// last time just before it ends, so that their answers count and none is waited for. Nobody asks as a stage begins,
+// when hosts are busy with the change.
+func TestDriver_AsksHostsWhenTheirAnswersCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, rollout.Stop)
+		if r := c.drive(t, 1, lives); r.State != rollout.Done {
+			t.Fatalf("it is %s", r.State)
+		}
+		before := slices.IndexFunc(c.asked, func(at time.Time) bool { return !at.Before(c.begun[0]) })
+		if before != 2 {
+			t.Errorf("the hosts were asked %d times before the first stage, want 2", before)
+		}
+		for i := range c.begun[1:] {
+			from, to := c.begun[i], c.begun[i+1]
+			var last time.Time
+			for _, at := range c.asked {
+				if !at.Before(from) && at.Sub(from) < time.Second {
+					t.Errorf("stage %d: asked %s after it began", i, at.Sub(from))
+				}
+				if at.Before(to) {
+					last = at
+				}
+			}
+			if early := to.Sub(last); early > time.Second {
+				t.Errorf("stage %d: asked for the last time %s before the next one", i, early)
+			}
 		}
 	})
 }

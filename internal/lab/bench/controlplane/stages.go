@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -81,13 +82,19 @@ func (m *measurement) changeInStages(ctx context.Context) error {
 	return m.weigh()
 }
 
-// rolledOut waits until a rollout is done, and says how long after that time.
+// rolledOut waits until a rollout is done, and says how long after that time. It asks for the list of rollouts, since
+// one with all its hosts takes the controller time that is not the rollout's.
 func (m *measurement) rolledOut(ctx context.Context, id string, began time.Time) (time.Duration, error) {
 	for {
-		r, err := m.process.Rollout(ctx, id)
-		switch {
-		case err != nil:
+		list, err := m.process.Rollouts(ctx)
+		if err != nil {
 			return 0, err
+		}
+		i := slices.IndexFunc(list, func(r api.Rollout) bool { return r.ID == id })
+		if i < 0 {
+			return 0, fmt.Errorf("the controller does not list rollout %s", id)
+		}
+		switch r := list[i]; {
 		case r.State == api.RolloutDone:
 			return time.Since(began), nil
 		case r.State != api.RolloutRunning:
@@ -95,7 +102,7 @@ func (m *measurement) rolledOut(ctx context.Context, id string, began time.Time)
 		case time.Since(began) > patience+configured:
 			return 0, fmt.Errorf("rollout %s is at stage %d after %s: %s", id, r.Begun, time.Since(began), r.Note)
 		}
-		time.Sleep(20 * poll)
+		time.Sleep(4 * poll)
 	}
 }
 
