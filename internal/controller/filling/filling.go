@@ -30,6 +30,7 @@ type filler struct {
 	now    *slice.Set
 	group  slice.Object // the port group that changes
 	newest history.Entry
+	packer history.Packer
 	// definition and object are what each change writes.
 	definition, object store.Object
 }
@@ -111,7 +112,7 @@ func (f *filler) change(i int) error {
 	if e.Since == 0 {
 		body.Whole = slices.Collect(f.now.All())
 	}
-	packed, err := history.Pack(body)
+	packed, err := f.packer.Pack(body)
 	if err != nil {
 		return err
 	}

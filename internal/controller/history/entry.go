@@ -107,13 +107,21 @@ func cutText(text string, most int) string {
 }
 
 // Pack compresses a body.
-func Pack(b Body) ([]byte, error) {
+func Pack(b Body) ([]byte, error) { return (&Packer{}).Pack(b) }
+
+// Packer packs one body after the other: a compressor takes 800 kB, which is more work than a small body.
+type Packer struct{ w *flate.Writer }
+
+// Pack compresses a body.
+func (p *Packer) Pack(b Body) (packed []byte, err error) {
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.DefaultCompression)
-	if err != nil {
-		return nil, err
+	if p.w == nil {
+		if p.w, err = flate.NewWriter(&out, flate.DefaultCompression); err != nil {
+			return nil, err
+		}
 	}
-	if err := errors.Join(json.NewEncoder(w).Encode(b), w.Close()); err != nil {
+	p.w.Reset(&out)
+	if err := errors.Join(json.NewEncoder(p.w).Encode(b), p.w.Close()); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
