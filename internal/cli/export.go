@@ -62,7 +62,7 @@ func (e *exporting) read(c *cobra.Command, d Deps, t *fleetTarget) (def *spec.Na
 		name, text = fileName(e.file), string(b)
 		of = "exported from " + name
 	} else {
-		got, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
+		got, err := askFleet(c, t, readTime, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
 			if e.revision != 0 {
 				return f.Past(ctx, e.revision)
 			}

@@ -93,9 +93,22 @@ func defineFlags(c *cobra.Command, q *api.Define) {
 		"this change")
 }
 
+// readTime is how much longer the controller may take to write a definition down: one of 100,000 port groups takes some
+// seconds of a processor.
+const readTime = 2 * time.Minute
+
+// timeForSize is how much longer the controller may take for a definition by its size; a minute where it is not known.
+func timeForSize(q api.Define) time.Duration {
+	const perSecond, unknown = 64 << 10, time.Minute // bytes, on a machine that is busy with other things
+	if q.Restore != 0 {
+		return unknown
+	}
+	return time.Duration(len(q.Content)/perSecond) * time.Second
+}
+
 // define makes a change of the definition and prints what it does. follow shows how the rollout goes that it begins.
 func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define, follow bool) error {
-	wait := q.Wait
+	wait := q.Wait + timeForSize(q)
 	if q.Together != nil {
 		wait += q.Together.Lead + 2*q.Together.Patience
 	}
@@ -246,7 +259,7 @@ func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			def, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
+			def, err := askFleet(c, t, readTime, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
 				if revision > 0 {
 					return f.Past(ctx, revision)
 				}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -208,7 +207,7 @@ func someObjects(all []string) string {
 // define adds what was imported to the controllers' definition.
 func (i *importing) define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define,
 	r *vsphere.Result) error {
-	now, err := askFleet(c, t, time.Minute, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
+	now, err := askFleet(c, t, readTime, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
 		return f.Definition(ctx)
 	})
 	if err != nil {

@@ -95,7 +95,7 @@ func (d *decoder) keyOf(t reflect.Type) string {
 func (d *decoder) byName(n *yaml.Node, v reflect.Value, a at, field string) {
 	index := d.fieldsOf(v.Type().Elem()).index[field]
 	v.Set(reflect.MakeSlice(v.Type(), 0, min(len(n.Content)/2, 1024)))
-	for i := 0; i+1 < len(n.Content) && d.values <= maxValues; i += 2 {
+	for i := 0; i+1 < len(n.Content) && d.values <= d.most; i += 2 {
 		key, object := n.Content[i], n.Content[i+1]
 		under := a.item(i/2, key.Value)
 		v.Grow(1)

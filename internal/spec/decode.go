@@ -10,8 +10,12 @@ import (
 )
 
 // maxValues limits how many values a file may have once its aliases are followed, so that a small file cannot cause
-// unbounded work. 1,000 ports have some 10,000.
-const maxValues = 200_000
+// unbounded work. 1,000 ports have some 10,000. maxDefinitionValues limits a definition's: 100 switches with 1,000 port
+// groups each, as an import makes them, have 1,500,000.
+const (
+	maxValues           = 200_000
+	maxDefinitionValues = 2_000_000
+)
 
 // marksPerValue is how many lines and marks such as colons and dashes are allowed per value, including comments; a key
 // with its value is two values and has two marks.
@@ -24,6 +28,7 @@ type decoder struct {
 	src    *source
 	into   map[uint64]position // where positions go
 	values int
+	most   int // values
 	fields map[reflect.Type]fieldSet
 	// named reads a mapping of objects by name where a list of them is expected.
 	named bool
@@ -31,7 +36,8 @@ type decoder struct {
 
 func newDecoder(file string) *decoder {
 	s := newSource(file)
-	return &decoder{found: collection{bounded: true}, src: s, into: s.pos, fields: map[reflect.Type]fieldSet{}}
+	return &decoder{found: collection{bounded: true}, src: s, into: s.pos, fields: map[reflect.Type]fieldSet{},
+		most: maxValues}
 }
 
 // document decodes a whole document into a Config or a Definition; one without content leaves it empty.
@@ -56,11 +62,11 @@ func (d *decoder) fault(n *yaml.Node, a at, format string, args ...any) {
 
 // value decodes n into v, whose type limits the depth: an alias that contains itself ends at a type mismatch.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
-	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
+	if d.values++; d.values > d.most {
+		if d.values == d.most+1 {
 			d.src.markBad(at{})
 			d.add(position{n.Line, n.Column}, a.show(), "",
-				fmt.Sprintf("more than %d values, aliases followed: write a smaller file", maxValues))
+				fmt.Sprintf("more than %d values, aliases followed: write a smaller file", d.most))
 		}
 		return
 	}
@@ -114,7 +120,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, min(len(n.Content), 1024)))
 	for i, c := range n.Content {
-		if d.values > maxValues {
+		if d.values > d.most {
 			return
 		}
 		v.Grow(1)
@@ -133,7 +139,7 @@ func (d *decoder) words(n *yaml.Node, v reflect.Value, a at) {
 		return
 	}
 	words := make(map[string]string, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content) && d.values <= maxValues; i += 2 {
+	for i := 0; i+1 < len(n.Content) && d.values <= d.most; i += 2 {
 		key, under := n.Content[i], a.field(label(n.Content[i]))
 		if key.Kind != yaml.ScalarNode {
 			d.fault(key, under, "must be a word")

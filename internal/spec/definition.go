@@ -79,7 +79,7 @@ func ParseDefinition(filename string, data []byte) (*Definition, error) {
 		return fail(position{}, msg)
 	}
 	d := newDecoder(filename)
-	d.named = true
+	d.named, d.most = true, maxDefinitionValues
 	def := &Definition{src: d.src}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node

@@ -73,14 +73,14 @@ func TestDefinition_FaultsHaveLines(t *testing.T) {
 
 // A definition that is too large is refused with how large it is, how large it may be, and what to do.
 func TestDefinition_TooLargeIsSaidWithFigures(t *testing.T) {
-	groups := strings.Repeat("  - {name: a, vlan: {access: 1}}\n", 60_000)
+	groups := strings.Repeat("  - {name: a, vlan: {access: 1}}\n", 600_000)
 	for name, c := range map[string]struct{ text, want string }{
-		"by bytes": {"# " + strings.Repeat("x", 20<<20), "the definition has 20.0 MiB, and a cluster's has at " +
-			"most 16 MiB"},
-		"as much as is read": {"# " + strings.Repeat("x", maxFile-1), "the definition has more than 16 MiB, and a " +
-			"cluster's has at most that"},
+		"by bytes": {"# " + strings.Repeat("x", 40<<20), "the definition has 40.0 MiB, and a cluster's has at " +
+			"most 32 MiB"},
+		"as much as is read": {"# " + strings.Repeat("x", maxDefinition-1), "the definition has more than " +
+			"32 MiB, and a cluster's has at most that"},
 		"by values": {"switches:\n- name: dvs\n  portGroups:\n" + groups, "values, and a cluster's has at most " +
-			"200000, which are some 25000 port groups"},
+			"2000000, which are some 130000 port groups"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseDefinition("fleet.yaml", []byte(c.text))
@@ -90,8 +90,8 @@ func TestDefinition_TooLargeIsSaidWithFigures(t *testing.T) {
 			}
 		})
 	}
-	fits := strings.Repeat("  - {name: a, vlan: {access: 1}}\n", 25_000)
+	fits := strings.Repeat("  - {name: a, vlan: {access: 1}}\n", 130_000)
 	if why := TooLargeDefinition([]byte("switches:\n- name: dvs\n  portGroups:\n" + fits)); why != "" {
-		t.Errorf("25,000 port groups: %s", why)
+		t.Errorf("130,000 port groups: %s", why)
 	}
 }

@@ -16,6 +16,9 @@ import (
 // maxFile limits a configuration file, in bytes: a host with 1,000 ports needs some 200 KB.
 const maxFile = 16 << 20
 
+// maxDefinition limits a definition, in bytes: see maxDefinitionValues.
+const maxDefinition = 32 << 20
+
 // Load reads and parses the file at path. A wrong file gives Faults, an unreadable one the operating system's error.
 func Load(path string) (*Config, error) {
 	data, err := ReadFile(path)
@@ -25,7 +28,8 @@ func Load(path string) (*Config, error) {
 	return Parse(filepath.ToSlash(path), data)
 }
 
-// ReadFile is the content of the file at path, but at most as much as Parse needs to see that it is too large.
+// ReadFile is the content of the file at path, but at most as much as Parse and ParseDefinition need to see that it is
+// too large.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +40,7 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // Read is ReadFile for a file that is already open.
-func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxFile+1)) }
+func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxDefinition+1)) }
 
 // TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
@@ -47,15 +51,16 @@ func TooLarge(content []byte) bool { return len(content) > maxFile }
 func TooLargeDefinition(text []byte) string {
 	const advice = "leave out what is the default anyway, or divide the switches among several clusters"
 	switch n := marks(text); {
-	case len(text) > maxFile+1:
+	case len(text) > maxDefinition+1:
 		return fmt.Sprintf("the definition has %.1f MiB, and a cluster's has at most %d MiB: %s",
-			float64(len(text))/(1<<20), maxFile>>20, advice)
-	case TooLarge(text): // who read it read no further
-		return fmt.Sprintf("the definition has more than %d MiB, and a cluster's has at most that: %s", maxFile>>20,
+			float64(len(text))/(1<<20), maxDefinition>>20, advice)
+	case len(text) > maxDefinition: // who read it read no further
+		return fmt.Sprintf("the definition has more than %d MiB, and a cluster's has at most that: %s",
+			maxDefinition>>20,
 			advice)
-	case n > marksPerValue*maxValues:
-		return fmt.Sprintf("the definition has some %d values, and a cluster's has at most %d, which are some 25000 "+
-			"port groups: %s", n/marksPerValue, maxValues, advice)
+	case n > marksPerValue*maxDefinitionValues:
+		return fmt.Sprintf("the definition has some %d values, and a cluster's has at most %d, which are some 130000 "+
+			"port groups: %s", n/marksPerValue, maxDefinitionValues, advice)
 	}
 	return ""
 }

@@ -310,13 +310,13 @@ func TestAccess_Certificates(t *testing.T) {
 func TestAccess_OversizedRequests(t *testing.T) {
 	f := answersPeople(t)
 	viewer, admin := f.viewer(), f.admin()
-	huge := strings.Repeat("#", maxBody+1)
+	huge := strings.Repeat("#", maxAsked+1)
 	for name, c := range map[string]struct {
 		p    *person
 		size int
 		want connect.Code
 	}{
-		"an admin's": {admin, maxBody + 1, connect.CodeResourceExhausted},
+		"an admin's": {admin, maxAsked + 1, connect.CodeResourceExhausted},
 		"a viewer's": {viewer, 1 << 20, connect.CodePermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {

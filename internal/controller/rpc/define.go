@@ -210,27 +210,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	return out, claimant(p).resize(ctx, sizes)
-}
-
-// wanted is the definition that a call asks for: that of a file, or an earlier one.
-func (p people) wanted(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (*slice.Set, error) {
-	if q.GetRestore() > 0 {
-		if q.GetContent() != "" {
-			return nil, connect.NewError(connect.CodeInvalidArgument, "either the content of a file is applied, or an "+
-				"earlier revision is brought back")
-		}
-		set, _, err := historian(p).at(ctx, q.GetRestore())
-		if err != nil {
-			return nil, err
-		}
-		return set.Clone(), nil
-	}
-	def, err := spec.ParseDefinition(q.GetFile(), []byte(q.GetContent()))
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
-	}
-	return inventory.Of(def)
+	return out, claimant(p).resize(context.WithoutCancel(ctx), sizes) // also where the caller leaves
 }
 
 // entryOf is what the history says of a change.

@@ -44,7 +44,7 @@ func (s Front) calls() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
-	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxAsked), connecthttp.WithCompressors())
 	return mux
 }
 

@@ -27,8 +27,11 @@ import (
 	"heddle/internal/identity"
 )
 
-// maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports, or a definition.
+// maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports.
 const maxBody = 24 << 20
+
+// maxAsked bounds what a person may send at once, in bytes: the largest definition and the other fields.
+const maxAsked = 40 << 20
 
 // Store is what a server needs of the store.
 type Store interface {
@@ -120,6 +123,8 @@ type Server struct {
 	turns *turns
 	// imports is held while this controller imports a backup.
 	imports *sync.Mutex
+	// parsing is held while a large definition is read, which takes memory: 820 MB for 22 MB of text.
+	parsing *sync.Mutex
 	// segments says who is where on overlay segments.
 	segments *segments.Hub
 	// probes says what the probes between hosts find.
@@ -149,7 +154,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
-		imports: &sync.Mutex{}, sight: &driverSight{},
+		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverSight{},
 		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"connectrpc.com/connect/v2"
+	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
@@ -29,15 +30,14 @@ func (f portKeeper) sizes(after *inventory.Inventory) (list sizes) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	groups := after.StaticGroups()
-	for _, c := range f.statics.chunks {
-		if _, ok := groups[c.group]; !ok && c.group != "" {
-			groups[c.group] = spec.PortGroup{}
+	counts := f.statics.counts()
+	for name := range counts {
+		if _, ok := groups[name]; !ok && name != "" {
+			groups[name] = spec.PortGroup{}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		s := size{group: name, spec: groups[name]}
-		s.ports, s.bound = f.statics.count(name)
-		list = append(list, s)
+		list = append(list, size{name, groups[name], counts[name].ports, counts[name].bound})
 	}
 	return list
 }
@@ -78,20 +78,27 @@ func (s claimant) unbind(ctx context.Context, l sizes, force bool) error {
 	return nil
 }
 
+// resizeAtOnce is how many port groups get their ports at the same time: the store makes one transaction of several.
+const resizeAtOnce = 64
+
 // resize gives the port groups the ports that the definition says. An elastic one keeps those that it has grown.
 func (s claimant) resize(ctx context.Context, l sizes) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(resizeAtOnce)
 	for _, g := range l {
 		number, _ := g.spec.StaticPorts()
 		if number == 0 || g.ports == number || g.ports > number && g.spec.Binding == spec.Elastic {
 			continue
 		}
-		if err := s.Store.Resize(ctx, g.group, number); err != nil {
-			return fmt.Errorf("the definition is written, but port group %s has not got its %d ports; apply it "+
-				"again: %w",
-				g.group, number, storeError(err))
-		}
+		all.Go(func() error {
+			if err := s.Store.Resize(ctx, g.group, number); err != nil {
+				return fmt.Errorf("the definition is written, but port group %s has not got its %d ports; apply it "+
+					"again: %w", g.group, number, storeError(err))
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // served refuses a definition by which a host may not serve a port group any more whose ports it has.

@@ -115,15 +115,18 @@ func (s *statics) groupsOn(host string) map[string]string {
 	return groups
 }
 
-// count is how many ports a port group has, and how many of them are bound.
-func (s *statics) count(group string) (ports, bound int) {
+// counts are how many static ports each port group has that has any.
+func (s *statics) counts() map[string]portCount {
+	all := map[string]portCount{}
 	for _, c := range s.chunks {
-		if c.group == group {
-			ports, bound = ports+c.ports, bound+len(c.bound)
-		}
+		n := all[c.group]
+		all[c.group] = portCount{n.ports + c.ports, n.bound + len(c.bound)}
 	}
-	return ports, bound
+	return all
 }
+
+// portCount is how many static ports a port group has, and how many of them are bound.
+type portCount struct{ ports, bound int }
 
 // port finds a bound port by its id.
 func (s *statics) port(id string) *bound {

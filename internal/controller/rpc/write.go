@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,7 +149,8 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 		}
 		return 0, err
 	}
-	if err := s.fold(ctx); err != nil {
+	// Also where the caller leaves: a change of 100,000 objects takes a while.
+	if err := s.fold(context.WithoutCancel(ctx)); err != nil {
 		s.Log.Warn("a change of the definition counts, and the next one will fold it", "revision", revision, "err", err)
 	}
 	return revision, nil
@@ -159,7 +161,7 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 func (s definitions) fold(ctx context.Context) error {
 	kept := map[store.Key]bool{}
 	for {
-		more, err := s.foldSome(ctx, kept)
+		err := s.foldAll(ctx, kept)
 		var conflict *store.Conflict
 		var used *store.InUse
 		switch {
@@ -172,19 +174,20 @@ func (s definitions) fold(ctx context.Context) error {
 			if err := s.Store.Sync(ctx); err != nil {
 				return err
 			}
-		case err != nil || !more:
+		default:
 			return err
 		}
 	}
 }
 
-// foldSome does one transaction of it. What is kept is not removed.
-func (s definitions) foldSome(ctx context.Context, kept map[store.Key]bool) (more bool, err error) {
+// foldAll folds it transaction by transaction, as long as nobody else does. What is kept is not removed. The change is
+// read once: one of 100,000 objects takes a thousand transactions.
+func (s definitions) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 	current, _ := s.Store.Get(DefinitionKey())
 	change := changeBy(current.Doc)
 	open, ok := s.Store.Get(changeKey(change))
 	if change == "" || !ok {
-		return false, nil
+		return nil
 	}
 	have := staging{change: change}
 	var end []store.Change
@@ -196,22 +199,39 @@ func (s definitions) foldSome(ctx context.Context, kept map[store.Key]bool) (mor
 	}
 	c, err := have.open()
 	if err != nil {
-		return false, err
+		return err
 	}
-	if next, _ := cut(identified(s.unfolded(c, kept), have.ids())); len(next) > 0 {
-		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
-		return true, err
+	if err := s.writeSome(ctx, &open, identified(s.unfolded(c, kept), have.ids())); err != nil {
+		return err
 	}
-	if next, left := cut(end); len(left) > 0 { // what its parts said is in the objects already
-		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
-		return true, err
+	end, left := cut(end) // what its parts said is in the objects already
+	if len(left) > 0 {
+		if err := s.writeSome(ctx, &open, slices.Concat(end, left)); err != nil {
+			return err
+		}
+		end = nil
 	}
 	end = append(end, store.Change{Key: open.Key, Delete: true, IfVersion: open.Version})
 	if len(kept) > 0 { // the definition is another one than the change made it
 		end = append(end, store.Change{Key: current.Key, Doc: current.Doc, IfVersion: current.Version})
 	}
 	_, err = s.Store.Write(ctx, end)
-	return false, err
+	return err
+}
+
+// writeSome writes changes, as many in a transaction as fit, each with the object of the change that is folded: who
+// folds it as well has a conflict.
+func (s definitions) writeSome(ctx context.Context, open *store.Object, list []store.Change) error {
+	for len(list) > 0 {
+		next, left := cut(list)
+		version, err := s.Store.Write(ctx, append(slices.Clone(next), store.Change{Key: open.Key, Doc: open.Doc,
+			IfVersion: open.Version}))
+		if err != nil {
+			return err
+		}
+		list, open.Version = left, version
+	}
+	return nil
 }
 
 // unfolded is what of a change the objects do not have yet.

@@ -107,6 +107,53 @@ func (e *ending) Write(ctx context.Context, list []store.Change) (int64, error) 
 	return e.Store.Write(ctx, list)
 }
 
+// leaving is a store whose caller leaves as soon as a change of the definition counts.
+type leaving struct {
+	Store
+	leave context.CancelFunc
+}
+
+func (l *leaving) Write(ctx context.Context, list []store.Change) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	revision, err := l.Store.Write(ctx, list)
+	if slices.ContainsFunc(list, func(c store.Change) bool { return c.Key == DefinitionKey() }) {
+		l.leave()
+	}
+	return revision, err
+}
+
+func (l *leaving) Resize(ctx context.Context, group string, ports int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.Store.Resize(ctx, group, ports)
+}
+
+// Who leaves once a change of many objects counts has it made to the end: it is folded, and its port groups get their
+// static ports.
+func TestDefinition_AChangeThatCountsIsMadeWithoutItsCaller(t *testing.T) {
+	c := newController(t)
+	c.define(large(0, 1, 1))
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	left := *c.Server
+	left.Store = &leaving{c.Store, leave}
+	const many = 300
+	text := strings.ReplaceAll(large(0, many, 2), "vlan:", "binding: elastic, ports: {number: 8}, vlan:")
+	_, err := people{&left}.ApplyDefinition(ctx, &controllerv1.ApplyDefinitionRequest{Content: text})
+	if ctx.Err() == nil {
+		t.Fatalf("the change never counted: %v", err)
+	}
+	if n := len(c.Store.List(changeKind)); n != 0 {
+		t.Errorf("%d objects of the change are left: %v", n, err)
+	}
+	if n := len(c.Store.List(store.KindPorts)); n != many {
+		t.Errorf("%d port groups have their static ports, want %d: %v", n, many, err)
+	}
+}
+
 // Wherever a controller ends while it writes a change of many objects: the definition is the one before or the one
 // after, and the next change finds it in order.
 func TestDefinition_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
