@@ -129,8 +129,7 @@ INLINE bool wants_error6(struct __sk_buff *skb, const struct crossing *c, const 
 
 	if (c->narrow < LEAST_IPV6 || skb->len < ETH_HEADER + QUOTE_IPV6 || !is_long(skb, c, k))
 		return false;
-	if (from == 255 || to == 255 ||
-	    !(k->addresses[0] | k->addresses[1] | k->addresses[2] | k->addresses[3]))
+	if (from == 255 || to == 255 || !(k->addresses[0] | k->addresses[1] | k->addresses[2] | k->addresses[3]))
 		return false;
 	return k->protocol != PROTOCOL_ICMPV6 || (type >= ICMPV6_QUERIES && type != ICMPV6_REDIRECT);
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Unreachable: packets of the tunnel do not pass to an endpoint, or between two.
+// Unreachable means that packets of the tunnel do not pass to an endpoint, or between two.
 const Unreachable Code = "tunnel-unreachable"
 
 // Bounds of what is said of tunnels.
