@@ -11,7 +11,7 @@
 #include "core/segment.h"
 #include "core/tables.h"
 #include "meter/tables.h"
-#include "overlay/record.h"
+#include "overlay/answer.h"
 #include "stage/guard.h"
 #include "stage/loop.h"
 #include "stage/wait.h"
@@ -44,6 +44,9 @@ struct catalogue {
 	enum endpoint_flag endpoint_flag;
 	enum location_source location_source;
 	enum crossing_limits crossing_limits;
+	enum neighbour_limits neighbour_limits;
+	enum neighbour_count neighbour_count;
+	enum binding_flag binding_flag;
 	enum capture_stage capture_stage;
 	enum capture_flag capture_flag;
 	struct tunnel tunnel;
@@ -53,6 +56,10 @@ struct catalogue {
 	struct endpoint endpoint;
 	struct location_key location_key;
 	struct location location;
+	struct binding_key binding_key;
+	struct binding binding;
+	struct told_binding told_binding;
+	struct neighbour_counts neighbour_counts;
 	struct crossing_copy crossing_copy;
 	struct crossing_record crossing_record;
 	struct port port;

@@ -18,6 +18,10 @@ SEC("tcx/ingress") s32 heddle_overlay_in(struct __sk_buff *skb)
 	}
 	if (!c)
 		return VERDICT_DROP;
+	if (is_own_answer(skb, c)) {
+		skb->mark = 0;
+		return VERDICT_NEXT;
+	}
 	c->slot = slot_of(skb->ifindex);
 	return c->slot ? arrive(skb, c) : VERDICT_DROP;
 }

@@ -144,6 +144,7 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	c->at.segment = c->slot << 16 | (*number & 0xffff);
 	if (c->mac[0] & 1 && e->flags & ENDPOINT_FAR)
 		repeat(skb, c);
+	hear(skb, c, t, 0);
 	if (!tag_arrived(skb, c, *number & 0x0fff))
 		return drop_arrived(c, REASON_MALFORMED);
 	if (t->rules & TUNNEL_LEARNS && !may_be_repeated(c, t, e))

@@ -3,6 +3,7 @@
  * device writes the header; the outer UDP source port is its hash of the inner flow. */
 #pragma once
 #include "overlay/toobig.h"
+#include "overlay/answer.h"
 
 /* Of a copy that has its outer header's data and goes through the device's program a second time. */
 enum { MARK_ENCAPSULATED = 0x48644c74 };
@@ -191,6 +192,8 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 {
 	struct replicate r = { .skb = skb };
 	struct overlay_segment *s;
+	struct tunnel *t;
+	s32 verdict;
 	bool numbered = read_number(skb, c);
 
 	c->at.segment = r.segment = c->slot << 16 | (c->tci & 0x0fff);
@@ -198,7 +201,13 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 	c->key.vni = s ? s->vni : 0;
 	if (!s || !numbered)
 		return refuse_leaving(c, 0, REASON_TUNNEL_UNKNOWN_VNI);
-	if (bpf_skb_load_bytes(skb, 0, c->mac, 12) || !tag_leaving(skb, c, s->vlan))
+	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
+		return refuse_leaving(c, 0, REASON_MALFORMED);
+	t = bpf_map_lookup_elem(&tunnels, &c->slot);
+	verdict = t ? answer(skb, c, t) : VERDICT_NEXT;
+	if (verdict != VERDICT_NEXT)
+		return verdict;
+	if (!tag_leaving(skb, c, s->vlan))
 		return refuse_leaving(c, 0, REASON_MALFORMED);
 	read_inner(skb, c);
 	c->waiting = locate(c);

@@ -26,7 +26,7 @@ struct crossing_record {
 	u32 passed; /* out: to the switch program */
 	u32 tci; /* of the tag beside it: in, and out for one that arrived */
 	u32 tag; /* in: type of the tag beside it, 0 = none */
-	u32 answered; /* out: the frame became an answer to its sender */
+	u32 answered; /* out: the frame became an answer to its sender: 1 = an ICMP error, 2 = who has an address */
 	u32 reserved;
 	struct crossing_copy copy[MAX_CROSSING_COPIES];
 };

@@ -57,7 +57,7 @@ struct tunnel {
 	u32 mtu4; /* the longest inner packet, untagged, that fits the underlay, by family of the outer addresses */
 	u32 mtu6;
 	u32 rules; /* enum tunnel_rule */
-	u32 reserved1;
+	u32 hold; /* seconds for which a binding counts after its owner was heard; 0 = the tunnel answers for nobody */
 	u64 reserved[4];
 };
 

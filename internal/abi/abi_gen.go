@@ -46,7 +46,10 @@ const (
 	ReasonTunnelUnknownVni         Reason = 35
 	ReasonTunnelMTU                Reason = 36
 	ReasonTunnelNoEndpoint         Reason = 37
-	ReasonCount                    Reason = 38
+	ReasonNeighbourAnswered        Reason = 38
+	ReasonNeighbourHere            Reason = 39
+	ReasonNeighbourLimit           Reason = 40
+	ReasonCount                    Reason = 41
 )
 
 var reasonNames = [...]string{
@@ -87,6 +90,9 @@ var reasonNames = [...]string{
 	35: "tunnel-unknown-vni",
 	36: "tunnel-mtu",
 	37: "tunnel-no-endpoint",
+	38: "neighbour-answered",
+	39: "neighbour-here",
+	40: "neighbour-limit",
 }
 
 // Values of enum reason_room.
@@ -345,6 +351,31 @@ const (
 	MaxCrossingCopies = 64
 )
 
+// Values of enum neighbour_limits.
+const (
+	MaxBindings       = 65536
+	MaxToldBindings   = 262144
+	MaxSpeakers       = 16384
+	AnswersPerSecond  = 200
+	BindingsPerSecond = 64
+	DefenceTime       = 2
+)
+
+// Values of enum neighbour_count.
+const (
+	NeighbourSpoofed   = 0
+	NeighbourUnbound   = 1
+	NeighbourContested = 2
+	NeighbourKinds     = 3
+)
+
+// Values of enum binding_flag.
+const (
+	BindingHere       = 1
+	BindingAdvertised = 2
+	BindingRouter     = 4
+)
+
 // Values of enum capture_stage.
 const (
 	CaptureAdmit   = 1
@@ -363,16 +394,16 @@ const (
 
 // Tunnel is struct tunnel.
 type Tunnel struct {
-	_         structs.HostLayout
-	Own4      [8]uint32
-	Own6      [8][4]uint32
-	Ipv4      uint32
-	Ipv6      uint32
-	Mtu4      uint32
-	Mtu6      uint32
-	Rules     uint32
-	Reserved1 uint32
-	Reserved  [4]uint64
+	_        structs.HostLayout
+	Own4     [8]uint32
+	Own6     [8][4]uint32
+	Ipv4     uint32
+	Ipv6     uint32
+	Mtu4     uint32
+	Mtu6     uint32
+	Rules    uint32
+	Hold     uint32
+	Reserved [4]uint64
 }
 
 // OverlaySegment is struct overlay_segment.
@@ -425,6 +456,41 @@ type Location struct {
 	Endpoint uint32
 	Source   uint32
 	Seen     uint64
+}
+
+// BindingKey is struct binding_key.
+type BindingKey struct {
+	_       structs.HostLayout
+	Segment uint32
+	Address [4]uint32
+}
+
+// Binding is struct binding.
+type Binding struct {
+	_         structs.HostLayout
+	Seen      uint64
+	Changed   uint64
+	Contested uint64
+	MAC       [6]uint8
+	Flags     uint8
+	Turns     uint8
+	Rival     [6]uint8
+	Reserved  uint16
+}
+
+// ToldBinding is struct told_binding.
+type ToldBinding struct {
+	_        structs.HostLayout
+	Seen     uint64
+	MAC      [6]uint8
+	Flags    uint8
+	Reserved uint8
+}
+
+// NeighbourCounts is struct neighbour_counts.
+type NeighbourCounts struct {
+	_ structs.HostLayout
+	N [8]uint64
 }
 
 // CrossingCopy is struct crossing_copy.

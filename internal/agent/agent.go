@@ -48,6 +48,9 @@ type Kernel interface {
 	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
 	// Number, Locate and Reached are those of dataplane.Kernel.
+	Bindings() ([]overlay.Bound, error)
+	Bind(sw string, all bool, put []overlay.Binding, removed []overlay.Address) error
+	Unbind([]overlay.Bound) error
 	Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error
 	Reached(sw string) overlay.Reach
 	Number(seg compile.OverlaySegment) (uint16, bool)

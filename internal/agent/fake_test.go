@@ -388,7 +388,10 @@ func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
 	return true, nil
 }
 
-func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error { return nil }
+func (*fakeKernel) Bindings() ([]overlay.Bound, error)                            { return nil, nil }
+func (*fakeKernel) Unbind([]overlay.Bound) error                                  { return nil }
+func (*fakeKernel) Bind(string, bool, []overlay.Binding, []overlay.Address) error { return nil }
+func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error  { return nil }
 
 func (*fakeKernel) Reached(string) overlay.Reach { return overlay.Reach{} }
 

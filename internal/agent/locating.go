@@ -25,11 +25,12 @@ type locating struct {
 	settler    *settler
 	generation func(*state.NIC) uint64
 
-	keeper *segments.Keeper // nil before open
-	nested nested           // what was learned behind ports of overlay segments
-	told   map[string]bool  // switches whose tunnels the kernel was told everything of
-	due    atomic.Bool      // the loop is to take what has changed
-	saving atomic.Bool
+	keeper     *segments.Keeper // nil before open
+	nested     nested           // what was learned behind ports of overlay segments
+	addressing addressing       // who has which address there
+	told       map[string]bool  // switches whose tunnels the kernel was told everything of
+	due        atomic.Bool      // the loop is to take what has changed
+	saving     atomic.Bool
 }
 
 // open reads what was known when the process before ended. self is the host's id in its cluster.
@@ -113,10 +114,14 @@ func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 			l.nested.claimed(p.Key, now)
 		}
 	}
-	if !all && len(put)+len(c.Removed) == 0 {
-		return
+	var err error
+	if all || len(put)+len(c.Removed) > 0 {
+		err = l.kernel.Locate(sw.Name, all, put, c.Removed)
 	}
-	if err := l.kernel.Locate(sw.Name, all, put, c.Removed); err != nil {
+	if err == nil {
+		err = l.bind(sw, all, c)
+	}
+	if err != nil {
 		l.told[sw.Name] = false // all of it is said again with the next tick
 		l.complain("tell the kernel where the MACs of overlay segments are", err)
 		return
@@ -143,6 +148,7 @@ func (l *locating) tick() {
 		l.listen()
 		l.Settled(uplinks.InForce{})
 	}
+	l.hearNeighbours()
 	l.save()
 }
 
@@ -193,6 +199,7 @@ func (l *locating) say() {
 			have[vni][key] = span.Claim{Source: span.Learned, Since: now}
 		}
 	}
+	l.addresses(have)
 	l.keeper.Set(endpoints, have)
 }
 

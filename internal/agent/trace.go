@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"heddle/internal/diagnose"
+	"net/netip"
 	"strings"
 
 	"heddle/internal/api"
@@ -158,6 +159,12 @@ func crossings(h *trace.Host, s *dataplane.Snapshot, lost *error) map[string]*mo
 			return l, ok
 		}
 		all[sw.Name] = model.NewCrossing(sw, h.Facts[sw.Tunnel.ID], h.Reach[sw.Name], locate)
+		all[sw.Name].Answering(func(seg model.Segment, ip netip.Addr) (model.Owner, bool) {
+			b, ok, err := s.Bound(sw.Name, overlay.Address{VNI: seg.VNI, VLAN: seg.VLAN, IP: ip})
+			*lost = errors.Join(*lost, err)
+			return model.Owner{MAC: b.MAC, Here: b.Here, Told: b.Told, Age: b.Age, Advertised: b.Advertised,
+				Router: b.Router}, ok
+		})
 	}
 	return all
 }

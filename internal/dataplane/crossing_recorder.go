@@ -32,6 +32,7 @@ type CrossingRecorder struct {
 	written  *compile.TunnelTables
 	addr     map[uint32]netip.Addr // of the endpoints of other hosts, by number
 	own      map[uint32][]netip.Addr
+	answer   []byte
 }
 
 // crossingMaps are the tables that a recorder fills and reads.
@@ -96,7 +97,8 @@ func (r *CrossingRecorder) Close() error {
 	m := &r.maps
 	errs := []error{r.programs.In.Close(), r.programs.Out.Close()}
 	for _, m := range []*ebpf.Map{m.Tunnels, m.OverlaySegments, m.OverlayNumbers, m.EndpointNumbers, m.Locations,
-		m.Endpoints, m.Counts, m.RareCounts, m.CrossingRecord, m.RecordControl} {
+		m.Endpoints, m.Bindings, m.ToldBindings, m.NeighbourCounts, m.Counts, m.RareCounts,
+		m.CrossingRecord, m.RecordControl} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
@@ -203,7 +205,7 @@ func (r *CrossingRecorder) LeaveFrom(sender uint32, sw string, vni uint32, frame
 	}
 	list, err := r.packets(out)
 	switch {
-	case out.Answered == 0:
+	case out.Answered != 1: // an ICMP error
 		answer = nil
 	case len(inner) < len(frame):
 		answer = slices.Concat(answer[:12], frame[12:16], answer[12:])
@@ -303,7 +305,25 @@ func (r *CrossingRecorder) run(program *ebpf.Program, sw string, frame []byte, c
 	if err := r.maps.CrossingRecord.Lookup(uint32(0), &out); err != nil {
 		return nil, nil, err
 	}
+	r.answer = nil
+	if out.Answered == 2 {
+		r.answer = options.DataOut
+	}
 	return &out, options.DataOut, nil
+}
+
+// Answer is the frame, without the tag beside it, that the tunnel gave to the sender of the last one; nil for none.
+func (r *CrossingRecorder) Answer() []byte { return r.answer }
+
+// Bind writes which MAC has an address, as a controller tells it.
+func (r *CrossingRecorder) Bind(sw string, b overlay.Binding, now time.Duration) error {
+	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	number := r.slots.Segments[compile.OverlaySegment{Switch: sw, VNI: b.VNI, VLAN: b.VLAN}]
+	key := abi.BindingKey{Segment: slot<<16 | uint32(number)}
+	sixteen := b.IP.As16()
+	copy(bytesOf(key.Address[:]), sixteen[:])
+	return r.maps.ToldBindings.Put(key, &abi.ToldBinding{Seen: uint64((now - b.Age).Milliseconds()), MAC: b.MAC,
+		Flags: abi.BindingAdvertised})
 }
 
 // Counters reads what the programs count at a switch's tunnel.

@@ -54,11 +54,11 @@ type tunnelPrograms struct {
 
 // pinnedOverlayMaps are the pinned tables of the tunnels' programs.
 var pinnedOverlayMaps = []string{"tunnels", "overlay_segments", "overlay_numbers", "endpoint_numbers", "locations",
-	"endpoints"}
+	"endpoints", "bindings", "told_bindings", "neighbour_counts"}
 
 // scratchOverlayMaps belong to a process's programs alone.
 var scratchOverlayMaps = []string{"crossings", "crossing_record", "packets", "record_control",
-	"quotes", "error_budgets"}
+	"quotes", "error_budgets", "neighbours", "neighbour_speakers"}
 
 // hasTunnel reports whether a switch of the plan has a tunnel.
 func hasTunnel(p *plan.Plan) bool {
@@ -165,6 +165,9 @@ type tunnelMaps struct {
 	EndpointNumbers *ebpf.Map `ebpf:"endpoint_numbers"`
 	Locations       *ebpf.Map `ebpf:"locations"`
 	Endpoints       *ebpf.Map `ebpf:"endpoints"`
+	Bindings        *ebpf.Map `ebpf:"bindings"`
+	ToldBindings    *ebpf.Map `ebpf:"told_bindings"`
+	NeighbourCounts *ebpf.Map `ebpf:"neighbour_counts"`
 }
 
 // adopt reads what an earlier process wrote, so that segments and endpoints keep their numbers.
@@ -281,7 +284,8 @@ func (o *overlays) close() error {
 func (o *overlays) pinned() map[string]*ebpf.Map {
 	all := map[string]*ebpf.Map{"tunnels": o.maps.Tunnels, "overlay_segments": o.maps.OverlaySegments,
 		"overlay_numbers": o.maps.OverlayNumbers, "endpoint_numbers": o.maps.EndpointNumbers,
-		"locations": o.maps.Locations, "endpoints": o.maps.Endpoints}
+		"locations": o.maps.Locations, "endpoints": o.maps.Endpoints, "bindings": o.maps.Bindings,
+		"told_bindings": o.maps.ToldBindings, "neighbour_counts": o.maps.NeighbourCounts}
 	maps.DeleteFunc(all, func(_ string, m *ebpf.Map) bool { return m == nil })
 	return all
 }

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	overlayMapBindings          = "bindings"
 	overlayMapControl           = "control"
 	overlayMapCounts            = "counts"
 	overlayMapCountsBefore      = "counts_before"
@@ -32,6 +33,9 @@ const (
 	overlayMapMacs              = "macs"
 	overlayMapMarks             = "marks"
 	overlayMapMembers           = "members"
+	overlayMapNeighbourCounts   = "neighbour_counts"
+	overlayMapNeighbourSpeakers = "neighbour_speakers"
+	overlayMapNeighbours        = "neighbours"
 	overlayMapOverlayNumbers    = "overlay_numbers"
 	overlayMapOverlaySegments   = "overlay_segments"
 	overlayMapOwnMarks          = "own_marks"
@@ -50,6 +54,7 @@ const (
 	overlayMapStormBuckets      = "storm_buckets"
 	overlayMapSwitchNames       = "switch_names"
 	overlayMapTeams             = "teams"
+	overlayMapToldBindings      = "told_bindings"
 	overlayMapTunnels           = "tunnels"
 	overlayMapVlanSets          = "vlan_sets"
 	overlayProgHeddleOverlayIn  = "heddle_overlay_in"
@@ -112,6 +117,7 @@ type overlayProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayMapSpecs struct {
+	Bindings          *ebpf.MapSpec `ebpf:"bindings"`
 	Control           *ebpf.MapSpec `ebpf:"control"`
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
@@ -128,6 +134,9 @@ type overlayMapSpecs struct {
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
 	Marks             *ebpf.MapSpec `ebpf:"marks"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
+	NeighbourCounts   *ebpf.MapSpec `ebpf:"neighbour_counts"`
+	NeighbourSpeakers *ebpf.MapSpec `ebpf:"neighbour_speakers"`
+	Neighbours        *ebpf.MapSpec `ebpf:"neighbours"`
 	OverlayNumbers    *ebpf.MapSpec `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.MapSpec `ebpf:"overlay_segments"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
@@ -146,6 +155,7 @@ type overlayMapSpecs struct {
 	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
+	ToldBindings      *ebpf.MapSpec `ebpf:"told_bindings"`
 	Tunnels           *ebpf.MapSpec `ebpf:"tunnels"`
 	VlanSets          *ebpf.MapSpec `ebpf:"vlan_sets"`
 }
@@ -178,6 +188,7 @@ func (o *overlayObjects) Close() error {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayMaps struct {
+	Bindings          *ebpf.Map `ebpf:"bindings"`
 	Control           *ebpf.Map `ebpf:"control"`
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
@@ -194,6 +205,9 @@ type overlayMaps struct {
 	Macs              *ebpf.Map `ebpf:"macs"`
 	Marks             *ebpf.Map `ebpf:"marks"`
 	Members           *ebpf.Map `ebpf:"members"`
+	NeighbourCounts   *ebpf.Map `ebpf:"neighbour_counts"`
+	NeighbourSpeakers *ebpf.Map `ebpf:"neighbour_speakers"`
+	Neighbours        *ebpf.Map `ebpf:"neighbours"`
 	OverlayNumbers    *ebpf.Map `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.Map `ebpf:"overlay_segments"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
@@ -212,12 +226,14 @@ type overlayMaps struct {
 	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
+	ToldBindings      *ebpf.Map `ebpf:"told_bindings"`
 	Tunnels           *ebpf.Map `ebpf:"tunnels"`
 	VlanSets          *ebpf.Map `ebpf:"vlan_sets"`
 }
 
 func (m *overlayMaps) Close() error {
 	return _OverlayClose(
+		m.Bindings,
 		m.Control,
 		m.Counts,
 		m.CountsBefore,
@@ -234,6 +250,9 @@ func (m *overlayMaps) Close() error {
 		m.Macs,
 		m.Marks,
 		m.Members,
+		m.NeighbourCounts,
+		m.NeighbourSpeakers,
+		m.Neighbours,
 		m.OverlayNumbers,
 		m.OverlaySegments,
 		m.OwnMarks,
@@ -252,6 +271,7 @@ func (m *overlayMaps) Close() error {
 		m.StormBuckets,
 		m.SwitchNames,
 		m.Teams,
+		m.ToldBindings,
 		m.Tunnels,
 		m.VlanSets,
 	)

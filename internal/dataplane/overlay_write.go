@@ -52,7 +52,7 @@ func (o *overlays) prepare(d binding.Desired) error {
 // removeStale removes segments that neither the plan in force nor the next one has: those that settle failed to
 // remove, whose numbers may have been given to others since.
 func (o *overlays) removeStale(want *compile.TunnelTables) error {
-	w := &o.written
+	w, stale := &o.written, false
 	for _, name := range compile.Gone(w.Numbers, want.Numbers) {
 		if _, stays := want.Tunnels[name.Slot]; !stays {
 			continue
@@ -61,6 +61,10 @@ func (o *overlays) removeStale(want *compile.TunnelTables) error {
 			return fmt.Errorf("remove from the tunnels' tables: %w", err)
 		}
 		delete(w.Numbers, name)
+		stale = true
+	}
+	if stale {
+		return o.unbindStale()
 	}
 	return nil
 }
@@ -95,11 +99,17 @@ func (o *overlays) settle(d binding.Desired) error {
 		delete(o.numbers, name)
 		o.retired[number] = true
 	}
+	stale := len(compile.Gone(w.Numbers, want.Numbers)) > 0
 	if err := errors.Join(removeGone(o.maps.OverlayNumbers, w.Numbers, want.Numbers),
 		removeGone(o.maps.OverlaySegments, w.Segments, want.Segments),
 		removeGone(o.maps.Locations, w.Locations, want.Locations),
 		removeGone(o.maps.Tunnels, w.Tunnels, want.Tunnels)); err != nil {
 		return fmt.Errorf("remove from the tunnels' tables: %w", err)
+	}
+	if stale {
+		if err := o.unbindStale(); err != nil {
+			return err
+		}
 	}
 	return errors.Join(o.forgetLearned(), o.relocate())
 }
@@ -159,6 +169,9 @@ func (o *overlays) sweep() error {
 		if err := remove(o.maps.Locations, key); err != nil {
 			return fmt.Errorf("forget a learned location: %w", err)
 		}
+	}
+	if err := o.unbindStale(); err != nil {
+		return err
 	}
 	o.retired = map[uint32]bool{}
 	for name, number := range o.numbers {

@@ -26,6 +26,8 @@ type Crossing struct {
 	// subnet is that of an endpoint, where replication is in two tiers; here that of this host.
 	subnet func(netip.Addr) netip.Prefix
 	here   netip.Prefix
+	// find says who has an address; nil where the tunnel answers for nobody.
+	find func(Segment, netip.Addr) (Owner, bool)
 }
 
 // Outer is a packet in which a frame leaves, or would have left.
@@ -41,6 +43,10 @@ type Outer struct {
 	Known overlay.Source
 	// TOS is that of the inner packet: DSCP and ECN (RFC 2983, RFC 6040).
 	TOS byte
+	// Asked is the address that the frame asks for and Owner who has it, where the host answers or leaves the answer to
+	// the owner.
+	Asked netip.Addr
+	Owner Owner
 }
 
 // NewCrossing is the second run of a switch with a tunnel. locate may be nil: then nothing is known of any MAC.
@@ -117,6 +123,9 @@ func (c *Crossing) Leave(vni uint32, frame []byte) []Outer {
 	seg := Segment{VNI: vni, VLAN: vlan}
 	if !c.has[seg] {
 		return []Outer{{VNI: vni, Reason: abi.ReasonTunnelUnknownVni}}
+	}
+	if o, ok := c.answer(seg, frame); ok {
+		return []Outer{o}
 	}
 	dst := plan.MAC(frame[:6])
 	if !dst.IsGroup() {

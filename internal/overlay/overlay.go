@@ -15,6 +15,7 @@ package overlay
 
 import (
 	"net/netip"
+	"time"
 
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -119,12 +120,37 @@ type Location struct {
 	Source   Source     `json:"source"`
 }
 
+// Address is an IP address in a segment, in one VLAN inside it.
+type Address struct {
+	VNI  uint32
+	VLAN uint16 // 0 = untagged
+	IP   netip.Addr
+}
+
 // Binding says which MAC has an IP address in a segment, so that this host can answer ARP and neighbour solicitations
 // itself (S85).
 type Binding struct {
-	VNI uint32     `json:"vni"`
-	IP  netip.Addr `json:"ip"`
-	MAC plan.MAC   `json:"mac"`
+	Address
+	MAC plan.MAC
+	// Age is how long ago the owner was heard last.
+	Age time.Duration
+}
+
+// Bound is a binding of this host's tunnel.
+type Bound struct {
+	Binding
+	Switch string
+	// Told by the controllers; else heard from the owner.
+	Told bool
+	// Here: the owner is behind a port of this host.
+	Here bool
+	// Advertised: the owner of an IPv6 address has said itself that it is a router (Router), or that it is none. Before
+	// that nobody answers for it.
+	Advertised, Router bool
+	// Rival had the address before; zero for none.
+	Rival plan.MAC
+	// Contested: both claim it, so that nobody answers for either.
+	Contested bool
 }
 
 // Of returns what the file of a host says of the endpoints of others: each peer has members of every segment of the

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"heddle/internal/spec"
 )
@@ -20,9 +21,12 @@ type Tunnel struct {
 	Port        int              `json:"port"` // UDP
 	Replication spec.Replication `json:"replication"`
 	Learning    bool             `json:"learning"`
-	Endpoints   []TunnelEndpoint `json:"endpoints"`
-	Peers       []TunnelPeer     `json:"peers,omitzero"`
-	Monitoring  Monitoring       `json:"monitoring"`
+	// Hold is for how long the owner of an address is known after it was heard; 0 where the host does not answer for
+	// stations of other hosts (S85).
+	Hold       time.Duration    `json:"hold,omitzero"`
+	Endpoints  []TunnelEndpoint `json:"endpoints"`
+	Peers      []TunnelPeer     `json:"peers,omitzero"`
+	Monitoring Monitoring       `json:"monitoring"`
 }
 
 // TunnelEndpoint is an outer address of this host, or where it has it from.
@@ -73,6 +77,7 @@ func resolveTunnel(s *spec.Switch) *Tunnel {
 	}
 	t := &Tunnel{ID: PortID{s.Name, spec.TunnelName}, Device: TunnelDevice(s.Name), Port: s.Tunnel.ActualPort(),
 		Replication: s.Tunnel.ActualReplication(), Learning: or(s.Tunnel.Learning, true),
+		Hold:       s.Tunnel.Neighbours.ActualHold(),
 		Monitoring: uplinkMonitoring(s, s.Tunnel.Monitoring)}
 	for i := range s.Tunnel.Endpoints {
 		e := &s.Tunnel.Endpoints[i]

@@ -1,5 +1,7 @@
 package spec
 
+import "time"
+
 // Tunnel is how a switch carries its overlay segments between hosts: VXLAN (RFC 7348) over any routed network, IPv4 or
 // IPv6. Port groups with overlay need it.
 type Tunnel struct {
@@ -15,12 +17,24 @@ type Tunnel struct {
 	// Learning: this host learns from the frames that arrive which MAC is behind which endpoint. Default true. A host
 	// with controllers has it off while it hears from them: they say where every MAC is.
 	Learning *bool `yaml:"learning,omitempty" json:"learning,omitzero"`
+	// Neighbours is how this host answers ARP and neighbour solicitations for stations of other hosts (S85).
+	Neighbours Neighbours `yaml:"neighbours,omitempty" json:"neighbours,omitzero"`
 	// Peers are the endpoints of other hosts, for hosts without controllers: frames are taken from these alone, and
 	// every segment of this host is considered to have members behind each of them. At most 1024.
 	Peers []TunnelPeer `yaml:"peers,omitempty" json:"peers,omitzero"`
 	// Monitoring is what is metered of the frames that go into the tunnel and come out of it, without their outer
 	// headers. As an uplink, it inherits nothing.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
+}
+
+// Neighbours is how a host answers for stations of other hosts in its overlay segments.
+type Neighbours struct {
+	// Answer: a guest that asks who has an address gets the answer from its own host, if that knows, and nobody else is
+	// asked. Default true.
+	Answer *bool `yaml:"answer,omitempty" json:"answer,omitzero"`
+	// Hold is for how long the owner of an address is known after it was heard last: then it is asked for again.
+	// 1s–2h, default "5m".
+	Hold string `yaml:"hold,omitempty" json:"hold,omitzero"`
 }
 
 // TunnelEndpoint is an outer address of this host. Exactly one of Address, HostPort and Device is given; Address may
@@ -95,6 +109,24 @@ const (
 	// port or uplink of a switch with a tunnel has this name.
 	TunnelName = "tunnel"
 )
+
+// Limits of Neighbours.Hold.
+const (
+	MinHold     = time.Second
+	MaxHold     = 2 * time.Hour
+	DefaultHold = 5 * time.Minute
+)
+
+// ActualHold is for how long an owner is known, in whole seconds; 0 where the host does not answer.
+func (n *Neighbours) ActualHold() time.Duration {
+	if n.Answer != nil && !*n.Answer {
+		return 0
+	}
+	if d, err := time.ParseDuration(n.Hold); err == nil {
+		return d.Truncate(time.Second)
+	}
+	return DefaultHold
+}
 
 // ActualPort is the tunnel's UDP port.
 func (t *Tunnel) ActualPort() int {

@@ -29,6 +29,7 @@ func (v tunnelRules) tunnel(a at, i int) {
 		}
 	}
 	enum(v.validator, a, "replication", t.Replication, ReplicateHead, ReplicateTwoTier)
+	v.duration(a.field("neighbours"), "hold", t.Neighbours.Hold, MinHold, MaxHold, `"5m"`)
 	if j, taken := v.uplinks[i][TunnelName]; taken {
 		v.fault(at{}.field("switches").item(i, s.Name).field("uplinks").item(j, TunnelName).field("name"), TunnelName,
 			"the switch has a tunnel, and this is the tunnel's name among its ports: give the uplink another name")

@@ -50,14 +50,19 @@ type Keeper struct {
 
 // touched is what the kernel was not told yet.
 type touched struct {
-	places  map[overlay.Key]bool
-	members bool
+	places    map[overlay.Key]bool
+	addresses map[overlay.Address]bool
+	members   bool
+}
+
+func nothingTouched() touched {
+	return touched{places: map[overlay.Key]bool{}, addresses: map[overlay.Address]bool{}}
 }
 
 // New makes a keeper of what is on disk. A file that can't be read is as none: the controllers say it again.
 func New(o Options) *Keeper {
 	k := &Keeper{Options: o, changed: make(chan struct{}, 1), wanted: make(chan struct{}), since: time.Now(),
-		again: map[span.VNI]bool{}, asked: map[span.VNI]bool{}, touched: touched{places: map[overlay.Key]bool{}}}
+		again: map[span.VNI]bool{}, asked: map[span.VNI]bool{}, touched: nothingTouched()}
 	err := k.read()
 	k.blank = err != nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,6 +138,8 @@ func (k *Keeper) touch(u *span.Update) {
 	note := func(key span.Key) {
 		if mac, is := key.MAC(); is {
 			k.places[overlay.Key{VNI: uint32(u.VNI), MAC: mac}] = true
+		} else if ip, is := key.Address(); is {
+			k.addresses[overlay.Address{VNI: uint32(u.VNI), IP: ip}] = true
 		}
 	}
 	was := k.known.Content(u.VNI)
@@ -171,6 +178,9 @@ type Change struct {
 	// host.
 	Put     []overlay.Location
 	Removed []overlay.Key
+	// Bound and Unbound are the same of who has which address.
+	Bound   []overlay.Binding
+	Unbound []overlay.Address
 }
 
 // Take is what has changed since the last call.
@@ -186,7 +196,8 @@ func (k *Keeper) Take() (c Change) {
 			c.Removed = append(c.Removed, key)
 		}
 	}
-	k.touched = touched{places: map[overlay.Key]bool{}}
+	k.takeBound(&c, self)
+	k.touched = nothingTouched()
 	return c
 }
 
@@ -249,6 +260,7 @@ func (k *Keeper) All() (c Change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, vni := range k.known.Segments() {
+		k.allBound(&c, vni, self)
 		for key := range k.known.Content(vni).Places {
 			mac, is := key.MAC()
 			if !is {

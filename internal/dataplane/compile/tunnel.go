@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
@@ -80,6 +81,7 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 	if near != nil {
 		own.Rules |= abi.TunnelTwoTier
 	}
+	own.Hold = uint32(sw.Tunnel.Hold / time.Second)
 	t.Tunnels[slot] = own
 	host := map[netip.Addr]string{}
 	for _, e := range reach.Endpoints {

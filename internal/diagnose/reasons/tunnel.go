@@ -4,6 +4,7 @@ import "heddle/internal/abi"
 
 // tunnel returns the reasons of tunnels, which carry overlay segments to other hosts.
 func tunnel() []Reason {
+	const neighbours = "switches[].tunnel.neighbours"
 	const peers = "switches[].tunnel.peers"
 	return []Reason{
 		{abi.ReasonTunnelUnknownEndpoint, Frame, "An overlay frame came from an address that is not an endpoint of " +
@@ -23,5 +24,14 @@ func tunnel() []Reason {
 			"has none of its address family.", peers + ", switches[].tunnel.endpoints",
 			"Add the other hosts to the tunnel's `peers`, and an endpoint of each address family that they use.", apply,
 			[]string{"S84"}},
+		{abi.ReasonNeighbourAnswered, Copy, "A guest asked who has an address that a guest of another host is " +
+			"known to have: this host answered, and no other host was asked.", neighbours,
+			"Nothing. To have other hosts asked always, set `answer: false`.", apply, []string{"S85"}},
+		{abi.ReasonNeighbourHere, Copy, "A guest asked who has an address that another guest of this host has: the " +
+			"owner answers, and no other host was asked.", neighbours,
+			"Nothing. To have other hosts asked always, set `answer: false`.", apply, []string{"S85"}},
+		{abi.ReasonNeighbourLimit, Copy, "A guest asked more often than 200 times in a second for addresses whose " +
+			"owners are known: it was not answered.", neighbours,
+			"Find out what the guest does: it scans the network, or is not well.", showPort, []string{"S85"}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/diagnose"
@@ -110,7 +111,11 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 		for _, o := range outers {
 			outer := outerOf(&o)
 			f.Copies[i].Outer = append(f.Copies[i].Outer, outer)
-			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: outerWords(&outer, c.Frame)})
+			text := outerWords(&outer, c.Frame)
+			if o.Asked.IsValid() {
+				text = answerWords(&o)
+			}
+			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: text})
 			if o.Reason != abi.ReasonNone && !refused[o.Reason] {
 				refused[o.Reason] = true
 				cause := t.general(t.places[c.To], o.Reason)
@@ -145,6 +150,19 @@ func outerOf(o *model.Outer) diagnose.Outer {
 		out.Reason = o.Reason.String()
 	}
 	return out
+}
+
+// answerWords says who answers for an address, and how it is known who has it.
+func answerWords(o *model.Outer) string {
+	how := "the controllers say so"
+	if !o.Owner.Told {
+		how = fmt.Sprintf("the owner was heard %s ago", o.Owner.Age.Round(time.Second))
+	}
+	if o.Owner.Here {
+		return fmt.Sprintf("no other host is asked in VNI %d: %s belongs to %s behind a port of this host (%s)", o.VNI,
+			o.Asked, o.Owner.MAC, how)
+	}
+	return fmt.Sprintf("this host answers in VNI %d: %s belongs to %s (%s)", o.VNI, o.Asked, o.Owner.MAC, how)
 }
 
 // outerWords says where a packet goes, and why there.

@@ -307,6 +307,7 @@ func TestEveryReasonHasItsCauseAndRemedy(t *testing.T) {
 		"device-refused": true,
 		// a tunnel's programs refuse these before and after the switch's
 		"tunnel-unknown-endpoint": true, "tunnel-unknown-vni": true, "tunnel-mtu": true, "tunnel-no-endpoint": true,
+		"neighbour-answered": true, "neighbour-here": true, "neighbour-limit": true,
 	}
 	for _, f := range faults() {
 		seen[f.reason] = true

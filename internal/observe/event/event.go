@@ -37,7 +37,7 @@ const (
 	// an uplink was drained or blocked for its maintenance, or taken back into use
 	Maintenance Kind = "maintenance"
 	Program     Kind = "program" // somebody else's program runs before the switch's on a device, or no longer does
-	// two guests use one adapter or one static port, or no longer do
+	// two guests use one adapter, one static port or one address, or no longer do
 	Conflict Kind = "conflict"
 	// no uplink of a switch is up: its ports are cut off from the physical network; or one is up again
 	Isolated  Kind = "isolated"

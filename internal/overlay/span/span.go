@@ -162,8 +162,8 @@ type Claim struct {
 	// Order rises with each claim, over all controllers: of two claims the later has the higher one. 0 for one that no
 	// controller has numbered yet.
 	Order uint64
-	// Since is when the host noticed it, in ms since 1970 by the host's clock. People are shown it; nothing is
-	// decided by it.
+	// Since is when the host noticed it, in ms since 1970 by the host's clock; of an address, when its owner was
+	// heard. People are shown it, and an address counts no more when that is too long ago.
 	Since int64
 }
 

@@ -27,7 +27,7 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 // storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else
 // then, and guests have no bridge module, as the tests with a physical switch between two hosts need one too, those
 // with a controller among them. They run on this machine's own kernel.
-const storms = "TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
+const storms = "TestS85_|TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
 	"TestS101_|TestS102_|TestS84_|TestImportVsphere_|" +
 	"TestS103_|TestS10_AStatic|TestS77_|TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
 	"TestS105_|TestS100_S105_|" +

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which MAC has an address is heard from ARP and ND alone, both of this host's guests on their way out, which their
+ * ports' guards have let pass, and of other hosts' guests (S85). A binding that is heard again with another MAC has
+ * moved: the next one who asks gets the new answer. */
+#pragma once
+#include "overlay/neighbours.h"
+
+enum neighbour_message {
+	OPERATION_REQUEST = 1,
+	OPERATION_REPLY = 2,
+	ND_SOLICITATION = 135,
+	ND_ADVERTISEMENT = 136,
+	ND_SOURCE_MAC = 1,
+	ND_TARGET_MAC = 2,
+	ND_ROUTER = 0x80,
+	ND_SOLICITED = 0x40,
+	ND_OVERRIDE = 0x20,
+	ND_HOPS = 255,
+	ND_LENGTH = 32, /* of the message with its option */
+	TYPE_OF_ARP = 0x0806,
+};
+
+/* What the packet is. */
+enum neighbour_form {
+	FORM_OTHER,
+	FORM_ARP,
+	FORM_ND,
+};
+
+INLINE void key_ipv4(struct binding_key *key, const u8 *address)
+{
+	key->address[0] = key->address[1] = 0;
+	key->address[2] = __builtin_bswap32(0xffff);
+	__builtin_memcpy(&key->address[3], address, 4);
+}
+
+INLINE void key_ipv6(struct binding_key *key, const be32 *address)
+{
+	__builtin_memcpy(key->address, address, 16);
+}
+
+/* Addresses that a station can have: no group, not unspecified, not its own loopback. */
+INLINE bool is_stations_ipv4(const u8 *a)
+{
+	return a[0] && a[0] != 127 && a[0] < 224;
+}
+
+INLINE bool is_stations_ipv6(const be32 *a)
+{
+	return *(const u8 *)a != 0xff && (a[0] || a[1] || a[2] || (a[3] && a[3] != __builtin_bswap32(1)));
+}
+
+/* Is the binding in force? */
+INLINE bool binding_holds(const struct neighbour *k, u64 seen)
+{
+	return k->now - seen <= k->hold;
+}
+
+/* What becomes of the address that another MAC had until now. Who goes back and forth is believed no more: two stations
+ * have the address, or one pretends to. An owner that has moved for good is silent where it was. */
+INLINE void take_over(struct neighbour *k, const struct binding *was)
+{
+	struct binding *b = &k->fresh;
+
+	__builtin_memcpy(b->rival, was->mac, 6);
+	b->changed = k->now;
+	b->contested = was->contested;
+	if (!was->changed || !same_mac(was->rival, b->mac) || !binding_holds(k, was->changed))
+		return;
+	b->turns = was->turns < 255 ? was->turns + 1 : 255;
+	if (b->turns < 2 && k->now - was->changed > DEFENCE_TIME * ticks_per_second)
+		return;
+	b->contested = k->now + k->hold;
+	count_neighbour(k, NEIGHBOUR_CONTESTED);
+}
+
+/* The owner's address has been heard. */
+INLINE void bind_owner(struct neighbour *k)
+{
+	struct binding *was = bpf_map_lookup_elem(&bindings, &k->owner), *b = &k->fresh;
+	struct neighbour_speaker *s;
+
+	if (was && same_mac(was->mac, k->speaker.mac)) {
+		if (k->says & BINDING_ADVERTISED)
+			was->flags = k->says;
+		else
+			was->flags = (was->flags & ~BINDING_HERE) | k->says;
+		if (was->seen != k->now)
+			was->seen = k->now;
+		return;
+	}
+	s = share_of(k);
+	if (!s || s->bindings >= BINDINGS_PER_SECOND) {
+		count_neighbour(k, NEIGHBOUR_UNBOUND);
+		if (was)
+			was->contested = k->now + k->hold; /* it is not known who has the address */
+		return;
+	}
+	s->bindings++;
+	__builtin_memset(b, 0, sizeof(*b));
+	b->seen = k->now;
+	b->flags = k->says;
+	__builtin_memcpy(b->mac, k->speaker.mac, 6);
+	if (was && binding_holds(k, was->seen))
+		take_over(k, was);
+	bpf_map_update_elem(&bindings, &k->owner, b, UPDATE_ANY);
+}
+
+/* Reads ARP for IPv4. Returns whether it is such. */
+INLINE bool read_arp(struct __sk_buff *skb, struct neighbour *k)
+{
+	struct neighbour_arp *a = &k->arp;
+
+	if (bpf_skb_load_bytes(skb, ETH_HEADER, a, sizeof(*a)))
+		return false;
+	return a->hardware == HTONS(1) && a->protocol == HTONS(TYPE_IPV4) && a->hardware_length == 6 &&
+	       a->protocol_length == 4 &&
+	       (a->operation == HTONS(OPERATION_REQUEST) || a->operation == HTONS(OPERATION_REPLY));
+}
+
+/* Reads a neighbour solicitation or advertisement whose only option is the sender's MAC. */
+INLINE bool read_nd(struct __sk_buff *skb, struct neighbour *k)
+{
+	struct neighbour_nd *n = &k->nd;
+	u8 protocol = 0;
+
+	if (bpf_skb_load_bytes(skb, ETH_HEADER + 6, &protocol, 1) || protocol != PROTOCOL_ICMPV6)
+		return false;
+	if (bpf_skb_load_bytes(skb, ETH_HEADER, n, sizeof(*n)))
+		return false;
+	return n->version[0] >> 4 == 6 && n->length == HTONS(ND_LENGTH) && n->hops == ND_HOPS && !n->code &&
+	       n->option_length == 1 && is_stations_ipv6(n->target) &&
+	       ((n->type == ND_SOLICITATION && n->option == ND_SOURCE_MAC) ||
+		(n->type == ND_ADVERTISEMENT && n->option == ND_TARGET_MAC));
+}
+
+/* The sender's address in ARP. A probe has none (RFC 5227). */
+INLINE void hear_arp(struct neighbour *k)
+{
+	if (!is_stations_ipv4(k->arp.sender))
+		return;
+	if (!same_mac(k->arp.sender_mac, k->speaker.mac)) {
+		count_neighbour(k, NEIGHBOUR_SPOOFED);
+		return;
+	}
+	key_ipv4(&k->owner, k->arp.sender);
+	bind_owner(k);
+}
+
+/* The sender's address in a solicitation, or that which it advertises: not an address that several share. */
+INLINE void hear_nd(struct neighbour *k)
+{
+	struct neighbour_nd *n = &k->nd;
+	u8 router = n->flags[0] & ND_ROUTER ? BINDING_ROUTER : 0;
+
+	if (n->type == ND_SOLICITATION && !is_stations_ipv6(n->source))
+		return;
+	if (!same_mac(n->mac, k->speaker.mac)) {
+		count_neighbour(k, NEIGHBOUR_SPOOFED);
+		return;
+	}
+	if (n->type == ND_SOLICITATION) {
+		key_ipv6(&k->owner, n->source);
+	} else {
+		if (!(n->flags[0] & ND_OVERRIDE))
+			return;
+		key_ipv6(&k->owner, n->target);
+		k->says |= BINDING_ADVERTISED | router;
+	}
+	bind_owner(k);
+}
+
+/* Hears who has which address, in a frame of the segment that c->at says. flags says where the sender is. Returns what
+ * the packet is. */
+INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c, const struct tunnel *t, u8 flags)
+{
+	struct neighbour *k;
+
+	if (!t->hold || (skb->protocol != HTONS(TYPE_OF_ARP) && skb->protocol != HTONS(TYPE_IPV6)))
+		return FORM_OTHER;
+	k = neighbour_of_cpu();
+	if (!k || c->mac[6] & 1)
+		return FORM_OTHER;
+	k->owner.segment = k->asked.segment = k->speaker.segment = c->at.segment;
+	__builtin_memcpy(k->speaker.mac, c->mac + 6, 6);
+	k->speaker.reserved = 0;
+	k->slot = c->slot;
+	k->says = flags;
+	k->now = clock();
+	k->hold = t->hold * ticks_per_second;
+	if (skb->protocol == HTONS(TYPE_OF_ARP)) {
+		if (!read_arp(skb, k))
+			return FORM_OTHER;
+		hear_arp(k);
+		return FORM_ARP;
+	}
+	if (!read_nd(skb, k))
+		return FORM_OTHER;
+	hear_nd(k);
+	return FORM_ND;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The tables of bindings (frame-rules §10, S85): which MAC has an IP address in an overlay segment. */
+#pragma once
+#include "overlay/count.h"
+#include "core/packet.h"
+
+enum neighbour_limits {
+	MAX_BINDINGS = 65536, /* heard by the programs; the one that was not used for longest gives way */
+	MAX_TOLD_BINDINGS = 262144, /* told by controllers */
+	MAX_SPEAKERS = 16384,
+	ANSWERS_PER_SECOND = 200, /* to one MAC; as many at once */
+	BINDINGS_PER_SECOND = 64, /* new ones of one MAC; as many at once */
+	DEFENCE_TIME = 2, /* seconds within which an owner speaks up against another one */
+};
+
+/* What is counted beside the reasons: no frame is dropped for these. */
+enum neighbour_count {
+	NEIGHBOUR_SPOOFED, /* the sender in ARP or ND is not the sender of the frame: nothing was bound */
+	NEIGHBOUR_UNBOUND, /* a MAC had more new addresses than BINDINGS_PER_SECOND: nothing was bound */
+	NEIGHBOUR_CONTESTED, /* another MAC claimed an address whose owner still speaks */
+	NEIGHBOUR_KINDS,
+};
+
+enum binding_flag {
+	BINDING_HERE = 1 << 0, /* the owner is behind a port of this host */
+	BINDING_ADVERTISED = 1 << 1, /* IPv6: the owner itself has said whether it is a router */
+	BINDING_ROUTER = 1 << 2,
+};
+
+struct binding_key {
+	u32 segment; /* slot of the tunnel << 16 | number */
+	be32 address[4]; /* IPv4 in the last, after ::ffff: */
+};
+
+struct binding {
+	u64 seen; /* ticks: when the owner was heard last */
+	u64 changed; /* when the address went from the rival to the owner; 0 = it had no other owner */
+	u64 contested; /* until when nobody is believed; 0 = the owner is */
+	u8 mac[6];
+	u8 flags; /* enum binding_flag */
+	u8 turns; /* how often the address has come back from the rival */
+	u8 rival[6]; /* who had the address before */
+	u16 reserved;
+};
+
+/* What a controller has said; the programs only read it. */
+struct told_binding {
+	u64 seen; /* ticks: when the owner's host had heard it last */
+	u8 mac[6];
+	u8 flags; /* enum binding_flag */
+	u8 reserved;
+};
+
+/* A MAC that asks, or has new addresses: what is left of its share, and since when. */
+struct neighbour_speaker {
+	u64 since; /* ticks */
+	u32 answers;
+	u32 bindings;
+};
+
+struct neighbour_counts {
+	u64 n[8]; /* by enum neighbour_count */
+};
+
+#define NEIGHBOUR_TABLE(table, t, k, v, n, flags) \
+	struct { \
+		MAP_UINT(type, t); \
+		MAP_UINT(max_entries, n); \
+		MAP_UINT(map_flags, flags); \
+		MAP_TYPE(key, k); \
+		MAP_TYPE(value, v); \
+	} table SEC(".maps")
+
+NEIGHBOUR_TABLE(bindings, MAP_LRU_HASH, struct binding_key, struct binding, MAX_BINDINGS, 0);
+NEIGHBOUR_TABLE(told_bindings, MAP_HASH, struct binding_key, struct told_binding, MAX_TOLD_BINDINGS, MAP_NO_PREALLOC);
+NEIGHBOUR_TABLE(neighbour_speakers, MAP_LRU_HASH, struct location_key, struct neighbour_speaker, MAX_SPEAKERS, 0);
+NEIGHBOUR_TABLE(neighbour_counts, MAP_HASH, u32, struct neighbour_counts, MAX_TUNNELS, MAP_NO_PREALLOC);
+
+/* The bytes of an ARP packet for IPv4, behind the Ethernet header. */
+struct neighbour_arp {
+	be16 hardware;
+	be16 protocol;
+	u8 hardware_length;
+	u8 protocol_length;
+	be16 operation;
+	u8 sender_mac[6];
+	u8 sender[4];
+	u8 target_mac[6];
+	u8 target[4];
+};
+
+/* Those of a neighbour solicitation or advertisement with one option, the MAC (RFC 4861): both have one form. */
+struct neighbour_nd {
+	u8 version[4];
+	be16 length;
+	u8 protocol;
+	u8 hops;
+	be32 source[4];
+	be32 destination[4];
+	u8 type;
+	u8 code;
+	be16 checksum;
+	u8 flags[4];
+	be32 target[4];
+	u8 option;
+	u8 option_length;
+	u8 mac[6];
+};
+
+/* What this CPU reads and writes of one packet. */
+struct neighbour {
+	struct binding_key owner, asked;
+	struct location_key speaker;
+	struct binding fresh;
+	struct neighbour_speaker share;
+	struct neighbour_counts none;
+	u8 macs[12]; /* of the answer: destination, source */
+	u8 found[6]; /* the MAC of the address that is asked for */
+	u8 flags; /* enum binding_flag, of the same */
+	u8 says; /* enum binding_flag, of the packet's sender */
+	u32 slot;
+	u32 hold; /* ticks */
+	u64 now;
+	u16 reserved[3];
+	union {
+		struct neighbour_arp arp;
+		struct neighbour_nd nd;
+	} __attribute__((aligned(8)));
+};
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct neighbour);
+} neighbours SEC(".maps");
+
+INLINE struct neighbour *neighbour_of_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&neighbours, &zero);
+}
+
+INLINE bool same_mac(const u8 *a, const u8 *b)
+{
+	return *(const u16 *)a == *(const u16 *)b && *(const u16 *)(a + 2) == *(const u16 *)(b + 2) &&
+	       *(const u16 *)(a + 4) == *(const u16 *)(b + 4);
+}
+
+INLINE void count_neighbour(struct neighbour *k, enum neighbour_count what)
+{
+	struct neighbour_counts *n = bpf_map_lookup_elem(&neighbour_counts, &k->slot);
+
+	if (!n) {
+		__builtin_memset(&k->none, 0, sizeof(k->none));
+		bpf_map_update_elem(&neighbour_counts, &k->slot, &k->none, UPDATE_NOEXIST);
+		n = bpf_map_lookup_elem(&neighbour_counts, &k->slot);
+	}
+	if (n)
+		__sync_fetch_and_add(&n->n[what], 1);
+}
+
+/* The share of the frame's sender; 0 if the table does not take it. It is renewed each second. */
+INLINE struct neighbour_speaker *share_of(struct neighbour *k)
+{
+	struct neighbour_speaker *s = bpf_map_lookup_elem(&neighbour_speakers, &k->speaker);
+
+	if (!s) {
+		k->share.since = k->now;
+		k->share.answers = k->share.bindings = 0;
+		bpf_map_update_elem(&neighbour_speakers, &k->speaker, &k->share, UPDATE_ANY);
+		return bpf_map_lookup_elem(&neighbour_speakers, &k->speaker);
+	}
+	if (k->now - s->since >= ticks_per_second) {
+		s->since = k->now;
+		s->answers = s->bindings = 0;
+	}
+	return s;
+}
