@@ -1,0 +1,225 @@
+package difftest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/overlay"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/test/testkit"
+)
+
+// TestS85_TheModelAndTheKernelAgreeOnNeighbours: random ARP and neighbour discovery leaves by and arrives from a
+// tunnel, right, mutated and truncated, of few stations that take each other's addresses, with what controllers
+// tell. Who is asked, what is answered and by which bytes, and what is counted, are the same.
+func TestS85_TheModelAndTheKernelAgreeOnNeighbours(t *testing.T) {
+	testkit.Root(t)
+	seed := uint64(time.Now().Unix() / 86400)
+	for i, name := range []string{"first", "second"} {
+		t.Run(name, func(t *testing.T) { agreeOnNeighbours(t, seed+uint64(i)) })
+	}
+}
+
+// talkers are crossers whose tunnel answers.
+type talkers struct {
+	*crossers
+	random   *rand.Rand
+	bindings model.Bindings
+	seen     map[abi.Reason]int
+}
+
+func agreeOnNeighbours(t *testing.T, seed uint64) {
+	x := &talkers{crossers: newCrossers(t, spec.ReplicateHead), random: rand.New(rand.NewPCG(seed, 85)),
+		seen: map[abi.Reason]int{}}
+	tunnel := x.desired.Plan.Switches[0].Tunnel
+	tunnel.Hold = 30 * time.Second
+	x.bindings.Hold = tunnel.Hold
+	x.set(t, crossingFacts()[0], x.reaches()[0])
+	for i := range 10000 {
+		rush := i%2500 > 2000 // many frames at one instant
+		if !rush {
+			x.now += time.Duration(x.random.IntN(120)) * time.Millisecond
+		}
+		x.one(t, rush)
+	}
+	x.settled(t)
+	for _, why := range []abi.Reason{abi.ReasonNone, abi.ReasonNeighbourAnswered, abi.ReasonNeighbourHere,
+		abi.ReasonNeighbourLimit} {
+		if x.seen[why] == 0 {
+			t.Errorf("seed %d: no frame with the outcome %q: %v", seed, why, x.seen)
+		}
+	}
+}
+
+// one is a frame out or in, or a controller's word; in a rush there is no time between frames.
+func (x *talkers) one(t *testing.T, rush bool) {
+	t.Helper()
+	segment := model.Segment{VNI: 10, VLAN: []uint16{0, 0, 7}[x.random.IntN(3)]}
+	if rush {
+		segment.VLAN = 0
+		for range 12 {
+			x.leaves(t, segment, x.frame(true, false))
+		}
+		return
+	}
+	what := x.random.IntN(12)
+	frame := x.frame(false, what < 5 != (x.random.IntN(200) == 0))
+	switch what {
+	case 0:
+		b := overlay.Binding{Address: overlay.Address{VNI: 10, IP: x.address(x.random.IntN(2) == 0)},
+			MAC: plan.MAC{2, 5: byte(4 + x.random.IntN(3))}, Age: time.Duration(x.random.IntN(40)) * time.Second}
+		if b.Age >= x.now {
+			b.Age = 0
+		}
+		x.bindings.Tell(model.Segment{VNI: 10}, b.IP, b.MAC, x.now-b.Age)
+		if err := x.kernel.Bind("s", b, x.now); err != nil {
+			t.Fatal(err)
+		}
+	case 1, 2, 3, 4:
+		from := netip.MustParseAddr([]string{"198.51.100.2", "192.0.2.5", "203.0.113.99"}[x.random.IntN(3)])
+		if x.arrive(t, from, 10, withTag(frame, segment.VLAN)) == abi.ReasonNone {
+			x.bindings.Hear(segment, frame, false, x.now)
+		}
+	default:
+		x.leaves(t, segment, frame)
+	}
+}
+
+// leaves hands a frame out, and compares the answer's bytes as well.
+func (x *talkers) leaves(t *testing.T, s model.Segment, frame []byte) {
+	t.Helper()
+	x.bindings.Hear(s, frame, true, x.now)
+	x.model.Answering(func(s model.Segment, ip netip.Addr) (model.Owner, bool) {
+		return x.bindings.Find(s, ip, plan.MAC(frame[6:12]), x.now)
+	})
+	out := x.leaveNow(t, s.VNI, withTag(frame, s.VLAN))
+	x.seen[out[0].Reason]++
+	var want []byte
+	if out[0].Reason == abi.ReasonNeighbourAnswered {
+		want = answerTo(frame, out[0].Owner)
+	}
+	if got := x.kernel.Answer(); !bytes.Equal(got, want) {
+		t.Fatalf("%x is answered\nby the model:  %x\nby the kernel: %x", frame, want, got)
+	}
+}
+
+// answerTo is the second writing of an answer (RFC 826, RFC 4861).
+func answerTo(ask []byte, owner model.Owner) []byte {
+	a := slices.Clone(ask)
+	copy(a, ask[6:12])
+	copy(a[6:], owner.MAC[:])
+	if ask[12] == 8 {
+		a[21] = 2
+		copy(a[22:], owner.MAC[:])
+		copy(a[28:], ask[38:42])
+		copy(a[32:], ask[22:32])
+		return a
+	}
+	copy(a[22:], ask[62:78])
+	copy(a[38:], ask[22:38])
+	a[54], a[58], a[59], a[60], a[61], a[78] = 136, 0x60, 0, 0, 0, 2
+	if owner.Router {
+		a[58] |= 0x80
+	}
+	copy(a[80:], owner.MAC[:])
+	a[56], a[57] = 0, 0
+	sum := uint32(58 + 32)
+	for i := 22; i < 86; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(a[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(a[56:], ^uint16(sum))
+	return a
+}
+
+func withTag(frame []byte, vlan uint16) []byte {
+	if vlan == 0 {
+		return frame
+	}
+	return slices.Concat(frame[:12], []byte{0x81, 0, byte(vlan >> 8), byte(vlan)}, frame[12:])
+}
+
+func (x *talkers) mac() plan.MAC { return plan.MAC{2, 0, 0, 0, 0, byte(1 + x.random.IntN(3))} }
+
+func (x *talkers) address(v6 bool) netip.Addr {
+	n := byte(1 + x.random.IntN(6))
+	if v6 {
+		return netip.AddrFrom16([16]byte{0xfd, 15: n})
+	}
+	return netip.AddrFrom4([4]byte{10, 0, 0, n})
+}
+
+// frame is one of ARP or neighbour discovery, of a station of this host or a far one. A plain one asks for an
+// address.
+func (x *talkers) frame(plain, far bool) []byte {
+	v6, from, own := x.random.IntN(2) == 0, x.mac(), plain || x.random.IntN(60) > 0
+	if far {
+		from[5] += 3
+	}
+	sender, target := x.address(v6), x.address(v6)
+	if own { // most stations keep their address
+		last := sender.AsSlice()
+		last[len(last)-1] = from[5]
+		sender, _ = netip.AddrFromSlice(last)
+	}
+	var f []byte
+	if v6 {
+		f = x.nd(from, sender, target, plain)
+	} else {
+		f = x.arp(from, sender, target, plain)
+	}
+	if !plain && x.random.IntN(6) == 0 {
+		f[6+x.random.IntN(len(f)-6)] ^= byte(1 << x.random.IntN(8))
+	}
+	if !plain && x.random.IntN(20) == 0 {
+		f = f[:54+x.random.IntN(len(f)-53)] // a test run refuses a cut header of IP
+	}
+	if binary.BigEndian.Uint16(f[12:]) == 0x8100 || binary.BigEndian.Uint16(f[12:]) == 0x88a8 {
+		f[12] = 8 // the switch has taken the tag out
+	}
+	return f
+}
+
+func (x *talkers) arp(from plan.MAC, sender, target netip.Addr, plain bool) []byte {
+	operation, to := byte(1), []byte{255, 255, 255, 255, 255, 255}
+	if !plain {
+		switch x.random.IntN(6) {
+		case 0:
+			operation = 2
+		case 1:
+			mac := x.mac()
+			to = mac[:]
+		case 2:
+			sender = netip.IPv4Unspecified()
+		}
+	}
+	return slices.Concat(to, from[:], []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, operation}, from[:], sender.AsSlice(),
+		make([]byte, 6), target.AsSlice(), make([]byte, 18))
+}
+
+func (x *talkers) nd(from plan.MAC, sender, target netip.Addr, plain bool) []byte {
+	kind, option, flags, to := byte(135), byte(1), byte(0), netip.MustParseAddr("ff02::1:ff00:1")
+	if !plain {
+		switch x.random.IntN(5) {
+		case 0, 1:
+			kind, option, flags, target = 136, 2, []byte{0x20, 0x60, 0xa0, 0}[x.random.IntN(4)], sender
+		case 2:
+			sender = netip.IPv6Unspecified()
+		case 3:
+			to = target
+		}
+	}
+	source, destination, asked := sender.As16(), to.As16(), target.As16()
+	return slices.Concat([]byte{0x33, 0x33, 0xff, 0, 0, 1}, from[:], []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255},
+		source[:], destination[:], []byte{kind, 0, 0x12, 0x34, flags, 0, 0, 0}, asked[:], []byte{option, 1}, from[:])
+}
