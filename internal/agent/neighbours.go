@@ -28,6 +28,9 @@ type addressing struct {
 	told map[span.VNI]map[span.Key]int64
 	// contested are those of which an event was reported.
 	contested map[boundAt]bool
+	// read is when the tables were last read, and took how long it and what follows took.
+	read time.Time
+	took time.Duration
 }
 
 // answers reports whether a tunnel of this host answers for stations of other hosts.
@@ -48,6 +51,14 @@ func (l *locating) hearNeighbours() {
 		n.here = nil
 		return
 	}
+	begun := time.Now()
+	if begun.Sub(n.read) < n.took*readShare { // a flood of addresses takes no more of the loop than that
+		return
+	}
+	defer func() {
+		n.read = time.Now()
+		n.took = n.read.Sub(begun)
+	}()
 	all, err := l.kernel.Bindings()
 	if err != nil {
 		l.complain("read who has which address in overlay segments", err)
@@ -67,7 +78,7 @@ func (l *locating) hearNeighbours() {
 		b := &all[i]
 		key := overlay.Key{VNI: b.VNI, MAC: b.MAC}
 		switch {
-		case b.Told || !b.Here:
+		case !b.Here:
 		case !present[b.Switch][key]:
 			left = append(left, *b)
 		case b.VLAN != 0 || b.Contested || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Bindings are those of all tunnels that are in force, sorted: what was heard, and what controllers have told.
+// Bindings are those that all tunnels have heard and that are in force, sorted.
 func (l locator) Bindings() ([]overlay.Bound, error) {
 	o := l.overlays
 	if !o.loaded {
@@ -28,22 +28,11 @@ func (l locator) Bindings() ([]overlay.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := readAll[abi.BindingKey, abi.ToldBinding](o.maps.ToldBindings)
-	if err != nil {
-		return nil, err
-	}
 	var list []overlay.Bound
 	segments := o.boundSegments()
 	for key, b := range heard {
 		if one, ok := segments.bound(key, now, b.Seen, o.kernel.hz); ok {
 			one.MAC, one.Rival, one.Contested = b.MAC, b.Rival, int64(b.Contested-now) > 0
-			flagged(&one, b.Flags)
-			list = append(list, one)
-		}
-	}
-	for key, b := range told {
-		if one, ok := segments.bound(key, now, b.Seen, o.kernel.hz); ok {
-			one.MAC, one.Told = b.MAC, true
 			flagged(&one, b.Flags)
 			list = append(list, one)
 		}

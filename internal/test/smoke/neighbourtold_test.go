@@ -1,0 +1,55 @@
+package smoke
+
+import (
+	"net/netip"
+	"testing"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/plan"
+)
+
+// TestS85_ControllersSayWhoHasAnAddress: what a guest says of its address is told to the other hosts of the segment, and
+// taken back when its port goes.
+func TestS85_ControllersSayWhoHasAnAddress(t *testing.T) {
+	t.Parallel()
+	f := newOverlayFleet(t, 2, segmentText)
+	ip, mac := netip.MustParseAddr("10.0.0.3"), fleetMAC(0, 3)
+	all := [6]byte{255, 255, 255, 255, 255, 255}
+	f.guests["p-web@0"].Send(arpFrame(all, mac, 1, mac, ip, [6]byte{}, ip))
+	f.hosts[1].Await("the other host is told who has the address", func() bool {
+		return f.hosts[1].told(t)[mac]
+	})
+	var web api.SegmentDetail
+	f.controller.JSON(&web, "segment", "show", "web")
+	shown := false
+	for _, l := range web.Locations {
+		shown = shown || l.Key == ip.String() && l.Owner == plan.MAC(mac).String() && l.Host == "esx0"
+	}
+	if !shown {
+		t.Errorf("the controllers show %+v", web.Locations)
+	}
+	f.hosts[0].must("port", "disconnect", "p-web")
+	f.hosts[1].Await("it is taken back", func() bool { return !f.hosts[1].told(t)[mac] })
+}
+
+// told are the MACs that controllers say have an address.
+func (h *host) told(t *testing.T) map[[6]byte]bool {
+	t.Helper()
+	m := h.overlayTable("told_bindings")
+	if m == nil {
+		return nil
+	}
+	defer m.Close()
+	all := map[[6]byte]bool{}
+	var key abi.BindingKey
+	var b abi.ToldBinding
+	each := m.Iterate()
+	for each.Next(&key, &b) {
+		all[b.MAC] = true
+	}
+	if err := each.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
