@@ -138,13 +138,14 @@ func (r *neighbourRig) everywhere(from *cable.End, frame []byte, why string) {
 }
 
 // nobodyAsked: a guest of the first host asks, gets this answer, and no other machine gets the question.
-func (r *neighbourRig) nobodyAsked(who station, owner [6]byte, ip netip.Addr) {
+func (r *neighbourRig) nobodyAsked(guest byte, owner [6]byte, ip netip.Addr) {
 	r.t.Helper()
+	who, end := r.at(guest+1), r.guests[0][guest]
 	ask := r.asks(who, false, ip)
-	r.guests[0][0].Send(ask)
-	r.guests[0][0].Expect(r.answers(who, owner, ip), "S85: the answer")
+	end.Send(ask)
+	end.Expect(r.answers(who, owner, ip), "S85: the answer")
 	marker := cable.Frame(cable.Broadcast(), who.mac, 0, "after the question")
-	r.guests[0][0].Send(marker)
+	end.Send(marker)
 	for _, e := range []*cable.End{r.guests[1][0], r.kernel} {
 		if before := e.Until(marker); slices.ContainsFunc(before, func(f []byte) bool { return bytes.Equal(f, ask) }) {
 			r.t.Error("S85: the question has left the host")
@@ -170,7 +171,7 @@ func (r *neighbourRig) answered() {
 	asker, owner := r.at(1), r.at(11)
 	r.othersAsked(r.asks(asker, false, owner.ip), r.answers(asker, owner.mac, owner.ip), "nobody has heard the owner")
 	r.everywhere(r.guests[1][0], r.announces(owner, owner.ip), "S85: an announcement passes")
-	r.nobodyAsked(asker, owner.mac, owner.ip)
+	r.nobodyAsked(0, owner.mac, owner.ip)
 	if n := r.hosts[0].refused("tunnel", "neighbour-answered"); n != 1 {
 		r.t.Errorf("counted %d answers, want 1", n)
 	}
@@ -186,9 +187,9 @@ func (r *neighbourRig) probed() {
 // spoofed: who names another MAC than its own binds nothing.
 func (r *neighbourRig) spoofed() {
 	r.t.Helper()
-	asker, owner := r.at(1), r.at(11)
+	owner := r.at(11)
 	r.everywhere(r.guests[0][1], r.claims(cable.MAC(2), cable.MAC(66), owner.ip), "what a guest says of another MAC")
-	r.nobodyAsked(asker, owner.mac, owner.ip)
+	r.nobodyAsked(0, owner.mac, owner.ip)
 	if n := r.hosts[0].neighbourCount(r.t, abi.NeighbourSpoofed); n == 0 {
 		r.t.Error("S85: no packet counted whose sender names another MAC")
 	}
@@ -197,9 +198,9 @@ func (r *neighbourRig) spoofed() {
 // moved: the third machine takes the owner's address over, and later on one of the first host's guests.
 func (r *neighbourRig) moved() {
 	r.t.Helper()
-	asker, owner, next := r.at(1), r.at(11), r.at(77)
+	owner, next := r.at(11), r.at(77)
 	r.everywhere(r.kernel, r.announces(next, owner.ip), "S85: the next owner's announcement passes")
-	r.nobodyAsked(asker, next.mac, owner.ip)
+	r.nobodyAsked(0, next.mac, owner.ip)
 }
 
 // hereAsked: who asks for a guest of the same host asks that guest alone.
@@ -280,14 +281,14 @@ func (r *neighbourRig) flooded() {
 // silent: an owner that says nothing is asked for after its time.
 func (r *neighbourRig) silent() {
 	r.t.Helper()
-	asker, owner, ip := r.at(1), r.at(11), r.at(50).ip
+	owner, ip := r.at(11), r.at(50).ip // the second guest asks: the first has used its share
 	r.everywhere(r.guests[1][0], r.announces(owner, ip), "S85: an announcement passes")
-	r.nobodyAsked(asker, owner.mac, ip)
+	r.nobodyAsked(1, owner.mac, ip)
 	r.hosts[0].Configure(strings.Replace(r.config(0, "web"), "  tunnel:\n",
 		"  tunnel:\n    neighbours: {hold: 1s}\n", 1))
-	ask := r.asks(asker, false, ip)
+	ask := r.asks(r.at(2), false, ip)
 	r.hosts[0].Await("S85: a silent owner is asked for", func() bool {
-		r.guests[0][0].Send(ask)
+		r.guests[0][1].Send(ask)
 		return r.guests[1][0].Await(ask, time.Second/2)
 	})
 }
