@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// TestS85_ControllersSayWhoHasAnAddress: what a guest says of its address is told to the other hosts of the segment, and
-// taken back when its port goes.
+// TestS85_ControllersSayWhoHasAnAddress: what a guest says of its address is told to the other hosts of the segment,
+// and taken back when its port goes.
 func TestS85_ControllersSayWhoHasAnAddress(t *testing.T) {
 	t.Parallel()
 	f := newOverlayFleet(t, 2, segmentText)
