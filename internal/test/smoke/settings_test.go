@@ -69,7 +69,8 @@ func TestS9_WhatTheDefinitionSetsForAPortFollowsIt(t *testing.T) {
 
 	for what, c := range map[string]struct{ from, to, want string }{
 		"a number that there is not": {fmt.Sprintf("id: %q", id), fmt.Sprintf("id: %q", id+"1"),
-			"there is no static port " + id + "1; it has 32, 33 (heddle port static list)"},
+			"there is no static port " + id + "1; it has " + list[0].Port + ", " + list[1].Port +
+				" (heddle port static list)"},
 		"another port group": {"portGroup: fixed, name", "portGroup: grows, name", "static port " + id +
 			" belongs to port group dvs/fixed, not to dvs/grows"},
 	} {
