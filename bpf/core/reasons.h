@@ -45,7 +45,7 @@ enum reason {
 	REASON_TUNNEL_UNKNOWN_VNI = 35, /* an overlay frame for a segment that this host does not have */
 	REASON_TUNNEL_MTU = 36, /* for one copy: with the outer header it does not fit the underlay */
 	REASON_TUNNEL_NO_ENDPOINT = 37, /* for one copy: the tunnel knows no endpoint to send it to */
-	REASON_NEIGHBOUR_ANSWERED = 38, /* for one copy: the tunnel itself answered who has an address, and asks nobody */
+	REASON_NEIGHBOUR_ANSWERED = 38, /* for one copy: the tunnel answered who has an address, and asks nobody */
 	REASON_NEIGHBOUR_HERE = 39, /* for one copy: it asks who has an address, and its owner is on this host */
 	REASON_NEIGHBOUR_LIMIT = 40, /* for one copy: its sender asks more often than it is answered */
 	REASON_COUNT, /* one more than the highest */
