@@ -31,8 +31,8 @@ func short(t *testing.T) flowexport.Options {
 	return o
 }
 
-// runUntilAllCarry runs with longer and longer times until each cell has carried something: on a busy machine a load may
-// not get the CPU for a moment.
+// runUntilAllCarry runs with longer and longer times until each cell has carried something: on a busy machine a load
+// may not get the CPU for a moment.
 func runUntilAllCarry(t *testing.T, o flowexport.Options) *report.Report {
 	t.Helper()
 	for {
