@@ -73,12 +73,14 @@ func (s *spy) MACs(now time.Duration) ([]model.MAC, error) {
 }
 
 // everyReason lists the reasons that frames can meet in the switch itself: device-refused is the kernel's alone, and
-// those of a tunnel are its own programs', which TestS84_S105_AnOverlaySegmentOverARoutedNetwork has frames meet.
+// those of a tunnel are its own programs', which TestS84_S105_AnOverlaySegmentOverARoutedNetwork and
+// TestS85_TheModelAndTheKernelAgreeOnNeighbours have frames meet.
 func everyReason() (names []string) {
 	for r := range abi.Reasons() {
 		switch r {
 		case abi.ReasonDeviceRefused, abi.ReasonTunnelUnknownEndpoint, abi.ReasonTunnelUnknownVni,
-			abi.ReasonTunnelMTU, abi.ReasonTunnelNoEndpoint:
+			abi.ReasonTunnelMTU, abi.ReasonTunnelNoEndpoint, abi.ReasonNeighbourAnswered, abi.ReasonNeighbourHere,
+			abi.ReasonNeighbourLimit:
 		default:
 			names = append(names, r.String())
 		}

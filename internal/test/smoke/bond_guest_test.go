@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -104,6 +105,8 @@ func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
+	// What is under way while the cards change over may be lost; from then on nothing is.
+	r.Await("frames pass by the other member", func() bool { return r.trip(r.a, cable.MAC(1), 0, time.Second) })
 	r.trips()
 	r.refusesMembers(members[0])
 	if err := r.Heddle("down", "--purge"); err != nil {
