@@ -101,7 +101,7 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
 		a.events.Publish(e)
 	}}
-	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, p.alone)
+	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, p.tell)
 	p.tunnels = uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.isDefined, p.tunnelled)
 	a.membership.probing, a.tunnels.prefer = p, p.tunnels.Prefer
 	a.follow(p.fabric)

@@ -182,9 +182,6 @@ func tally(s fabric.State, all, passing, waiting *uint32) {
 	}
 }
 
-// alone says what a host without controllers finds by itself.
-func (p *probing) alone() { p.tell() }
-
 // tunnelled takes in that there is more to say of tunnels.
 func (p *probing) tunnelled() {
 	p.fabric.Poke()

@@ -81,16 +81,8 @@ func (k *talk) forget() {
 // learnsMTU sends datagrams that must not be fragmented.
 func (k *talk) learnsMTU(room, headers int) {
 	k.t.Helper()
-	var server, client *net.UDPConn
-	inside(k.t, k.to, func() (err error) {
-		server, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(k.at, 0)))
-		return err
-	})
+	server, client := k.sockets()
 	defer server.Close()
-	inside(k.t, k.from, func() (err error) {
-		client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))
-		return err
-	})
 	defer client.Close()
 	k.control(client, func(fd int) error { return dontFragment(fd, k.at) })
 	fits := k.bytes(room - headers)

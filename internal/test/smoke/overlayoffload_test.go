@@ -94,20 +94,26 @@ func (k *talk) stream(size int) {
 	}
 }
 
-// datagrams sends UDP datagrams of these sizes, one at a time, and then many in one large frame that the kernel cuts; a
-// datagram that is lost on the way is sent again.
-func (k *talk) datagrams(sizes []int, cut int) {
+// sockets are UDP sockets of the two guests. The caller closes them.
+func (k *talk) sockets() (server, client *net.UDPConn) {
 	k.t.Helper()
-	var server, client *net.UDPConn
 	inside(k.t, k.to, func() (err error) {
 		server, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(k.at, 0)))
 		return err
 	})
-	defer server.Close()
 	inside(k.t, k.from, func() (err error) {
 		client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))
 		return err
 	})
+	return server, client
+}
+
+// datagrams sends UDP datagrams of these sizes, one at a time, and then many in one large frame that the kernel cuts; a
+// datagram that is lost on the way is sent again.
+func (k *talk) datagrams(sizes []int, cut int) {
+	k.t.Helper()
+	server, client := k.sockets()
+	defer server.Close()
 	defer client.Close()
 	for _, n := range sizes {
 		data := k.bytes(n)

@@ -113,6 +113,23 @@ func (f *fleet) hasItsOwn(n int, port string, inner [6]byte) {
 	}
 }
 
+// startsToMove starts a VM on the first host: its port has a limit of its own and a learned MAC, and has counted
+// framesBefore frames. It returns the VM's MAC and the learned one.
+func (f *fleet) startsToMove(vm int, port string) (mac, inner [6]byte) {
+	f.t.Helper()
+	for n := range f.hosts { // guests that send nothing by themselves: a frame says where the guest runs
+		f.guests[fmt.Sprintf("%s@%d", port, n)] = f.hosts[n].quietlyIn(fmt.Sprintf("%s-%d", port, n), port,
+			fleetMAC(n, vm))
+	}
+	mac, inner = fleetMAC(0, vm), [6]byte{2, 1, 0, 0, 0, byte(vm)}
+	f.mustStartVM(0, vm, port, "web", "--mac", plan.MAC(mac).String(), "--storm-broadcast", ownLimit, "--mac-learning",
+		"--forged-transmits", "accept")
+	f.sendsAs(0, port, mac, framesBefore-1)
+	f.sendsAs(0, port, inner, 1)
+	f.counted(0, port, framesBefore)
+	return mac, inner
+}
+
 // movePort moves the port of a VM from the first host to the second. The agent of the host kill is killed at a step.
 func (f *fleet) movePort(vm, kill int, at string) {
 	t, port := f.t, fmt.Sprintf("m%d", vm)
@@ -122,16 +139,7 @@ func (f *fleet) movePort(vm, kill int, at string) {
 			f.killed(kill)
 		}
 	}
-	for n := range f.hosts { // guests that send nothing by themselves: a frame says where the guest runs
-		f.guests[fmt.Sprintf("%s@%d", port, n)] = f.hosts[n].quietlyIn(fmt.Sprintf("%s-%d", port, n), port,
-			fleetMAC(n, vm))
-	}
-	mac, inner := fleetMAC(0, vm), [6]byte{2, 1, 0, 0, 0, byte(vm)}
-	f.mustStartVM(0, vm, port, "web", "--mac", plan.MAC(mac).String(), "--storm-broadcast", ownLimit, "--mac-learning",
-		"--forged-transmits", "accept")
-	f.sendsAs(0, port, mac, framesBefore-1)
-	f.sendsAs(0, port, inner, 1)
-	f.counted(0, port, framesBefore)
+	mac, inner := f.startsToMove(vm, port)
 	f.hosts[1].must("port", "connect", port, "--incoming", "--switch", "dvs", "--port-group", "web", "--device", port,
 		"--mac", plan.MAC(mac).String(), "--vm-uuid", uuid(vm), "--adapter", "net0")
 	f.moves(1, port, in("copied"), "a copy is there")

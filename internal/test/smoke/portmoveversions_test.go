@@ -64,16 +64,7 @@ func (f *fleet) becomes(n int, version func()) {
 func (f *fleet) movesAndComesBack(vm int) {
 	t, port := f.t, fmt.Sprintf("m%d", vm)
 	t.Helper()
-	for n := range f.hosts { // guests that send nothing by themselves: a frame says where the guest runs
-		f.guests[fmt.Sprintf("%s@%d", port, n)] = f.hosts[n].quietlyIn(fmt.Sprintf("%s-%d", port, n), port,
-			fleetMAC(n, vm))
-	}
-	mac, inner := fleetMAC(0, vm), [6]byte{2, 1, 0, 0, 0, byte(vm)}
-	f.mustStartVM(0, vm, port, "web", "--mac", plan.MAC(mac).String(), "--storm-broadcast", ownLimit, "--mac-learning",
-		"--forged-transmits", "accept")
-	f.sendsAs(0, port, mac, framesBefore-1)
-	f.sendsAs(0, port, inner, 1)
-	f.counted(0, port, framesBefore)
+	_, inner := f.startsToMove(vm, port)
 	f.hop(vm, 0, 1)
 	f.counted(1, port, framesBefore+framesAfter)
 	f.hasItsOwn(1, port, inner)
