@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"heddle/internal/test/testkit/leaks"
 )
@@ -153,21 +154,37 @@ func TestS83_AChangeMadeOnAnOldVersionIsRefused(t *testing.T) {
 		{"deletion", Change{Key: Key{KindSwitch, "dvs"}, Delete: true, IfVersion: v1}, v2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := s.Revision()
+			before := contents(t, s)
 			_, err := s.Write(patient(t), []Change{put(KindHost, "bystander", `1`, New), c.change})
 			var conflict *Conflict
 			want := &Conflict{Key: c.change.Key, Asked: c.change.IfVersion, Current: c.current}
 			if !errors.As(err, &conflict) || cmp.Diff(want, conflict) != "" {
 				t.Errorf("%v (%+v), want %+v", err, conflict, want)
 			}
-			if _, there := s.Get(Key{KindHost, "bystander"}); there || s.Revision() != before {
-				t.Error("half of a refused transaction was written")
+			if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+				t.Error("half of a refused transaction was written: (-before +after)\n", diff)
 			}
 		})
 	}
 	if rev := write(t, s, put(KindSwitch, "dvs", `4`, Any)); rev <= v2 {
 		t.Errorf("whatever the version: revision %d after %d", rev, v2)
 	}
+}
+
+// contents are the objects, indexes and records that etcd holds of a store, whatever the store has heard of them.
+func contents(t *testing.T, s *Store) map[string]string {
+	t.Helper()
+	resp, err := s.client.Get(patient(t), s.keys.prefix, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, kv := range resp.Kvs {
+		if !strings.HasPrefix(string(kv.Key), s.keys.meta("")) {
+			all[string(kv.Key)] = string(kv.Value)
+		}
+	}
+	return all
 }
 
 // Two stores whose memories are behind each other's writes agree on who was first.
