@@ -59,6 +59,7 @@ type Door struct {
 // opened is an open door.
 type opened struct {
 	listener net.Listener
+	hall     *hall
 	server   *http.Server
 	done     chan struct{}
 }
@@ -97,7 +98,8 @@ func (d *Door) Open() (addresses []string, err error) {
 	return addressesOf(d.open.listener.Addr(), first)
 }
 
-// Close closes the door and ends all connections. Open opens it again.
+// Close closes the door and ends all connections. Open opens it again. It waits for no peer: TLS would take 5 s to say
+// goodbye to one that does not read.
 func (d *Door) Close() {
 	d.mu.Lock()
 	o := d.open
@@ -106,6 +108,7 @@ func (d *Door) Close() {
 	if o == nil {
 		return
 	}
+	o.hall.end()
 	// What fails to close is closed by the end of the process.
 	_ = o.server.Close()
 	<-o.done
@@ -117,22 +120,27 @@ func (d *Door) listen() error {
 	if err != nil {
 		return err
 	}
+	d.serve(l)
+	return nil
+}
+
+// serve answers on a listener. The caller holds the lock.
+func (d *Door) serve(l net.Listener) {
 	rpc := connect.NewServer()
 	hostv1connect.RegisterMoveServiceHandler(rpc, taker{d})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
-	o := &opened{listener: l, done: make(chan struct{})}
+	o := &opened{listener: l, hall: newHall(l, d.Identity.between(), d.refused), done: make(chan struct{})}
 	o.server = &http.Server{Handler: d.bounded(mux), Protocols: protocols, ReadHeaderTimeout: handshakeTime,
 		ReadTimeout: callTime, WriteTimeout: callTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(d.Log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostStreams, MaxReadFrameSize: 64 << 10,
-			SendPingTimeout: 3 * pingAfter, PingTimeout: pingTime}}
-	at := newHall(l, d.Identity.between(), d.refused)
+			SendPingTimeout: 3 * pingAfter, PingTimeout: pingTime, WriteByteTimeout: callTime}}
 	go func() {
 		defer close(o.done)
-		if err := o.server.Serve(at); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := o.server.Serve(o.hall); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			d.Log.Error("the door for moves has closed", "err", err)
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -142,7 +150,6 @@ func (d *Door) listen() error {
 		}
 	}()
 	d.open = o
-	return nil
 }
 
 // bounded answers so many calls at a time, each in so much time.

@@ -3,6 +3,7 @@ package ferry
 import (
 	"crypto/tls"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,16 @@ type hall struct {
 func newHall(l net.Listener, b identity.Between, refused *refusals) *hall {
 	return &hall{Listener: l, conf: b.From(), refused: refused,
 		proving: &crowd{most: mostProving}, proved: &crowd{most: mostProved}}
+}
+
+// end ends all connections at once, and each that is accepted afterwards. What is below TLS is closed, so that nothing
+// waits for a peer.
+func (h *hall) end() {
+	for _, c := range []*crowd{h.proving, h.proved} {
+		for _, v := range c.close() {
+			_ = v.Close()
+		}
+	}
 }
 
 // Accept is the next connection.
@@ -74,8 +85,9 @@ func (v *visitor) Close() error {
 type crowd struct {
 	most int
 
-	mu    sync.Mutex
-	order []*visitor
+	mu     sync.Mutex
+	order  []*visitor
+	closed bool
 }
 
 // enter takes one in, and ends the oldest where there are too many.
@@ -83,13 +95,24 @@ func (c *crowd) enter(v *visitor) {
 	c.mu.Lock()
 	c.order = append(c.order, v)
 	var over *visitor
-	if len(c.order) > c.most {
+	switch {
+	case c.closed:
+		over = v
+	case len(c.order) > c.most:
 		over = c.order[0]
 	}
 	c.mu.Unlock()
 	if over != nil {
 		_ = over.Close() // which takes it out
 	}
+}
+
+// close lets nobody in from now on, and returns who is there.
+func (c *crowd) close() []*visitor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return slices.Clone(c.order)
 }
 
 func (c *crowd) leave(v *visitor) {

@@ -81,7 +81,7 @@ func New(o Options) *Guard {
 // Local lets callers through that are who they are by the socket's mode: they may do all.
 func (g *Guard) Local(next http.Handler, who func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(with(r.Context(), AtSocket(who(r)))))
+		next.ServeHTTP(Patient(w, writeTime), r.WithContext(with(r.Context(), AtSocket(who(r)))))
 	})
 }
 
@@ -312,7 +312,7 @@ func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, within
 		body = http.MaxBytesReader(w, r.Body, smallBody)
 	}
 	r.Body = &timed{Reader: body, Closer: r.Body, control: control}
-	next.ServeHTTP(&patient{ResponseWriter: w, control: control}, r)
+	next.ServeHTTP(Patient(w, writeTime), r)
 }
 
 // timed is a request's body; when it has come, the time it may take is no matter any more.
@@ -329,22 +329,5 @@ func (t *timed) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// patient is where an answer goes; a reader that is too slow is left.
-type patient struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-func (p *patient) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(writeTime))
-	return p.ResponseWriter.Write(b)
-}
-
-// Flush sends what was written.
-func (p *patient) Flush() { _ = p.control.Flush() }
-
-// Unwrap is for http.ResponseController.
-func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 func callOf(procedure string) string { return procedure[strings.LastIndexByte(procedure, '/')+1:] }

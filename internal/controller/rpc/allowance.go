@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// guestBody bounds what a caller without a certificate may send, and a host beside its slice, in bytes: a token,
-	// and a request for a certificate.
+	// guestBody bounds what a caller without a certificate may send, and a host outside of its streams, in bytes: a
+	// token, and a request for a certificate.
 	guestBody = 64 << 10
-	// mostFollowing is how many streams of slices one host may have at a time. It needs one, and another for a moment
-	// when it comes again; each may make the controller read a message of maxBody.
+	// mostFollowing is how many streams of each kind one host may have at a time: of slices, of overlay segments and of
+	// probes. It needs one, and another for a moment when it comes again; each may make the controller read a message
+	// of maxBody.
 	mostFollowing = 4
 	// mostDescribing is how many questions one host may have under way at a time about guests that arrive: each has the
 	// controller ask other hosts.
@@ -26,7 +27,7 @@ const (
 // many connections it opens (S104).
 type allowance struct {
 	mu        sync.Mutex
-	following counts // streams, by host
+	following map[string]*counts // streams, by kind and host
 	// describing are questions about guests that arrive, by host.
 	describing counts
 }
@@ -37,18 +38,32 @@ type counts map[string]int
 // bound applies the caller's bounds to a request. leave ends it.
 func (a *allowance) bound(ctx context.Context, w http.ResponseWriter, r *http.Request) (leave func(), err error) {
 	c, _ := ctx.Value(callerKey{}).(caller)
-	switch {
-	case c.peer != nil && c.peer.Name.Kind == identity.Host &&
-		r.URL.Path == controllerv1connect.HostServiceFollowSliceProcedure:
-		return a.one(&a.following, c.peer.Name.ID, mostFollowing, "streams")
-	case c.peer != nil && c.peer.Name.Kind == identity.Host &&
-		r.URL.Path == controllerv1connect.HostServiceDescribeArrivalProcedure:
+	isHost := c.peer != nil && c.peer.Name.Kind == identity.Host
+	switch path := r.URL.Path; {
+	case isHost && (path == controllerv1connect.HostServiceFollowSliceProcedure ||
+		path == controllerv1connect.HostServiceFollowSegmentsProcedure ||
+		path == controllerv1connect.HostServiceFollowProbesProcedure):
+		return a.one(a.streams(path), c.peer.Name.ID, mostFollowing, "streams")
+	case isHost && path == controllerv1connect.HostServiceDescribeArrivalProcedure:
 		r.Body = http.MaxBytesReader(w, r.Body, guestBody)
 		return a.one(&a.describing, c.peer.Name.ID, mostDescribing, "questions")
-	case c.peer == nil, c.peer.Name.Kind == identity.Host:
+	case c.peer == nil, isHost:
 		r.Body = http.MaxBytesReader(w, r.Body, guestBody)
 	}
 	return func() {}, nil
+}
+
+// streams counts those of one kind.
+func (a *allowance) streams(kind string) *counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.following == nil {
+		a.following = map[string]*counts{}
+	}
+	if a.following[kind] == nil {
+		a.following[kind] = &counts{}
+	}
+	return a.following[kind]
 }
 
 // one counts another one of a host, most at a time.

@@ -26,25 +26,27 @@ func TestS104_AHostHasABoundedNumberOfStreams(t *testing.T) {
 		}
 		return leave, read, err
 	}
-	const follow, renew = controllerv1connect.HostServiceFollowSliceProcedure,
-		controllerv1connect.HostServiceRenewHostProcedure
-	var leaves []func()
-	for range mostFollowing {
-		leave, read, err := ask(identity.Host, "h1", follow, 2*guestBody)
-		if err != nil || read != 2*guestBody {
-			t.Fatalf("a stream is refused, or cut at %d: %v", read, err)
+	const renew = controllerv1connect.HostServiceRenewHostProcedure
+	for _, follow := range []string{controllerv1connect.HostServiceFollowSliceProcedure,
+		controllerv1connect.HostServiceFollowSegmentsProcedure, controllerv1connect.HostServiceFollowProbesProcedure} {
+		var leaves []func()
+		for range mostFollowing {
+			leave, read, err := ask(identity.Host, "h1", follow, 2*guestBody)
+			if err != nil || read != 2*guestBody {
+				t.Fatalf("%s is refused, or cut at %d: %v", follow, read, err)
+			}
+			leaves = append(leaves, leave)
 		}
-		leaves = append(leaves, leave)
-	}
-	if _, _, err := ask(identity.Host, "h1", follow, 0); err == nil {
-		t.Error("a host has one stream more")
-	}
-	if _, _, err := ask(identity.Host, "h2", follow, 0); err != nil {
-		t.Errorf("another host is refused: %v", err)
-	}
-	leaves[0]()
-	if _, _, err := ask(identity.Host, "h1", follow, 0); err != nil {
-		t.Errorf("after the end of a stream: %v", err)
+		if _, _, err := ask(identity.Host, "h1", follow, 0); err == nil {
+			t.Errorf("%s: a host has one stream more", follow)
+		}
+		if _, _, err := ask(identity.Host, "h2", follow, 0); err != nil {
+			t.Errorf("%s: another host is refused: %v", follow, err)
+		}
+		leaves[0]()
+		if _, _, err := ask(identity.Host, "h1", follow, 0); err != nil {
+			t.Errorf("%s: after the end of a stream: %v", follow, err)
+		}
 	}
 	if _, read, err := ask(identity.Host, "h1", renew, 2*guestBody); err != nil || read != guestBody {
 		t.Errorf("beside its slice a host sends %d bytes: %v", read, err)

@@ -151,9 +151,6 @@ func (q *call) copy(ctx context.Context, w http.ResponseWriter, times *http.Resp
 		case a.GetBroken() != "":
 			return began, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("%v: %s", errBroken, a.GetBroken()))
 		}
-		if err := times.SetWriteDeadline(time.Now().Add(readerTime)); err != nil {
-			return began, err
-		}
 		b := a.GetBegin()
 		if began == (b != nil) || b != nil && (b.GetStatus() < 200 || b.GetStatus() > 599) {
 			return began, connect.NewError(connect.CodeInternal, "the host's answer makes no sense")
@@ -171,7 +168,7 @@ func (q *call) copy(ctx context.Context, w http.ResponseWriter, times *http.Resp
 			return began, fmt.Errorf("it was read too slowly: %w", err)
 		}
 		if a.GetEnd() {
-			return began, times.SetWriteDeadline(time.Time{})
+			return began, nil
 		}
 		if err := times.Flush(); err != nil {
 			return began, fmt.Errorf("it was read too slowly: %w", err)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -72,9 +71,6 @@ func copyAnswer(w http.ResponseWriter, from io.Reader) error {
 	for {
 		n, err := from.Read(b)
 		if n > 0 {
-			if err := times.SetWriteDeadline(time.Now().Add(readerTime)); err != nil {
-				return err
-			}
 			if _, err := w.Write(b[:n]); err != nil {
 				return fmt.Errorf("it was read too slowly: %w", err)
 			}
@@ -84,7 +80,7 @@ func copyAnswer(w http.ResponseWriter, from io.Reader) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return times.SetWriteDeadline(time.Time{})
+			return nil
 		case err != nil:
 			return err
 		}

@@ -77,6 +77,9 @@ type Options struct {
 	Self Self
 	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
 	HelloTime time.Duration
+	// ReaderTime bounds how long a host or another controller may take to read a part of what it is sent; 30 s if it is
+	// zero.
+	ReaderTime time.Duration
 	// Past is the definition's history, KeepHistory how much of it is kept; none is by the zero value.
 	Past        Past
 	KeepHistory history.Keep
@@ -135,6 +138,9 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	if o.HelloTime == 0 {
 		o.HelloTime = helloTime
+	}
+	if o.ReaderTime == 0 {
+		o.ReaderTime = readerTime
 	}
 	if o.QuorumTime == 0 {
 		o.QuorumTime = quorumTime
@@ -217,7 +223,7 @@ func (s *Server) Hosts() http.Handler {
 			return
 		}
 		defer leave()
-		mux.ServeHTTP(w, r.WithContext(ctx))
+		mux.ServeHTTP(access.Patient(w, s.ReaderTime), r.WithContext(ctx))
 	})
 }
 
@@ -275,5 +281,6 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
 			slog.LevelDebug),
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}}
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
+			WriteByteTimeout: s.ReaderTime}}
 }
