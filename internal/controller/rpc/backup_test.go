@@ -258,15 +258,15 @@ func TestImportBackup_IsAllOrNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := newController(t)
-			whole := to.Store
-			to.Store = c.with(whole)
-			if _, err := to.imports(text, &controllerv1.ImportBackupRequest{}); err == nil {
+			whole, fails := to.Store, *to.Server
+			fails.Store = c.with(whole)
+			failing := &controller{Server: &fails, t: t}
+			if _, err := failing.imports(text, &controllerv1.ImportBackupRequest{}); err == nil {
 				t.Fatal("the import ends well")
 			}
 			if n := len(whole.List(store.KindSwitch)) + len(whole.List(store.KindPortGroup)); n > 0 {
 				t.Errorf("%d objects came", n)
 			}
-			to.Store = whole
 			to.define(strings.Replace(backedUp, "access: 10", "access: 12", 1)) // others go on
 			if err := whole.Sync(t.Context()); err != nil {
 				t.Fatal(err)

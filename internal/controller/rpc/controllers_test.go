@@ -6,15 +6,15 @@ import "testing"
 func TestS103_AControllerThatStartsAgainAsItWasWritesNothing(t *testing.T) {
 	c := newController(t)
 	self := Controller{ID: c.id, Name: c.id, Address: c.address}
-	before := c.disk.Revision()
-	if err := c.Announce(t.Context(), self); err != nil {
+	before, r := c.disk.Revision(), &roster{store: c.disk} // before it runs, as in the program
+	if err := r.Announce(t.Context(), self); err != nil {
 		t.Fatal(err)
 	}
 	if now := c.disk.Revision(); now != before {
 		t.Errorf("revision %d, before %d", now, before)
 	}
 	self.Version = "next"
-	if err := c.Announce(t.Context(), self); err != nil {
+	if err := r.Announce(t.Context(), self); err != nil {
 		t.Fatal(err)
 	}
 	if list := c.cluster(); len(list) != 1 || list[0].Version != "next" || c.disk.Revision() == before {

@@ -57,6 +57,7 @@ func (c *controller) behind(away error) people {
 	o := c.Options
 	o.Store = &lagging{Store: c.Store, wanted: make(chan struct{}), once: &sync.Once{}, away: away}
 	s := must(New(o))(c.t)
+	s.self = Controller{ID: "late"}
 	ctx, cancel := context.WithCancel(context.Background())
 	var g sync.WaitGroup
 	g.Go(func() { s.Run(ctx) })

@@ -104,7 +104,10 @@ func (s *Server) share(ctx context.Context) {
 		var mu sync.Mutex
 		for _, c := range s.others() {
 			items := news
-			if !synced[c.ID] {
+			mu.Lock()
+			knows := synced[c.ID]
+			mu.Unlock()
+			if !knows {
 				items = s.fleet.keeper().running(nil)
 			}
 			all.Go(func() {

@@ -118,7 +118,6 @@ func TestS78_AClaimOnWhatWasKnownTakesNoPort(t *testing.T) {
 	first := c.up("esx1")
 	c.up("esx2")
 	late := c.behind(nil)
-	late.Server.self = Controller{ID: "late"}
 	port := first.claims().GetPort().GetPort()
 	late.fleet.mu.Lock()
 	h, known := late.fleet.names["esx2"], late.fleet.statics.port(port)

@@ -39,7 +39,12 @@ func another(vlan string) string {
 
 // together makes a change that hosts make together, by the first controller.
 func (p *pair) together(text string, q *controllerv1.ChangeTogether) (*controllerv1.ApplyDefinitionResponse, error) {
-	return people{p.one.Server}.ApplyDefinition(p.one.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
+	return p.togetherBy(p.one.Server, text, q)
+}
+
+func (p *pair) togetherBy(s *Server, text string, q *controllerv1.ChangeTogether) (
+	*controllerv1.ApplyDefinitionResponse, error) {
+	return people{s}.ApplyDefinition(p.one.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
 		Together: q, Wait: durationpb.New(patience)})
 }
 
@@ -150,13 +155,13 @@ func (s cutOffStore) Write(ctx context.Context, list []store.Change) (int64, err
 // it was all do, by the other controllers, though the one that decided never heard so.
 func TestS101_AControllerIsCutOffWhileItDecides(t *testing.T) {
 	p := newPair(t)
-	whole := p.one.Store
-	p.one.Store = cutOffStore{whole, false}
-	if _, err := p.together(another("34"), &controllerv1.ChangeTogether{}); err == nil {
+	away := *p.one.Server
+	away.Store = cutOffStore{p.one.Store, false}
+	if _, err := p.togetherBy(&away, another("34"), &controllerv1.ChangeTogether{}); err == nil {
 		t.Error("it says that it is decided")
 	}
-	p.one.Store = cutOffStore{whole, true}
-	if _, err := p.together(another("35"), &controllerv1.ChangeTogether{}); err == nil {
+	away.Store = cutOffStore{p.one.Store, true}
+	if _, err := p.togetherBy(&away, another("35"), &controllerv1.ChangeTogether{}); err == nil {
 		t.Error("it says that it knows")
 	}
 	if p.a.on("34") || p.b.on("34") {
@@ -165,7 +170,6 @@ func TestS101_AControllerIsCutOffWhileItDecides(t *testing.T) {
 	for _, m := range []*machine{p.a, p.b} {
 		p.other.await("what is written counts", func() bool { return m.on("35") })
 	}
-	p.one.Store = whole
 	if out, err := p.together(another("36"), &controllerv1.ChangeTogether{}); err != nil || len(out.GetWaiting()) > 0 {
 		t.Errorf("afterwards: %v, %v", out, err)
 	}
