@@ -21,9 +21,10 @@ type drive struct {
 	version int64
 	hosts   map[string]Host
 	looked  time.Time // at all hosts
-	// rested is when it may look at the hosts again; changed and others are as of parted, at the last look, and making
-	// are those that make the change.
+	// rested is when it may look at the hosts again, looks how often it has since the hosts changed; changed and others
+	// are as of parted, at the last look, and making are those that make the change.
 	rested                  time.Time
+	looks                   int
 	changed, others, making []string
 	since                   map[string]time.Time // hosts that have not answered
 	watch                   *rollout.Watch
@@ -31,6 +32,7 @@ type drive struct {
 	known                   bool // what is usual was found out since
 	samples                 int  // that were begun since the hosts changed
 	asking                  bool // a sample is under way
+	finally                 bool // the last one before the end of the stage has begun
 	last                    time.Time
 	round                   int
 	// anewAt is when what was seen was forgotten, took how long the hosts took for the last sample.
@@ -159,7 +161,8 @@ func (v *drive) replace(ctx context.Context, next rollout.Rollout) error {
 func (v *drive) anew() {
 	v.watch.Anew()
 	v.round++
-	v.known, v.samples, v.hosts, v.looked, v.anewAt = false, 0, nil, time.Time{}, v.Now()
+	v.known, v.samples, v.finally, v.anewAt = false, 0, false, v.Now()
+	v.hosts, v.looks, v.looked = nil, 0, time.Time{}
 }
 
 // takeBack takes the change back. Where that is refused it halts.

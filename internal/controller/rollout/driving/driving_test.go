@@ -24,6 +24,11 @@ type cluster struct {
 	// begun is when each stage had begun, ended when the rollout had.
 	begun []time.Time
 	asked []time.Time // when hosts were asked what they have counted
+	// answer is how long that takes them, looks is how often the driver has looked at them, and busy: they say
+	// something all the time.
+	answer time.Duration
+	looks  int
+	busy   bool
 	// kill is called before each write and after it, when the driver has not heard yet that it was made: a test ends
 	// the driver there.
 	kill    func(what string)
@@ -51,7 +56,13 @@ func newCluster(t *testing.T, halt rollout.Halt) *cluster {
 			Epoch: 1, Order: rollout.NewOrder("s", "", stages, members)}}
 }
 
-func (c *cluster) Changed() <-chan struct{} { return make(chan struct{}) }
+func (c *cluster) Changed() <-chan struct{} {
+	changed := make(chan struct{})
+	if c.busy {
+		close(changed)
+	}
+	return changed
+}
 
 func (c *cluster) Unanswered([]string) []string { return nil }
 
@@ -59,6 +70,7 @@ func (c *cluster) Hosts(_ context.Context, r *rollout.Rollout, _ map[string]driv
 	_ bool) map[string]driving.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.looks++
 	all := map[string]driving.Host{}
 	for i := range hostsOfAll {
 		h := driving.Host{Name: fmt.Sprint("h", i), State: driving.Unchanged,
@@ -81,6 +93,7 @@ func (c *cluster) Hosts(_ context.Context, r *rollout.Rollout, _ map[string]driv
 }
 
 func (c *cluster) Vitals(_ context.Context, names, _ []string) map[string]rollout.Vitals {
+	defer func() { time.Sleep(c.answer) }() // what they say is as of when they were asked
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, time.Now())
@@ -240,6 +253,53 @@ func TestDriver_AsksHostsWhenTheirAnswersCount(t *testing.T) {
 			if early := to.Sub(last); early > time.Second {
 				t.Errorf("stage %d: asked for the last time %s before the next one", i, early)
 			}
+		}
+	})
+}
+
+// Hosts that take long to answer are asked the last time so early that their answers are there when the stage ends, and
+// not once more: nobody could wait for that.
+func TestDriver_AsksHostsThatTakeLongOnceAtTheEnd(t *testing.T) {
+	for _, answer := range []time.Duration{time.Second, 4 * time.Second, 8 * time.Second} {
+		t.Run(answer.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, rollout.Stop)
+				c.answer = answer
+				c.r.Watch = time.Minute
+				if r := c.drive(t, 1, lives); r.State != rollout.Done {
+					t.Fatalf("it is %s", r.State)
+				}
+				for i := range c.begun[1:] {
+					late := 0
+					for _, at := range c.asked {
+						if end := c.begun[i+1]; at.Before(end) && at.Add(answer).After(end) {
+							late++
+						}
+					}
+					if late > 0 {
+						t.Errorf("stage %d: asked %d times so late that the stage had ended before the answers", i, late)
+					}
+					if took := c.begun[i+1].Sub(c.begun[i]); took > time.Minute+3*time.Second+answer {
+						t.Errorf("stage %d: it took %s", i, took)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Hosts that say something all the time, as those of a large fleet do, are looked at ten times a second and no more.
+func TestDriver_LooksAtHostsThatSayMuchNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, rollout.Stop)
+		c.busy = true
+		began := time.Now()
+		if r := c.drive(t, 1, lives); r.State != rollout.Done {
+			t.Fatalf("it is %s", r.State)
+		}
+		// More often while hosts make the change, which is 3 s of each stage here, and that takes no time to look.
+		if most := int(time.Since(began)/(100*time.Millisecond)) + 3*int(3*time.Second/(10*time.Millisecond)) + 50; c.looks > most {
+			t.Errorf("%d looks in %s, want at most %d", c.looks, time.Since(began), most)
 		}
 	})
 }

@@ -11,7 +11,8 @@ import (
 
 // Times of looks at the hosts.
 const (
-	// Between two looks is lookShare times what the last one took, from leastBreath to mostBreath.
+	// While hosts make the change, a look follows the one before after as long as that took, times how many looks there
+	// were since the stage began, up to lookShare; from leastBreath to mostBreath. Otherwise after mostBreath.
 	lookShare   = 10
 	leastBreath = 10 * time.Millisecond
 	mostBreath  = 100 * time.Millisecond
@@ -32,10 +33,12 @@ func (v *drive) look(ctx context.Context, r *rollout.Rollout) {
 	}
 	v.hosts = v.Hosts(ctx, r, v.hosts, full)
 	over := v.Now()
-	v.rested = over.Add(max(leastBreath, min(lookShare*over.Sub(now), mostBreath)))
+	v.looks++
 	v.changed, v.others = v.parted(r)
 	v.making = v.making[:0]
+	awaited := false
 	for name, h := range v.hosts {
+		awaited = awaited || h.Soon
 		if h.State != Changing {
 			delete(v.since, name)
 			continue
@@ -48,6 +51,10 @@ func (v *drive) look(ctx context.Context, r *rollout.Rollout) {
 			h.Soon, h.Trouble = false, fmt.Sprintf("it has not said within %s what became of the change", v.Answer)
 			v.hosts[name] = h
 		}
+	}
+	v.rested = over.Add(mostBreath)
+	if awaited {
+		v.rested = over.Add(max(leastBreath, min(over.Sub(now)*time.Duration(min(v.looks, lookShare)), mostBreath)))
 	}
 }
 

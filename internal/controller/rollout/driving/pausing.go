@@ -37,8 +37,13 @@ func (v *drive) pause(ctx context.Context, changed <-chan struct{}, most time.Du
 			break
 		}
 	}
+	rest := time.NewTimer(v.rested.Sub(v.Now()))
+	defer rest.Stop()
 	select { // what comes together is looked at together
-	case <-time.After(v.rested.Sub(v.Now())):
+	case s := <-v.sampled:
+		v.sampled <- s
+	case <-rest.C:
+	case <-over.C:
 	case <-ctx.Done():
 	}
 }

@@ -38,7 +38,8 @@ func (v *drive) sample(ctx context.Context, r *rollout.Rollout) {
 	}
 	names := slices.Concat(v.changed, v.others)
 	round, switches, at := v.round, r.Switches, v.Now()
-	v.asking, v.last = true, at
+	left, ok := r.Left(at)
+	v.asking, v.last, v.finally = true, at, ok && r.Begun > 0 && left <= v.lead(v.every())
 	v.samples++
 	go func() {
 		said := v.Vitals(ctx, names, switches)
@@ -55,7 +56,7 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 	case v.samples == 0:
 		return time.Time{}
 	case r.Begun == 0:
-		return v.last.Add(r.Watch - v.lead(r.Watch))
+		return v.last.Add(r.Watch - min(v.lead(r.Watch), r.Watch/2))
 	}
 	next := v.last.Add(v.every())
 	left, ok := r.Left(v.Now())
@@ -64,12 +65,13 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 	}
 	end := v.Now().Add(left)
 	switch final := end.Add(-v.lead(v.every())); {
-	case !next.After(final):
+	case v.finally: // what is asked for now would come too late for the stage
+		return end.Add(v.every())
+	case !next.Add(v.took).After(final):
 		return next
-	case v.last.Before(final):
+	default:
 		return final
 	}
-	return end.Add(v.every()) // what is asked for now would come too late for the stage
 }
 
 // every is how often the hosts are asked: less often where that takes long, but twice in the time over which they are
@@ -79,5 +81,5 @@ func (v *drive) every() time.Duration {
 }
 
 // lead is how long before the end of a time the hosts are asked the last time, so that their answers are there at the
-// end: twice what they took the last time, and no more than half of every.
-func (v *drive) lead(every time.Duration) time.Duration { return min(2*v.took+leastBreath, every/2) }
+// end: half as long again as they took the last time, and no more than every.
+func (v *drive) lead(every time.Duration) time.Duration { return min(v.took*3/2+leastBreath, every) }
