@@ -33,6 +33,9 @@ func NewWatch(wait time.Duration, usual map[string]Usual, calm *Calm) *Watch {
 // Every is how often the hosts are to be looked at.
 func (w *Watch) Every() time.Duration { return w.window / 3 }
 
+// Window is over how much time hosts are compared at least.
+func (w *Watch) Window() time.Duration { return w.window }
+
 // Anew forgets what was seen: hosts have changed since.
 func (w *Watch) Anew() { w.samples = nil }
 

@@ -66,41 +66,36 @@ const helloTime = 10 * time.Second
 
 // FollowSlice hands a host its slice for as long as it is connected.
 func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
-	peer, err := peerOf(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	leave, err := s.gate.Enter(peer, cancel)
-	if err != nil {
-		return connect.NewError(connect.CodePermissionDenied, err.Error())
-	}
-	defer leave()
-	if peer.RenewOnly {
-		return s.renewOnly(ctx, peer, stream)
-	}
-	first, err := hello(ctx, stream, s.HelloTime)
-	if err == nil {
-		err = s.quorum.refuse()
-	}
-	if err == nil {
-		err = s.present(ctx, peer.Name.ID)
-	}
-	if err != nil {
-		return err
-	}
-	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
-		conversation: first.GetHello().GetConversation(), begun: first.GetHello().GetBegun(),
-		cancel: cancel, done: ctx.Done(),
-		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(first.GetHello(), s.TLS.Now()),
-		prep: preparation{able: first.GetHello().GetTogether(), asked: s.fleet.deciding.ticks()}}
+	return s.enter(ctx, func(ctx context.Context, e entry) error {
+		if e.peer.RenewOnly {
+			return s.renewOnly(ctx, e.peer, stream)
+		}
+		first, err := hear(ctx, s, e, stream, s.quorum.refuse)
+		if err == nil && first.GetHello() == nil {
+			err = connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
+		}
+		if err != nil {
+			return err
+		}
+		return s.follow(ctx, e, first, stream)
+	})
+}
+
+// follow hands a host that has said hello its slice until ctx ends.
+func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.FollowSliceRequest,
+	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	hello := first.GetHello()
+	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
+		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
+		answers: hello.GetAnswers(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(hello, s.TLS.Now()),
+		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
-	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
+	id := e.peer.Name.ID
+	if err := s.fleet.makeRoom(id, c); err != nil {
 		return err
 	}
-	h, err := s.fleet.arrive(peer.Name.ID, c, first.GetHello())
+	h, err := s.fleet.arrive(id, c, hello)
 	if err != nil {
 		return err
 	}
@@ -110,40 +105,8 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	granter{s}.fillFor(ctx, h)
-	go func() { cancel(s.listen(ctx, h, c, stream)) }()
-	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
-}
-
-// hello is the first message of a host.
-func hello(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream, within time.Duration) (
-	*controllerv1.FollowSliceRequest, error) {
-	m, err := firstMessage(ctx, stream, within)
-	if err == nil && m.GetHello() == nil {
-		err = connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
-	}
-	return m, err
-}
-
-// firstMessage is the first message of a host's stream. A host that does not say it in time is no longer listened to.
-func firstMessage[M any](ctx context.Context, stream interface{ Receive() (*M, error) }, within time.Duration) (
-	*M, error) {
-	type message struct {
-		m   *M
-		err error
-	}
-	got := make(chan message, 1)
-	go func() { // ends with the stream
-		m, err := stream.Receive()
-		got <- message{m, err}
-	}()
-	select {
-	case first := <-got:
-		return first.m, first.err
-	case <-time.After(within):
-		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the host did not say hello")
-	case <-ctx.Done():
-		return nil, ended(ctx)
-	}
+	go func() { e.end(s.listen(ctx, h, c, stream)) }()
+	return s.hand(ctx, h, c, stream, hello.GetHave(), &renewal{Server: s, peer: e.peer})
 }
 
 // arrive takes in a host that connects. An older connection of the same host ends.

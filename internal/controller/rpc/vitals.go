@@ -150,6 +150,10 @@ func switchVitals(h *controllerv1.HostVitals, name string) *controllerv1.SwitchV
 
 // ask asks one host what it has counted.
 func (v vitals) ask(ctx context.Context, h *controllerv1.HostVitals) {
+	if ctx.Err() != nil { // nobody waits for it any more
+		h.Silent = "it was not asked in time"
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, vitalsOne)
 	defer cancel()
 	var got *agentv1.ListVitalsResponse

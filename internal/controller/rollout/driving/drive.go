@@ -32,6 +32,7 @@ type drive struct {
 	known                   bool // what is usual was found out since
 	samples                 int  // that were begun since the hosts changed
 	asking                  bool // a sample is under way
+	unask                   context.CancelFunc
 	finally                 bool // the last one before the end of the stage has begun
 	last                    time.Time
 	round                   int
@@ -48,9 +49,9 @@ func (d Driver) Drive(ctx context.Context, id string) error {
 	if d.Answer == 0 {
 		d.Answer = answers
 	}
-	v := &drive{Driver: &d, id: id, since: map[string]time.Time{}, sampled: make(chan sample, 1)}
+	v := &drive{Driver: &d, id: id, since: map[string]time.Time{}, sampled: make(chan sample, 1), unask: func() {}}
 	defer func() { // nothing of it goes on
-		if v.asking {
+		if v.unask(); v.asking {
 			<-v.sampled
 		}
 	}()
@@ -159,6 +160,7 @@ func (v *drive) replace(ctx context.Context, next rollout.Rollout) error {
 
 // anew forgets what was seen of the hosts.
 func (v *drive) anew() {
+	v.unask() // it would be of before
 	v.watch.Anew()
 	v.round++
 	v.known, v.samples, v.finally, v.anewAt = false, 0, false, v.Now()

@@ -41,6 +41,7 @@ func (v *drive) sample(ctx context.Context, r *rollout.Rollout) {
 	left, ok := r.Left(at)
 	v.asking, v.last, v.finally = true, at, ok && r.Begun > 0 && left <= v.lead(v.every())
 	v.samples++
+	ctx, v.unask = context.WithCancel(ctx)
 	go func() {
 		said := v.Vitals(ctx, names, switches)
 		v.sampled <- sample{round, at, v.Now().Sub(at), said}
@@ -55,6 +56,8 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 		return v.anewAt.Add(min(v.watch.Every(), early))
 	case v.samples == 0:
 		return time.Time{}
+	case r.Begun == 0 && v.samples > 1: // which is enough, unless hosts are away that long
+		return v.last.Add(r.Watch)
 	case r.Begun == 0:
 		return v.last.Add(r.Watch - min(v.lead(r.Watch), r.Watch/2))
 	}
@@ -74,10 +77,10 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 	}
 }
 
-// every is how often the hosts are asked: less often where that takes long, but twice in the time over which they are
+// every is how often the hosts are asked: less often where that takes long, but once in the time over which they are
 // compared.
 func (v *drive) every() time.Duration {
-	return max(v.watch.Every(), min(askShare*v.took, v.watch.Every()*3/2))
+	return max(v.watch.Every(), min(askShare*v.took, v.watch.Window()))
 }
 
 // lead is how long before the end of a time the hosts are asked the last time, so that their answers are there at the
