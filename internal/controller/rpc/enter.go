@@ -21,7 +21,7 @@ type entry struct {
 
 // enter lets a host in to one of its streams, and follows it until it ends: its context ends when the host loses its
 // right to be there.
-func (s *Server) enter(ctx context.Context, follow func(context.Context, entry) error) error {
+func enter(ctx context.Context, s *Server, follow func(context.Context, entry) error) error {
 	peer, err := peerOf(ctx)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func hear[M any](ctx context.Context, s *Server, e entry, stream hostStream[M], 
 // of hear. A host whose certificate has expired is refused. follow gets the host's id and name, and what it said first.
 func besideSlice[M any](ctx context.Context, s spanning, stream hostStream[M], may func() error,
 	follow func(ctx context.Context, id, name string, first *M) error) error {
-	return s.enter(ctx, func(ctx context.Context, e entry) error {
+	return enter(ctx, s.Server, func(ctx context.Context, e entry) error {
 		if e.peer.RenewOnly {
 			return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
 		}

@@ -66,7 +66,7 @@ const helloTime = 10 * time.Second
 
 // FollowSlice hands a host its slice for as long as it is connected.
 func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
-	return s.enter(ctx, func(ctx context.Context, e entry) error {
+	return enter(ctx, s, func(ctx context.Context, e entry) error {
 		if e.peer.RenewOnly {
 			return s.renewOnly(ctx, e.peer, stream)
 		}

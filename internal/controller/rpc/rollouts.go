@@ -17,6 +17,7 @@ import (
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -121,7 +122,7 @@ func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRollouts
 func (c rollouts) shownRollout(k *keptRollout) *controllerv1.Rollout {
 	out := k.message(time.Now())
 	if k.Driven() {
-		out.Driver = leading{c.Server}.driverName()
+		out.Driver = driverlease.Holder(c.Store)
 	}
 	return out
 }

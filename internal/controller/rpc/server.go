@@ -22,6 +22,7 @@ import (
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/probes"
+	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/segments"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -121,7 +122,7 @@ type Server struct {
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
 	// sight is who drives rollouts.
-	sight *driverSight
+	sight *driverlease.Sight
 	// turns are those of the hosts' claims.
 	turns *turns
 	// imports is held while this controller imports a backup.
@@ -155,12 +156,12 @@ func New(o Options) (*Server, error) {
 		o.PortLease = portLease
 	}
 	if o.LeaseTime == 0 {
-		o.LeaseTime = leaseTime
+		o.LeaseTime = driverlease.Usual
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
-		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverSight{},
+		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,

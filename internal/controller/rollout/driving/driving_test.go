@@ -277,7 +277,7 @@ func TestDriver_AsksHostsThatTakeLongOnceAtTheEnd(t *testing.T) {
 						}
 					}
 					if late > 0 {
-						t.Errorf("stage %d: asked %d times so late that the stage had ended before the answers", i, late)
+						t.Errorf("stage %d: asked %d times so late that the answers missed its end", i, late)
 					}
 					if took := c.begun[i+1].Sub(c.begun[i]); took > time.Minute+3*time.Second+answer {
 						t.Errorf("stage %d: it took %s", i, took)
@@ -298,8 +298,10 @@ func TestDriver_LooksAtHostsThatSayMuchNowAndThen(t *testing.T) {
 			t.Fatalf("it is %s", r.State)
 		}
 		// More often while hosts make the change, which is 3 s of each stage here, and that takes no time to look.
-		if most := int(time.Since(began)/(100*time.Millisecond)) + 3*int(3*time.Second/(10*time.Millisecond)) + 50; c.looks > most {
-			t.Errorf("%d looks in %s, want at most %d", c.looks, time.Since(began), most)
+		took := time.Since(began)
+		most := int(took/(100*time.Millisecond)) + 3*int(3*time.Second/(10*time.Millisecond)) + 50
+		if c.looks > most {
+			t.Errorf("%d looks in %s, want at most %d", c.looks, took, most)
 		}
 	})
 }

@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -11,122 +9,12 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
-	"heddle/internal/controller/store"
 )
-
-// One controller drives all rollouts, by a lease: an object that it writes anew all the time. Another one takes it when
-// it has seen no new version of it for leaseTime by its own clock. The lease saves work, no more: two drivers do no
-// harm, since each replaces a rollout only as it has read it.
-
-// leaseKey is where the lease is.
-func leaseKey() store.Key { return store.Key{Kind: "rolloutDriver", Name: "current"} }
-
-// leaseDoc says who drives.
-type leaseDoc struct {
-	// Controller is its id, Name its name.
-	Controller string    `json:"controller"`
-	Name       string    `json:"name"`
-	At         time.Time `json:"at"`
-}
-
-// leaseTime is for how long a lease counts, unless a test says otherwise. It is renewed leaseParts times in it.
-const (
-	leaseTime  = 6 * time.Second
-	leaseParts = 4
-)
-
-// driverLease is the lease as this controller sees it.
-type driverLease struct {
-	*Server
-	mine int64 // its version, where it is this controller's
-	seen int64
-	at   time.Time // when that version was seen first
-}
-
-// driverSight is what this controller sees of who drives rollouts.
-type driverSight struct {
-	mu  sync.Mutex
-	own bool
-	// since is since when rollouts are to be driven and nobody is seen to do so; zero where somebody does.
-	since time.Time
-}
-
-// saw takes in whether this controller drives, and whether anybody does, or nobody has to.
-func (d *driverSight) saw(own, somebody bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch d.own = own; {
-	case own || somebody:
-		d.since = time.Time{}
-	case d.since.IsZero():
-		d.since = time.Now()
-	}
-}
-
-// drives reports whether this controller drives, and for how long nobody is seen to who should.
-func (d *driverSight) drives() (own bool, nobody time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.since.IsZero() {
-		return d.own, 0
-	}
-	return d.own, time.Since(d.since)
-}
-
-// hold takes the lease, or renews it. held is false while it is another one's.
-func (l *driverLease) hold(ctx context.Context) (held bool, err error) {
-	now, ok := l.Store.Get(leaseKey())
-	if ok && now.Version != l.mine {
-		if now.Version != l.seen {
-			l.seen, l.at = now.Version, time.Now()
-		}
-		if time.Since(l.at) < l.LeaseTime {
-			return false, nil
-		}
-	}
-	self := l.self
-	doc, err := json.Marshal(leaseDoc{Controller: self.ID, Name: nameOf(self), At: time.Now().UTC()})
-	if err != nil {
-		return false, err
-	}
-	version, err := l.Store.Write(ctx, []store.Change{{Key: leaseKey(), Doc: doc, IfVersion: now.Version}})
-	var conflict *store.Conflict
-	if errors.As(err, &conflict) {
-		l.mine = 0
-		return false, nil
-	}
-	if err == nil {
-		l.mine = version
-	}
-	return err == nil, err
-}
-
-// drop gives the lease up, so that nobody waits for its end.
-func (l *driverLease) drop() {
-	if l.mine == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err := l.Store.Write(ctx, []store.Change{{Key: leaseKey(), Delete: true, IfVersion: l.mine}})
-	if l.mine = 0; err != nil {
-		l.Log.Debug("the lease on driving rollouts ends by itself", "err", err)
-	}
-}
 
 // leading is the part of a server that drives rollouts.
 type leading struct{ *Server }
-
-// driverName is who drives rollouts; "" for nobody.
-func (s leading) driverName() string {
-	o, ok := s.Store.Get(leaseKey())
-	var d leaseDoc
-	if !ok || json.Unmarshal(o.Doc, &d) != nil {
-		return ""
-	}
-	return d.Name
-}
 
 // openRollouts are how many rollouts are open, by state.
 func (s leading) openRollouts() map[string]int {
@@ -153,13 +41,13 @@ func (s leading) waiting() []api.HealthFinding {
 		open = append(open, one)
 	}
 	s.fleet.mu.Unlock()
-	_, nobody := s.sight.drives()
+	_, nobody := s.sight.Drives()
 	return health.Rollouts(open, nobody, time.Now())
 }
 
 // drivesNow reports whether this controller drives rollouts.
 func (s leading) drivesNow() bool {
-	own, _ := s.sight.drives()
+	own, _ := s.sight.Drives()
 	return own
 }
 
@@ -195,16 +83,16 @@ func (s leading) another(ctx context.Context, ids []string, most time.Duration) 
 
 // driveRollouts drives rollouts while this controller has the lease, until ctx ends.
 func (s leading) driveRollouts(ctx context.Context) {
-	l := &driverLease{Server: s.Server}
+	l := &driverlease.Lease{Store: s.Store, Log: s.Log, ID: s.self.ID, Name: nameOf(s.self), Time: s.LeaseTime}
 	for {
 		if ids, err := s.driven(ctx, false); err == nil && len(ids) == 0 {
-			s.sight.saw(false, true)
+			s.sight.Saw(false, true)
 		}
 		if _, err := s.driven(ctx, true); err != nil {
 			return
 		}
-		held, err := l.hold(ctx)
-		s.sight.saw(held, time.Since(l.at) < s.LeaseTime)
+		held, err := l.Hold(ctx)
+		s.sight.Saw(held, l.Another())
 		if err != nil {
 			s.Log.Debug("the lease on driving rollouts", "err", err)
 		}
@@ -213,7 +101,7 @@ func (s leading) driveRollouts(ctx context.Context) {
 			continue
 		}
 		select {
-		case <-time.After(s.LeaseTime / leaseParts):
+		case <-time.After(s.LeaseTime / driverlease.Parts):
 		case <-ctx.Done():
 			return
 		}
@@ -221,15 +109,15 @@ func (s leading) driveRollouts(ctx context.Context) {
 }
 
 // driveUnder drives rollouts until there are none, or the lease is not this controller's any more.
-func (s leading) driveUnder(ctx context.Context, l *driverLease) {
+func (s leading) driveUnder(ctx context.Context, l *driverlease.Lease) {
 	s.Log.Info("this controller drives rollouts")
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer func() {
 		cancel()
 		all.Wait()
-		l.drop()
-		s.sight.saw(false, true)
+		l.Drop()
+		s.sight.Saw(false, true)
 	}()
 	d := driving.Driver{World: rolloutWorld(s), Record: rolloutRecord(s), Epoch: s.Epoch}
 	under := map[string]chan struct{}{}
@@ -260,13 +148,13 @@ func (s leading) driveUnder(ctx context.Context, l *driverLease) {
 				}
 			})
 		}
-		if s.another(ctx, ids, s.LeaseTime/leaseParts/2) != nil {
+		if s.another(ctx, ids, s.LeaseTime/driverlease.Parts/2) != nil {
 			return
 		}
-		if time.Since(renewed) < s.LeaseTime/leaseParts {
+		if time.Since(renewed) < s.LeaseTime/driverlease.Parts {
 			continue
 		}
-		held, err := l.hold(ctx)
+		held, err := l.Hold(ctx)
 		switch {
 		case held:
 			renewed = time.Now()
