@@ -36,6 +36,14 @@ func (w *Watch) Every() time.Duration { return w.window / 3 }
 // Window is over how much time hosts are compared at least.
 func (w *Watch) Window() time.Duration { return w.window }
 
+// Full is from when on what hosts counted is enough to compare rates; the zero time where they were not looked at yet.
+func (w *Watch) Full() time.Time {
+	if len(w.samples) == 0 {
+		return time.Time{}
+	}
+	return w.samples[0].at.Add(w.window)
+}
+
 // Anew forgets what was seen: hosts have changed since.
 func (w *Watch) Anew() { w.samples = nil }
 

@@ -72,6 +72,8 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 		return end.Add(v.every())
 	case !next.Add(v.took).After(final):
 		return next
+	case v.watch.Full().After(final): // sooner it could not be compared
+		return v.watch.Full()
 	default:
 		return final
 	}
