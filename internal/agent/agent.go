@@ -47,8 +47,9 @@ type Kernel interface {
 	// Travel is that of dataplane.Kernel.
 	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
-	// Number, Locate and Reached are those of dataplane.Kernel.
+	// Number, Bindings, Neighbours, Bind, Unbind, Locate and Reached are those of dataplane.Kernel.
 	Bindings() ([]overlay.Bound, error)
+	Neighbours() (*dataplane.NeighbourReader, error)
 	Bind(sw string, all bool, put []overlay.Binding, removed []overlay.Address) error
 	Unbind([]overlay.Bound) error
 	Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error

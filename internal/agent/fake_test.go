@@ -389,6 +389,7 @@ func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
 }
 
 func (*fakeKernel) Bindings() ([]overlay.Bound, error)                            { return nil, nil }
+func (*fakeKernel) Neighbours() (*dataplane.NeighbourReader, error)               { return nil, nil }
 func (*fakeKernel) Unbind([]overlay.Bound) error                                  { return nil }
 func (*fakeKernel) Bind(string, bool, []overlay.Binding, []overlay.Address) error { return nil }
 func (*fakeKernel) Locate(string, bool, []overlay.Location, []overlay.Key) error  { return nil }

@@ -144,11 +144,17 @@ func (l *locating) tick() {
 	if l.keeper == nil {
 		return
 	}
-	if l.listens() {
-		l.listen()
-		l.Settled(uplinks.InForce{})
+	listens, hears := l.listens(), l.hears()
+	if listens || hears {
+		all, at, ok := l.learned() // once for both: the table may be long
+		if ok && listens {
+			all = l.listen(all, at)
+			l.Settled(uplinks.InForce{})
+		}
+		if ok && hears {
+			l.hearNeighbours(all)
+		}
 	}
-	l.hearNeighbours()
 	l.save()
 }
 

@@ -94,6 +94,10 @@ func (an *answers) samplePorts() (ports []metrics.Port, switches []string) {
 			state, _ := src.UplinkState(u)
 			ports = append(ports, metrics.Port{ID: u.ID, Uplink: true, State: state})
 		}
+		if t := sw.Tunnel; t != nil {
+			state, _ := src.StateOf(t.ID, false)
+			ports = append(ports, metrics.Port{ID: t.ID, Uplink: true, State: state})
+		}
 		for _, p := range sw.Ports {
 			state, _ := src.StateOf(p.ID, p.Policy.Blocked.V)
 			m := metrics.Port{ID: p.ID, PortGroup: p.PortGroup, State: state}

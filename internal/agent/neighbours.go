@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/agent/segments"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/overlay"
 	"heddle/internal/overlay/span"
@@ -43,18 +44,23 @@ func (l *locating) answers() bool {
 	return false
 }
 
-// hearNeighbours reads what the tunnels' programs have heard: it forgets who has left this host, reports who contests
-// an address, and has the controllers told who has which address.
-func (l *locating) hearNeighbours() {
+// hears reports whether it is time to read what the tunnels' programs have heard. A flood of addresses takes no more of
+// the loop than its share.
+func (l *locating) hears() bool {
 	n := &l.addressing
 	if l.effect.applied == nil || !l.answers() {
-		n.here = nil
-		return
+		n.here, n.contested = nil, nil
+		return false
 	}
+	return time.Since(n.read) >= n.took*readShare
+}
+
+// hearNeighbours reads what the tunnels' programs have heard: it forgets who has left this host, reports who contests
+// an address, and has the controllers told who has which address. learned are the MACs behind ports of overlay
+// segments.
+func (l *locating) hearNeighbours(learned []observe.MACEntry) {
+	n := &l.addressing
 	begun := time.Now()
-	if begun.Sub(n.read) < n.took*readShare { // a flood of addresses takes no more of the loop than that
-		return
-	}
 	defer func() {
 		n.read = time.Now()
 		n.took = n.read.Sub(begun)
@@ -65,11 +71,7 @@ func (l *locating) hearNeighbours() {
 		return
 	}
 	l.contested(all)
-	present, err := l.present()
-	if err != nil {
-		l.complain("read the MACs that were learned in overlay segments", err)
-		return
-	}
+	present := l.behind(learned)
 	now := time.Now()
 	var left []overlay.Bound
 	n.here = map[span.VNI]map[span.Key]span.Claim{}
@@ -79,7 +81,7 @@ func (l *locating) hearNeighbours() {
 		key := overlay.Key{VNI: b.VNI, MAC: b.MAC}
 		switch {
 		case !b.Here:
-		case !present[b.Switch][key]:
+		case present[b.Switch][key] == plan.PortID{}:
 			left = append(left, *b)
 		case b.VLAN != 0 || b.Contested || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):
 		case held[key] < mostAddresses:
@@ -95,9 +97,9 @@ func (l *locating) hearNeighbours() {
 }
 
 // put adds to a map of maps.
-func put[A, B comparable, C any](all *map[A]map[B]C, a A, b B, c C) {
+func put[M ~map[A]map[B]C, A, B comparable, C any](all *M, a A, b B, c C) {
 	if *all == nil {
-		*all = map[A]map[B]C{}
+		*all = M{}
 	}
 	if (*all)[a] == nil {
 		(*all)[a] = map[B]C{}
@@ -105,9 +107,14 @@ func put[A, B comparable, C any](all *map[A]map[B]C, a A, b B, c C) {
 	(*all)[a][b] = c
 }
 
-// present are the MACs behind ports of this host, in each overlay segment of each switch.
-func (l *locating) present() (map[string]map[overlay.Key]bool, error) {
-	all := map[string]map[overlay.Key]bool{}
+// behind says at which ports of this host the MACs of each overlay segment of each switch are: the ports' own ones, and
+// those that were learned.
+func (l *locating) behind(learned []observe.MACEntry) behind {
+	all := behind{}
+	for i := range learned {
+		m := &learned[i]
+		put(&all, m.Switch, overlay.Key{VNI: m.VNI, MAC: m.MAC}, m.Port)
+	}
 	d := l.effect.applied
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel == nil {
@@ -118,17 +125,11 @@ func (l *locating) present() (map[string]map[overlay.Key]bool, error) {
 			w := l.state.WaitOf(p.ID)
 			_, attached := d.Attachments[p.ID]
 			if p.VNI != 0 && i < len(macs) && attached && (w == nil || w.Awake) {
-				put(&all, sw.Name, overlay.Key{VNI: p.VNI, MAC: macs[i].MAC}, true)
+				put(&all, sw.Name, overlay.Key{VNI: p.VNI, MAC: macs[i].MAC}, p.ID)
 			}
 		}
 	}
-	learned, err := l.kernel.MACs()
-	for i := range learned {
-		if m := &learned[i]; m.VNI != 0 {
-			put(&all, m.Switch, overlay.Key{VNI: m.VNI, MAC: m.MAC}, true)
-		}
-	}
-	return all, err
+	return all
 }
 
 // contested reports addresses that two MACs claim, each once while it lasts.

@@ -175,26 +175,34 @@ func (l *locating) readSoon() {
 
 func (l *locating) readNow() {
 	l.nested.due = false
-	l.listen()
+	begun := time.Now()
+	if all, at, ok := l.learned(); ok {
+		l.listen(all, at)
+	}
 	l.say()
-	l.nested.took = time.Since(l.nested.read)
 	l.nested.read = time.Now()
+	l.nested.took = l.nested.read.Sub(begun)
 	if l.nested.read.Before(l.nested.crowded) {
 		l.readSoon()
 	}
 }
 
-// listen reads which MACs are learned behind ports of overlay segments.
-func (l *locating) listen() {
-	l.nested.read = time.Now()
+// learned reads which MACs are learned behind ports of overlay segments; at is when that was so.
+func (l *locating) learned() (all []observe.MACEntry, at time.Time, ok bool) {
 	all, at, err := l.kernel.MACsAt()
 	if err != nil {
 		l.complain("read the MACs that were learned in overlay segments", err)
-		return
+		return nil, at, false
 	}
-	all = slices.DeleteFunc(all, func(m observe.MACEntry) bool {
-		return m.VNI == 0 || m.Port.Name == spec.TunnelName || !l.isDefined(m.Switch)
-	})
+	return slices.DeleteFunc(all, func(m observe.MACEntry) bool {
+		return m.VNI == 0 || m.Port.Name == spec.TunnelName
+	}), at, true
+}
+
+// listen takes in which MACs are learned, and has those forgotten that have moved to other hosts. It returns the
+// others.
+func (l *locating) listen(learned []observe.MACEntry, at time.Time) []observe.MACEntry {
+	all := slices.DeleteFunc(slices.Clone(learned), func(m observe.MACEntry) bool { return !l.isDefined(m.Switch) })
 	gone, back := l.nested.take(all, at, l.keeper.Elsewhere)
 	if len(gone) > 0 {
 		if _, err := l.kernel.ForgetMACs(gone); err != nil {
@@ -208,6 +216,14 @@ func (l *locating) listen() {
 	if len(notes) > 0 {
 		l.keeper.Note(notes)
 	}
+	if len(gone) == 0 {
+		return learned
+	}
+	left := map[observe.MACEntry]bool{}
+	for _, m := range gone {
+		left[m] = true
+	}
+	return slices.DeleteFunc(learned, func(m observe.MACEntry) bool { return left[m] })
 }
 
 // claimOf is the claim of a MAC that was learned behind a port.

@@ -136,11 +136,13 @@ type service struct {
 	*membership
 	*foreseer
 	movers
+	whoHas
 }
 
 var _ api.Service = service{}
 
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
-		a.flowing, a.membership, a.foreseer, movers{a.moving, a.commands}}
+		a.flowing, a.membership, a.foreseer, movers{a.moving, a.commands},
+		whoHas{a.shared, a.effect, a.locating}}
 }

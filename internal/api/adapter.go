@@ -33,6 +33,7 @@ func (a *adapter) register(s *connect.Server) {
 	agentv1connect.RegisterAdviseServiceHandler(s, a)
 	agentv1connect.RegisterConfigServiceHandler(s, a)
 	agentv1connect.RegisterMoveServiceHandler(s, moveAdapter{a})
+	agentv1connect.RegisterNeighbourServiceHandler(s, neighbourAdapter{a})
 }
 
 // none is the empty request or answer of a call.

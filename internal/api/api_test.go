@@ -55,6 +55,11 @@ func (e *echo) Accounts(context.Context) ([]PortAccount, error)       { return n
 func (e *echo) Metrics(context.Context) (string, error)               { return "heddle_agent_info 1\n", e.err }
 func (e *echo) ForgetMACs(context.Context, ForgetMACs) ([]MAC, error) { return nil, nil }
 
+func (e *echo) Neighbours(_ context.Context, q NeighbourQuery) (*Neighbours, error) {
+	e.got = q
+	return &Neighbours{Neighbours: []BoundAddress{{Address: "192.0.2.1", Whose: OwnerTold, AgeSeconds: 1.5}}}, e.err
+}
+
 func (e *echo) MACs(context.Context) ([]MAC, error) {
 	return []MAC{{MAC: "02:00:00:00:00:01", IdleSeconds: 1.5}}, e.err
 }

@@ -39,6 +39,7 @@ type Client struct {
 	config  agentv1connect.ConfigServiceClient
 	clusterCalls
 	moveCalls
+	neighbourCalls
 }
 
 var _ Service = (*Client)(nil)
@@ -64,6 +65,7 @@ func newClient(socket string, rpc *connect.Client) *Client {
 	}
 	c.clusterCalls = clusterCalls{c, agentv1connect.NewClusterServiceClient(rpc)}
 	c.moveCalls = moveCalls{c, agentv1connect.NewMoveServiceClient(rpc)}
+	c.neighbourCalls = neighbourCalls{c, agentv1connect.NewNeighbourServiceClient(rpc)}
 	return c
 }
 

@@ -44,6 +44,7 @@ func LookOf(procedure string) Look {
 		agentv1connect.HostPortServiceListHostPortsProcedure,
 		agentv1connect.HostPortServiceGetAdoptionProcedure,
 		agentv1connect.MoveServiceListMovesProcedure,
+		agentv1connect.NeighbourServiceListNeighboursProcedure,
 		agentv1connect.ClusterServiceGetHostHealthProcedure,
 		agentv1connect.ClusterServiceGetMembershipProcedure:
 		return LooksAt

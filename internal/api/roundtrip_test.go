@@ -65,7 +65,8 @@ func spoken() map[string][2]any {
 		"CaptureService.Capture":     {Capture{}, nil}, "CaptureService.EndCapture": {EndCapture{}, none{}},
 		"ConfigService.GetConfig": {ConfigQuery{}, &AppliedConfig{}}, "ConfigService.ListConfigs": {none{},
 			[]AppliedConfig{}},
-		"TraceService.Trace": {diagnose.Request{}, &diagnose.Report{}}, "AdviseService.Advise": {AdviseRequest{},
+		"NeighbourService.ListNeighbours": {NeighbourQuery{}, &Neighbours{}},
+		"TraceService.Trace":              {diagnose.Request{}, &diagnose.Report{}}, "AdviseService.Advise": {AdviseRequest{},
 			&Advice{}},
 	}
 }

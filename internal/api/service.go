@@ -49,4 +49,5 @@ type Service interface {
 	ConfigService
 	FlowService
 	MoveService
+	NeighbourService
 }

@@ -51,6 +51,7 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{"../observe", "WaitEvidence", "WaitEvidence"},
 		{"../observe/accounts", "Fault", "AccountFault"},
 		{".", "FlowProblemCode", "FlowProblemCode"},
+		{".", "NeighbourOwner", "NeighbourOwner"},
 	} {
 		t.Run(c.enum, func(t *testing.T) {
 			known := texts(t, c.enum)

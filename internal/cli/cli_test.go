@@ -31,6 +31,8 @@ type standIn struct {
 	state    api.State
 	stats    []api.Stats
 	macs     []api.MAC
+	// neighbours is the answer about who has which address.
+	neighbours api.Neighbours
 	// forgotten are the requests to forget MACs.
 	forgotten []api.ForgetMACs
 	// readings are the answers about counters, one after the other; then stats is the answer.
@@ -81,6 +83,9 @@ func (s *standIn) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report
 }
 func (s *standIn) Advise(_ context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	return &s.advice, s.note(q)
+}
+func (s *standIn) Neighbours(_ context.Context, q api.NeighbourQuery) (*api.Neighbours, error) {
+	return &s.neighbours, s.note(q)
 }
 func (s *standIn) MACs(context.Context) ([]api.MAC, error) { return s.macs, s.err }
 func (s *standIn) ForgetMACs(_ context.Context, q api.ForgetMACs) ([]api.MAC, error) {
@@ -276,6 +281,7 @@ func furnished() *standIn {
 	s.macs = []api.MAC{{Switch: "lab", VLAN: plan.SegmentOf(100, false), MAC: "02:00:00:00:05:05", Port: "vm1/eth0",
 		Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: plan.SegmentOf(200, false), MAC: "02:00:00:00:01:01",
 		Port: "vm1/eth0", Kind: "port"}}
+	s.neighbours = *someNeighbours()
 	return s
 }
 
@@ -283,7 +289,7 @@ func listings() [][]string {
 	return [][]string{{"switch", "list"}, {"switch", "show", "lab"}, {"portgroup", "list"},
 		{"portgroup", "show", "web"}, {"uplink", "list"}, {"uplink", "show", "uplink1"},
 		{"port", "list"}, {"port", "show", "vm1/eth0"}, {"mac", "list"}, {"mac", "show", "02:00:00:00:05:05"},
-		{"stats"}, {"stats", "vm1/eth0"}, {"show", "effective", "vm1/eth0"}}
+		{"segment", "neighbours"}, {"stats"}, {"stats", "vm1/eth0"}, {"show", "effective", "vm1/eth0"}}
 }
 
 func TestEveryListingHasThreeForms(t *testing.T) {

@@ -18,11 +18,12 @@ import (
 func newSegment(d Deps) *cobra.Command {
 	t := &fleetTarget{}
 	c := group("segment", "Overlay segments, and who is where in them",
-		"  heddle segment list\n  heddle segment show 5000\n  heddle segment show web --mac 02:00:00:00:02:01")
+		"  heddle segment list\n  heddle segment show 5000\n  heddle segment show web --mac 02:00:00:00:02:01\n"+
+			"  heddle segment neighbours 5000 --contested")
 	c.Long = "An overlay segment is what the port groups with one VNI share. The controllers know from the hosts " +
 		"which MACs are behind whose ports, and tell each host that has ports in the segment."
 	t.flag(d, c, defaultController)
-	c.AddCommand(newSegmentList(d, t), newSegmentShow(d, t))
+	c.AddCommand(newSegmentList(d, t), newSegmentShow(d, t), newSegmentNeighbours(d))
 	return c
 }
 

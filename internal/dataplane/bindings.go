@@ -199,22 +199,3 @@ func (o *overlays) unbindStale() error {
 	}
 	return o.unbindTold(func(key abi.BindingKey) bool { _, ok := segments[key.Segment]; return ok })
 }
-
-// NeighbourCounts are what a switch's tunnel has counted of ARP and ND: packets whose sender's MAC is not that of the
-// frame, new addresses beyond a MAC's share, and claims to an address whose owner still speaks.
-type NeighbourCounts struct{ Spoofed, Unbound, Contested uint64 }
-
-// NeighbourCounts reads what a switch's tunnel has counted; zero for a switch without one.
-func (l locator) NeighbourCounts(sw string) (NeighbourCounts, error) {
-	o := l.overlays
-	slot, ok := o.kernel.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	if !o.loaded || !ok {
-		return NeighbourCounts{}, nil
-	}
-	all, err := readAll[uint32, abi.NeighbourCounts](o.maps.NeighbourCounts)
-	if err != nil {
-		return NeighbourCounts{}, err
-	}
-	n := all[slot].N
-	return NeighbourCounts{n[abi.NeighbourSpoofed], n[abi.NeighbourUnbound], n[abi.NeighbourContested]}, nil
-}

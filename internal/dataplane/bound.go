@@ -34,18 +34,9 @@ func (s *Snapshot) Bound(sw string, a overlay.Address) (b overlay.Bound, ok bool
 		}
 	}
 	in := boundSegments{key.Segment: {compile.OverlaySegment{Switch: sw, VNI: a.VNI, VLAN: a.VLAN}, uint64(t.Hold)}}
-	one, isHeard := in.bound(key, s.ticks, heard.Seen, s.hz)
-	other, isTold := in.bound(key, s.ticks, told.Seen, s.hz)
-	isHeard, isTold = isHeard && heard.Seen != 0, isTold && told.Seen != 0
-	switch {
-	case t.Hold == 0 || int64(heard.Contested-s.ticks) > 0 && heard.Contested != 0:
-		return b, false, nil
-	case isHeard && (!isTold || heard.Seen >= told.Seen):
-		b, b.MAC = one, heard.MAC
-		flagged(&b, heard.Flags)
-	case isTold:
-		b, b.MAC, b.Told = other, told.MAC, true
-		flagged(&b, told.Flags)
+	b, ok = in.known(key, heard, told, s.ticks, s.hz)
+	if t.Hold == 0 || heard.Contested != 0 && int64(heard.Contested-s.ticks) > 0 {
+		return overlay.Bound{}, false, nil
 	}
-	return b, isHeard || isTold, nil
+	return b, ok, nil
 }

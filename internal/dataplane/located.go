@@ -22,26 +22,32 @@ func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (l 
 	if !has || !tunnel || s.tunnels.Locations == nil {
 		return l, false, nil
 	}
-	var at abi.Location
 	key := abi.LocationKey{Segment: slot<<16 | uint32(number), MAC: mac}
-	if err := s.tunnels.Locations.Lookup(key, &at); err != nil {
+	l, ok, err = locatedBy(s.tunnels, key, s.ticks, s.hz)
+	l.Key = overlay.Key{VNI: vni, MAC: mac}
+	return l, ok, err
+}
+
+// locatedBy is the location in the tunnels' tables, without its key.
+func locatedBy(tables tunnelMaps, key abi.LocationKey, now, hz uint64) (l overlay.Location, ok bool, err error) {
+	var at abi.Location
+	if err := tables.Locations.Lookup(key, &at); err != nil {
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			return l, false, nil
 		}
-		return l, false, fmt.Errorf("find out where %s is: %w", mac, err)
+		return l, false, fmt.Errorf("find out where %s is: %w", plan.MAC(key.MAC), err)
 	}
-	if at.Source == abi.LocationLearned && s.ticks > at.Seen && s.ticks-at.Seen > abi.LocationAgeing*s.hz {
+	if at.Source == abi.LocationLearned && now > at.Seen && now-at.Seen > abi.LocationAgeing*hz {
 		return l, false, nil
 	}
 	var e abi.Endpoint
-	if err := s.tunnels.Endpoints.Lookup(at.Endpoint, &e); err != nil {
-		return l, false, fmt.Errorf("find out where %s is: %w", mac, err)
+	if err := tables.Endpoints.Lookup(at.Endpoint, &e); err != nil {
+		return l, false, fmt.Errorf("find out where %s is: %w", plan.MAC(key.MAC), err)
 	}
 	if e.Flags&abi.EndpointNamed == 0 {
 		return l, false, nil
 	}
-	return overlay.Location{Key: overlay.Key{VNI: vni, MAC: mac}, Endpoint: compile.AddressOf(e),
-		Source: sourceOf(at.Source)}, true, nil
+	return overlay.Location{Endpoint: compile.AddressOf(e), Source: sourceOf(at.Source)}, true, nil
 }
 
 // sourceOf is how a location of the kernel's table is known.

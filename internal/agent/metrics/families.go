@@ -47,6 +47,7 @@ func Families() []Family {
 		{Name: portUp, Type: Gauge, Help: "1 when frames pass the port, 0 when not; the port's state is the label.",
 			Labels: with(portLabels, "state")},
 	}
+	own = append(own, neighbourFamilies()...)
 	own = append(own, traffic("heddle_port_", "port", portLabels)...)
 	own = append(own,
 		Family{Name: macEntries, Type: Gauge, Help: "Learned MAC addresses the port holds.", Labels: portLabels},

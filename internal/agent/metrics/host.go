@@ -32,6 +32,8 @@ type Port struct {
 type Source interface {
 	// Sample returns every port and uplink, each once, and the names of the switches.
 	Sample(context.Context) (ports []Port, switches []string, err error)
+	// SampleNeighbours returns what was counted of ARP and ND on each switch whose tunnel answers.
+	SampleNeighbours(context.Context) ([]Neighbours, error)
 	// FlowStatus returns the state of metering and export.
 	FlowStatus(context.Context) (*api.FlowStatus, error)
 }
@@ -75,6 +77,10 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the host: %w", err)
 	}
+	neighbours, err := h.source.SampleNeighbours(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read who has which address: %w", err)
+	}
 	flows, err := h.source.FlowStatus(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of metering: %w", err)
@@ -92,6 +98,9 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	all.gauge(macCapacity, float64(h.macTable), nil)
 	for i := range ports {
 		all.port(&ports[i])
+	}
+	for i := range neighbours {
+		all.neighbours(&neighbours[i])
 	}
 	for i := range flows.Switches {
 		all.flows(&flows.Switches[i])

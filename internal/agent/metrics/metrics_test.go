@@ -27,6 +27,8 @@ type hostOf struct {
 	switches []string
 	flows    api.FlowStatus
 	err      error
+
+	neighbours []Neighbours
 }
 
 func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &h.flows, nil }
@@ -43,6 +45,8 @@ func metered() api.FlowStatus {
 			LostSince: time.Unix(1_700_000_000, 0), LastLost: time.UnixMilli(1_700_000_100_500)},
 			{Collector: "192.0.2.9:2055", State: "away"}}}}}
 }
+
+func (h *hostOf) SampleNeighbours(context.Context) ([]Neighbours, error) { return h.neighbours, nil }
 
 func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
 	return h.ports, h.switches, h.err
@@ -76,7 +80,9 @@ func registry(t testing.TB, h *hostOf) (*Host, *Agent) {
 
 func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
 	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)},
-		switches: []string{"lab"}, flows: metered()})
+		switches: []string{"lab"}, flows: metered(), neighbours: []Neighbours{{Contested: 2,
+			Counts: api.NeighbourCounts{Switch: "lab", Answered: 1, Here: 2, HeldBack: 3, Spoofed: 4, Unbound: 5,
+				Contested: 6}}}})
 	a.Applied(3 * time.Millisecond)
 	a.Failed()
 	a.FailedOver("lab")

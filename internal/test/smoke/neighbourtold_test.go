@@ -29,6 +29,21 @@ func TestS85_ControllersSayWhoHasAnAddress(t *testing.T) {
 	if !shown {
 		t.Errorf("the controllers show %+v", web.Locations)
 	}
+	var known api.Neighbours
+	f.controller.JSON(&known, "segment", "neighbours", "web", "--host", "esx1", "--mac", plan.MAC(mac).String())
+	if n := known.Neighbours; len(n) != 1 || n[0].Address != ip.String() || n[0].Endpoint == "" ||
+		n[0].Whose != api.OwnerTold && n[0].Whose != api.OwnerAtEndpoint {
+		t.Errorf("the other host shows %+v", n)
+	}
+	var all []struct {
+		Host string `json:"host"`
+		api.Neighbours
+	}
+	f.controller.JSON(&all, "segment", "neighbours", "--address", ip.String())
+	if len(all) != 2 || all[0].Host != "esx0" || len(all[0].Neighbours.Neighbours) != 1 ||
+		all[0].Neighbours.Neighbours[0].Port != "p-web" {
+		t.Errorf("the hosts show %+v", all)
+	}
 	f.hosts[0].must("port", "disconnect", "p-web")
 	f.hosts[1].Await("it is taken back", func() bool { return !f.hosts[1].told(t)[mac] })
 }
