@@ -138,8 +138,8 @@ func chooseSegment(c *cobra.Command, t *target, q *api.NeighbourQuery, args []st
 		return err
 	}
 	if f == nil {
-		return usagef("%q is no VNI: a host knows segments by their VNI alone; with --controller it can be a port group",
-			args[0])
+		return usagef("%q is no VNI: a host knows segments by their VNI alone; with --controller it can be a port "+
+			"group", args[0])
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 	defer cancel()

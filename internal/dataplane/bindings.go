@@ -2,10 +2,13 @@ package dataplane
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
@@ -95,8 +98,8 @@ func (o *overlays) bindingKey(sw string, a overlay.Address) (key abi.BindingKey,
 }
 
 // Bind tells the tunnel of a switch which MACs of other hosts have which addresses, as the controllers say, and of
-// which addresses that is not known any more: these are forgotten also where the tunnel has heard them. With all, put
-// is everything. None of put's owners is an IPv6 router.
+// which addresses that is not known any more: these are forgotten also where the tunnel has heard them from other hosts.
+// With all, put is everything. None of put's owners is an IPv6 router.
 func (l locator) Bind(sw string, all bool, put []overlay.Binding, removed []overlay.Address) error {
 	o := l.overlays
 	if !o.loaded {
@@ -133,13 +136,18 @@ func (l locator) Bind(sw string, all bool, put []overlay.Binding, removed []over
 	return o.unbindTold(func(key abi.BindingKey) bool { return key.Segment>>16 != slot || want[key] })
 }
 
-// unbind forgets one address.
+// unbind forgets one address of another host. What was heard from a guest of this host stays: the controllers say of it
+// only what this host has told them, and that is how it knows it.
 func (o *overlays) unbind(key abi.BindingKey) error {
+	var heard abi.Binding
 	err := remove(o.maps.ToldBindings, key)
 	if err == nil {
+		err = o.maps.Bindings.Lookup(key, &heard)
+	}
+	if err == nil && heard.Flags&abi.BindingHere == 0 {
 		err = remove(o.maps.Bindings, key)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("forget which MAC has an address: %w", err)
 	}
 	return nil

@@ -85,7 +85,8 @@ func (r *neighbourRig) shownContested() {
 	if len(n.Counts) != 1 || n.Counts[0] != c || c.Answered == 0 || c.Spoofed == 0 || c.Contested == 0 {
 		r.t.Errorf("S85: the host shows the counts %+v, want %+v", n.Counts, c)
 	}
-	metrics := []string{fmt.Sprintf("heddle_neighbour_requests_total{result=\"answered\",switch=\"lab\"} %d", c.Answered),
+	metrics := []string{
+		fmt.Sprintf("heddle_neighbour_requests_total{result=\"answered\",switch=\"lab\"} %d", c.Answered),
 		fmt.Sprintf("heddle_neighbour_spoofed_total{switch=\"lab\"} %d", c.Spoofed),
 		fmt.Sprintf("heddle_neighbour_contested_claims_total{switch=\"lab\"} %d", c.Contested),
 		"heddle_neighbour_contested_addresses{switch=\"lab\"} 1",
@@ -97,8 +98,8 @@ func (r *neighbourRig) shownContested() {
 	})
 }
 
-// TestS85_S86_AGuestBindsOnlyItsOwnAddresses: what an address guard drops binds nothing, neither on the guest's host nor
-// on others: the owner's host goes on answering for the owner, and the address is not contested.
+// TestS85_S86_AGuestBindsOnlyItsOwnAddresses: what an address guard drops binds nothing, neither on the guest's host
+// nor on others: the owner's host goes on answering for the owner, and the address is not contested.
 func TestS85_S86_AGuestBindsOnlyItsOwnAddresses(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "ARP", true: "ND"}[v6], func(t *testing.T) {
@@ -113,8 +114,8 @@ func (r *neighbourRig) guarded() {
 	r.t.Helper()
 	thief, owner := r.at(2), r.at(11)
 	h := r.hosts[0]
-	h.Configure(strings.NewReplacer("{name: web, overlay: {vni: 5000}}", "{name: web, overlay: {vni: 5000}, overrides: "+
-		"{security: true}}", "device: p-two,", fmt.Sprintf("device: p-two, security: {addressGuard: {enabled: true, "+
+	h.Configure(strings.NewReplacer("{name: web, overlay: {vni: 5000}}", "{name: web, overlay: {vni: 5000}, "+
+		"overrides: {security: true}}", "device: p-two,", fmt.Sprintf("device: p-two, security: {addressGuard: {enabled: true, "+
 		"addresses: [%q]}},", thief.ip)).Replace(r.config(0, "web")))
 	h.up("two")
 	r.everywhere(r.guests[1][0], r.announces(owner, owner.ip), "S85: an announcement passes")
