@@ -98,8 +98,8 @@ func (o *overlays) bindingKey(sw string, a overlay.Address) (key abi.BindingKey,
 }
 
 // Bind tells the tunnel of a switch which MACs of other hosts have which addresses, as the controllers say, and of
-// which addresses that is not known any more: these are forgotten also where the tunnel has heard them from other hosts.
-// With all, put is everything. None of put's owners is an IPv6 router.
+// which addresses that is not known any more: these are forgotten also where the tunnel has heard them from other
+// hosts. With all, put is everything. None of put's owners is an IPv6 router.
 func (l locator) Bind(sw string, all bool, put []overlay.Binding, removed []overlay.Address) error {
 	o := l.overlays
 	if !o.loaded {

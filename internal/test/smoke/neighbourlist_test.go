@@ -115,8 +115,8 @@ func (r *neighbourRig) guarded() {
 	thief, owner := r.at(2), r.at(11)
 	h := r.hosts[0]
 	h.Configure(strings.NewReplacer("{name: web, overlay: {vni: 5000}}", "{name: web, overlay: {vni: 5000}, "+
-		"overrides: {security: true}}", "device: p-two,", fmt.Sprintf("device: p-two, security: {addressGuard: {enabled: true, "+
-		"addresses: [%q]}},", thief.ip)).Replace(r.config(0, "web")))
+		"overrides: {security: true}}", "device: p-two,", fmt.Sprintf("device: p-two, security: {addressGuard: "+
+		"{enabled: true, addresses: [%q]}},", thief.ip)).Replace(r.config(0, "web")))
 	h.up("two")
 	r.everywhere(r.guests[1][0], r.announces(owner, owner.ip), "S85: an announcement passes")
 	r.nobodyAsked(0, owner.mac, owner.ip)
