@@ -36,8 +36,9 @@ type remote struct {
 // Host is the agent of a host, asked by way of the controller. Of its calls those pass that look.
 func (f *Fleet) Host(name string) *Client {
 	base := strings.TrimSuffix(f.base, "/") + "/hosts/" + url.PathEscape(name)
-	c := newClient(f.path, connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{f.through}},
-		base, connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody),
+	asking := &http.Client{Transport: awaited{"host " + name, versioned{f.through}}}
+	c := newClient(f.path, connect.NewClient(connecthttp.NewTransport(asking, base,
+		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody),
 		connecthttp.WithCompressors())))
 	c.remote = &remote{f, name}
 	return c

@@ -46,8 +46,9 @@ var _ Service = (*Client)(nil)
 
 // NewClient returns a client. It does not connect yet; each call does.
 func NewClient(socket string) *Client {
+	asking := &http.Client{Transport: awaited{"the agent at " + socket, versioned{dialer(socket)}}}
 	return newClient(socket, connect.NewClient(
-		connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
+		connecthttp.NewTransport(asking, "http://agent",
 			connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody),
 			connecthttp.WithCompressors())))
 }

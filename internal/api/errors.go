@@ -96,6 +96,23 @@ var ErrNoAgent = errors.New("no agent is running")
 // ErrEnded means that the agent ended before it answered.
 var ErrEnded = errors.New("the agent ended before it answered")
 
+// unanswered is a call of which the answer was not awaited.
+type unanswered struct {
+	// who was asked, and what a change has become if that was done.
+	who, done string
+	why       error // of the context
+}
+
+func (e *unanswered) Error() string {
+	if errors.Is(e.why, context.Canceled) {
+		return fmt.Sprintf("interrupted before %s has answered: a change may be %s or not", e.who, e.done)
+	}
+	return fmt.Sprintf("%s has not answered in time: it is busy or hangs (look at its log); a change may be %s or not",
+		e.who, e.done)
+}
+
+func (e *unanswered) Unwrap() error { return e.why }
+
 // explain distinguishes the errors that an operator meets: the agent refuses a request, has another version, does not
 // run, has ended, or does not permit access.
 func (c *Client) explain(ctx context.Context, err error) error {
@@ -109,10 +126,9 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case errors.As(err, &other):
 		return other
 	case ctx.Err() != nil:
-		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path, ctx.Err())
+		return &unanswered{"the agent at " + c.path, "active", ctx.Err()}
 	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:
-		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path,
-			context.DeadlineExceeded)
+		return &unanswered{"the agent at " + c.path, "active", context.DeadlineExceeded}
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT",
 			ErrNoAgent, c.path)

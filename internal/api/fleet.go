@@ -50,7 +50,8 @@ func NewFleet(socket string) *Fleet {
 // newFleet makes a client of the controller at path, whose calls have URLs that begin with base.
 func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f := &Fleet{path: path, base: base, through: through}
-	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: through}, base,
+	asking := &http.Client{Transport: awaited{"the controller at " + path, through}}
+	rpc := connect.NewClient(connecthttp.NewTransport(asking, base,
 		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors()))
 	f.rpc = controllerv1connect.NewFleetServiceClient(rpc)
 	f.members = controllerv1connect.NewMemberServiceClient(rpc)
@@ -98,8 +99,7 @@ func unreachable(err error) bool {
 func (f *Fleet) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("gave up waiting for the controller at %s, the change may be made or not: %w", f.path,
-			ctx.Err())
+		return &unanswered{"the controller at " + f.path, "made", ctx.Err()}
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w at %s: start heddle-controller there, or name another with --controller or "+
 			"HEDDLE_CONTROLLER", ErrNoController, f.path)

@@ -130,6 +130,7 @@ func showTops[T any](ctx context.Context, v *flowTop, s tops[T]) error {
 	if !live {
 		return s.print(ctx, v)
 	}
+	v.d.waits.Mute()
 	v.d.Stderr = io.Discard // the view has the terminal, and names hosts that are away itself
 	stream := &flowStream[T]{follow: s.follow}
 	defer stream.end()

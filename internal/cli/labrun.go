@@ -154,7 +154,7 @@ func newLabExec(d Deps, runDir *string) *cobra.Command {
 				command = []string{shell(d)}
 			}
 			run := cmd.Exec{RunDir: *runDir, Lab: args[0], Node: args[1], Command: command, Stdin: d.Stdin,
-				Stdout: d.raw, Stderr: d.Stderr}
+				Stdout: d.raw, Stderr: d.rawErr}
 			status, err := run.Run(c.Context())
 			if err == nil && status != 0 {
 				return &SilentError{Status: status}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"heddle/internal/api"
+	"heddle/internal/api/waitline"
 	"heddle/internal/spec/printable"
 )
 
@@ -43,16 +45,25 @@ type Deps struct {
 	// Width is the width of the terminal on Stdout, in characters; 0 if Stdout is not a terminal.
 	Width int
 
-	// raw is Stdout for output that is not text: binary files, full screens, the programs that a command runs.
-	raw io.Writer
+	// raw is Stdout for output that is not text: binary files, full screens, the programs that a command runs. rawErr
+	// is Stderr for the latter.
+	raw, rawErr io.Writer
+	// waits shows who is waited for; nil where nobody watches.
+	waits *waitline.Line
 	// mark distinguishes the program's own colours from control sequences in names from outside.
 	mark string
 }
 
-// printing returns Deps whose Stdout removes control and direction characters that come from outside.
+// printing returns Deps whose Stdout removes control and direction characters that come from outside. On a terminal,
+// output takes the place of the line that says who is waited for.
 func (d Deps) printing() Deps {
-	d.raw, d.mark = d.Stdout, rand.Text()
-	d.Stdout = screen{printable.NewWriter(d.raw, d.mark), d.Width}
+	d.raw, d.rawErr, d.mark = d.Stdout, d.Stderr, rand.Text()
+	out := d.raw
+	if d.Watched {
+		d.waits = waitline.New(d.rawErr)
+		out, d.Stderr = d.waits.Before(out), d.waits.Before(d.rawErr)
+	}
+	d.Stdout = screen{printable.NewWriter(out, d.mark), d.Width}
 	return d
 }
 
@@ -153,6 +164,9 @@ func Run(ctx context.Context, d Deps, args []string) int {
 	d = d.printing()
 	root := NewRoot(d)
 	root.SetArgs(args)
+	if d.waits != nil {
+		ctx = api.WithWaits(ctx, d.waits)
+	}
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK

@@ -101,6 +101,7 @@ func (v *topView) run(c *cobra.Command) error {
 		}
 		return v.print(c.Context(), read)
 	}
+	v.d.waits.Mute() // the view has the terminal
 	return top.Run(c.Context(), &v.model, in, out, v.d.Colour, read)
 }
 

@@ -103,6 +103,8 @@ func stage(ctx context.Context, o Options, j Join) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, letInTime)
+	defer cancel()
 	got, err := callPinned(token, j.Controller).JoinController(ctx, &controllerv1.JoinControllerRequest{Token: j.Token,
 		Name: j.Name, Csr: csr, Address: o.Advertise})
 	if err != nil {
@@ -135,6 +137,9 @@ func callPinned(token identity.JoinToken, address string) controllerv1connect.Co
 		TLSHandshakeTimeout: callTime}, address)
 }
 
+// letInTime bounds how long a controller waits for the one that lets it in.
+const letInTime = 25 * time.Second
+
 // callTime bounds a handshake with another controller.
 const callTime = 10 * time.Second
 
@@ -163,8 +168,9 @@ func refusal(ctx context.Context, address string, err error) error {
 			"%s",
 			address, again))
 	case code == connect.CodeDeadlineExceeded || ctx.Err() != nil:
-		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("the controller at %s does not answer in time: %s",
-			address, again))
+		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("no controller has answered at %s: "+
+			"give an address at which a controller of the cluster takes hosts (its --listen, port 7411), and see that "+
+			"it runs and that no firewall is in between; %s", address, again))
 	case code == connect.CodeUnavailable:
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("no controller answers at %s (%s): give an "+
 			"address "+

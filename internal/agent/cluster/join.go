@@ -18,6 +18,10 @@ import (
 	"heddle/internal/identity"
 )
 
+// answerTime bounds how long a host waits for the controller that lets it in: less than the 30 s that a command waits
+// for the agent, so that the command can say who has not answered.
+const answerTime = 25 * time.Second
+
 // Request says which cluster a host joins, and by what right.
 type Request struct {
 	// Controller is HOST:PORT.
@@ -63,8 +67,9 @@ func (q *Request) failed(ctx context.Context, err error) error {
 	case errors.As(err, &token):
 		return fmt.Errorf("the controller at %s: %w", q.Controller, token)
 	case ctx.Err() != nil || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled:
-		return fmt.Errorf("the controller at %s has not answered: repeat the command, with the same token (%s)",
-			q.Controller, why)
+		return fmt.Errorf("no controller has answered at %s: give an address at which a controller of the cluster "+
+			"takes hosts (its --listen, port 7411), and see that it runs and that no firewall is in between; repeat "+
+			"the command, with the same token", q.Controller)
 	case code == connect.CodeUnavailable:
 		return fmt.Errorf("no controller answers at %s (%s): give an address at which a controller of the cluster "+
 			"takes "+
@@ -112,6 +117,8 @@ func (q *Request) ask(ctx context.Context, token identity.JoinToken, key identit
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	transport := &http.Transport{TLSClientConfig: identity.JoinTLS(token, identity.NewClock(time.Now)),

@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 
+	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
 	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
@@ -170,7 +171,18 @@ func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, why error) {
 	}
 	g.refuse(e, why)
 	w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
-	g.write(w, r, connect.NewError(connect.CodeUnauthenticated, why.Error()))
+	text := why.Error()
+	if joins(r.URL.Path) {
+		text = "this is where people and tools are let in; hosts and controllers join at the address of --listen, " +
+			"port 7411"
+	}
+	g.write(w, r, connect.NewError(connect.CodeUnauthenticated, text))
+}
+
+// joins reports whether a call is one by which a host or a controller joins.
+func joins(path string) bool {
+	return path == controllerv1connect.HostServiceJoinHostProcedure ||
+		path == controllerv1connect.ControllerServiceJoinControllerProcedure
 }
 
 // Hold holds requests that are no calls against a call's rule, such as those for metrics.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
@@ -170,3 +172,27 @@ func TestThrottle(t *testing.T) {
 }
 
 func netipOf(i int) string { return fmt.Sprintf("10.%d.%d.%d:9", i>>16&255, i>>8&255, i&255) }
+
+// A host that asks to join where people are let in is told where hosts join, and not to send a person's token.
+func TestGuard_WhoJoinsIsToldWhere(t *testing.T) {
+	h := newHouse(t)
+	s := httptest.NewServer(h.Remote(http.NotFoundHandler(), func(*http.Request) {}))
+	t.Cleanup(s.Close)
+	for _, path := range []string{controllerv1connect.HostServiceJoinHostProcedure,
+		controllerv1connect.ControllerServiceJoinControllerProcedure} {
+		t.Run(path, func(t *testing.T) {
+			r, err := http.Post(s.URL+path, "application/json", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), "--listen, port 7411") || strings.Contains(string(text), "Bearer") {
+				t.Errorf("the answer is %d %s", r.StatusCode, text)
+			}
+		})
+	}
+}

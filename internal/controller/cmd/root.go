@@ -20,7 +20,10 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
+	"heddle/internal/api"
+	"heddle/internal/api/waitline"
 	"heddle/internal/controller"
 	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
@@ -47,6 +50,11 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := New(os.Stderr)
+	if term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb" {
+		line := waitline.New(os.Stderr)
+		ctx = api.WithWaits(ctx, line)
+		root.SetOut(line.Before(os.Stdout))
+	}
 	root.SetArgs(os.Args[1:])
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "heddle-controller: "+plainly(err))

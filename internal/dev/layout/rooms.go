@@ -77,7 +77,7 @@ func rules() map[string]Rule {
 	stand(Answers, true, "internal/binding", "internal/fabric/wire", "internal/overlay/wire", "internal/api/wire",
 		"internal/model",
 		"internal/diagnose/reasons")
-	stand(Answers, false, "internal/api")
+	stand(Answers, false, "internal/api", "internal/api/waitline")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
 		"internal/diagnose/foresee", "internal/diagnose/trace")
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/explain",

@@ -1,0 +1,66 @@
+package waitline
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The line is there once a command has been silent, names the call that is under way for longest, makes way for output,
+// and is gone when the answer has come.
+func TestLine_IsThereWhileACommandIsSilent(t *testing.T) {
+	var terminal bytes.Buffer
+	l := New(&terminal)
+	answered := l.Waiting("the agent at /a")
+	call := l.calls[0]
+	l.show(call, call.since.Add(silentFor-time.Millisecond))
+	if terminal.Len() > 0 {
+		t.Fatalf("at once: %q", terminal.String())
+	}
+	l.show(call, call.since.Add(3*time.Second))
+	if text := terminal.String(); !strings.Contains(text, "waiting for the agent at /a, 3 s") {
+		t.Fatalf("after 3 s: %q", text)
+	}
+	terminal.Reset()
+	if _, err := io.WriteString(l.Before(&terminal), "a note\n"); err != nil {
+		t.Fatal(err)
+	}
+	if want := clearLine + "a note\n"; terminal.String() != want {
+		t.Errorf("output: %q, want %q", terminal.String(), want)
+	}
+	terminal.Reset()
+	l.show(call, l.spoke.Add(silentFor/2))
+	if terminal.Len() > 0 {
+		t.Errorf("just after output: %q", terminal.String())
+	}
+	l.show(call, l.spoke.Add(4*time.Second))
+	terminal.Reset()
+	answered()
+	if terminal.String() != clearLine {
+		t.Errorf("after the answer: %q", terminal.String())
+	}
+}
+
+// Of several calls the oldest has the line; a command that has the whole screen has none.
+func TestLine_OneForSeveralCalls(t *testing.T) {
+	var terminal bytes.Buffer
+	l := New(&terminal)
+	first, second := l.Waiting("host esx1"), l.Waiting("host esx2")
+	defer second()
+	other := l.calls[1]
+	late := other.since.Add(time.Minute)
+	if l.show(other, late); terminal.Len() > 0 {
+		t.Errorf("beside an older one: %q", terminal.String())
+	}
+	first()
+	if l.show(other, late); !strings.Contains(terminal.String(), "host esx2") {
+		t.Errorf("alone: %q", terminal.String())
+	}
+	l.Mute()
+	terminal.Reset()
+	if l.show(other, late); terminal.Len() > 0 {
+		t.Errorf("on a screen of another: %q", terminal.String())
+	}
+}
