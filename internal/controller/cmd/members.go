@@ -41,7 +41,7 @@ func ask[T any](c *cobra.Command, t *there, do func(context.Context, *api.Fleet)
 	defer cancel()
 	out, err := do(ctx, api.NewFleet(t.socket))
 	if err != nil {
-		return err
+		return notThere(err, t.socket)
 	}
 	return t.print(c.OutOrStdout(), out, func(w io.Writer) error { return text(w, out) })
 }
@@ -72,7 +72,7 @@ func newToken() *cobra.Command {
 		Long: "Make a token by which one controller may join the cluster of this one. It is shown this once and " +
 			"can be used\nonce. Whoever uses it gets what signs the cluster's certificates: keep it for minutes, " +
 			"and send it by a way that\nnobody reads.",
-		Example: "  heddle-controller token\n  heddle-controller token --lasts 10m", Args: cobra.NoArgs,
+		Example: "  heddle-controller token\n  heddle-controller token --lasts 10m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if q.Lasts <= 0 {
 				return fmt.Errorf("--lasts %s: a token can be used for some time, such as 10m", q.Lasts)
@@ -101,7 +101,7 @@ func newJoin(stderr io.Writer) *cobra.Command {
 			"made ready and the next start joins; the\nflags are those of that start then.",
 		Example: "  heddle-controller join controller1.example:7411 --token hc1.…\n" +
 			"  heddle-controller join controller1.example:7411 --token-file /root/token",
-		Args: cobra.ExactArgs(1),
+		Args: exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := &there{o.Socket, output}
 			text, err := tokenOf(c.InOrStdin(), token, file)
@@ -193,7 +193,7 @@ func newList() *cobra.Command {
 		Long: "List the controllers of the cluster. ROLE is leader, voter or learner (it has no vote yet); none " +
 			"where it is no\nmember of etcd. STATE is up, stale (it is cut off from the majority) or unreachable. " +
 			"HOSTS is how many are\nconnected to it, LAG how many entries of the cluster's log it has yet to apply.",
-		Example: "  heddle-controller list\n  heddle-controller list -o json", Args: cobra.NoArgs,
+		Example: "  heddle-controller list\n  heddle-controller list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c, t, func(ctx context.Context, f *api.Fleet) (*api.ControllerList, error) {
 				return f.Controllers(ctx)
@@ -231,7 +231,7 @@ func newRemove() *cobra.Command {
 		Long: "Take a controller out of the cluster, also one that is lost: it has no vote any more, no host and no " +
 			"controller\nanswers its certificate, and its hosts go to the others. To take one out that runs, stop it " +
 			"afterwards.",
-		Example: "  heddle-controller remove controller3", Args: cobra.ExactArgs(1),
+		Example: "  heddle-controller remove controller3", Args: exactly("CONTROLLER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, t, func(ctx context.Context, f *api.Fleet) (*api.RemovedController, error) {
 				return f.RemoveController(ctx, args[0])
@@ -260,7 +260,7 @@ func newSnapshot() *cobra.Command {
 		Long: "Save the cluster's whole state, as of one revision, in a file that only its owner may read. The " +
 			"authority's key in it\nis sealed; what opens it, the file \"secret\" of the data directory, is not in " +
 			"it: keep a copy of that in another\nplace.",
-		Example: "  heddle-controller snapshot /var/backups/heddle.db", Args: cobra.ExactArgs(1),
+		Example: "  heddle-controller snapshot /var/backups/heddle.db", Args: exactly("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			out := SnapshotFile{File: args[0]}
 			return ask(c, t, func(ctx context.Context, f *api.Fleet) (_ *SnapshotFile, err error) {

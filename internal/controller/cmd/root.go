@@ -58,7 +58,7 @@ func Main() int {
 	root.SetArgs(os.Args[1:])
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "heddle-controller: "+plainly(err))
-		return 1
+		return statusOf(err)
 	}
 	return 0
 }
@@ -84,7 +84,7 @@ func New(stderr io.Writer) *cobra.Command {
 			"definition\" on the same machine.",
 		Example: "  heddle-controller --advertise controller1.example:7411\n  heddle host token\n" +
 			"  heddle definition apply -f fleet.yaml",
-		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true, Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if showVersion {
 				_, err := fmt.Fprintln(c.OutOrStdout(), "heddle-controller "+version())
@@ -110,6 +110,7 @@ func New(stderr io.Writer) *cobra.Command {
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
 	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr),
 		newFillHistory())
+	c.SetFlagErrorFunc(badFlag)
 	return c
 }
 

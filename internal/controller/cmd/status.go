@@ -27,7 +27,7 @@ func newStatus() *cobra.Command {
 		Long: "Show on one screen how the controller on this machine is, its cluster and its hosts, and what is not " +
 			"as\nit should be: what expires within 30 days, etcd's quota and members, hosts that do not have the\n" +
 			"definition active, disk and clock. The exit status is 1 when something is wrong.",
-		Example: "  heddle-controller status\n  heddle-controller status -o json", Args: cobra.NoArgs,
+		Example: "  heddle-controller status\n  heddle-controller status -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
 				return fmt.Errorf("-o %s: use table or json", format)
@@ -36,7 +36,7 @@ func newStatus() *cobra.Command {
 			defer cancel()
 			s, err := api.NewFleet(socket).Status(ctx)
 			if err != nil {
-				return err
+				return notThere(err, socket)
 			}
 			if format == "json" {
 				text, err := json.MarshalIndent(s, "", "  ")
