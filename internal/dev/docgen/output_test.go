@@ -1,6 +1,7 @@
 package docgen
 
 import (
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	controllercmd "heddle/internal/controller/cmd"
 )
 
 const outputPath = "docs/reference/output.md"
@@ -46,16 +49,18 @@ func TestOutputPageHasEveryCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, commands := outputRows(string(page)), map[string]bool{}
-	walk(commandTree(), func(c *cobra.Command) {
+	look := func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "heddle ")
 		if f := c.Flags().ShorthandLookup("o"); f == nil || f.Name != "output" {
 			return
 		}
 		commands[name] = true
 		if rows[name] == "" {
-			t.Errorf("%s lacks a row for \"heddle %s\", which has -o: say which message it prints", outputPath, name)
+			t.Errorf("%s lacks a row for %q, which has -o: say which message it prints", outputPath, c.CommandPath())
 		}
-	})
+	}
+	walk(commandTree(), look)
+	walk(controllercmd.New(io.Discard), look)
 	if len(commands) < 40 {
 		t.Errorf("only %d commands have -o", len(commands))
 	}
