@@ -43,15 +43,20 @@ var heddleProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// newHeddleHost starts an agent that goes with the test.
+// newHeddleHost starts an agent that goes with the test, newHeddleHostIn one in that namespace.
 func newHeddleHost(t *testing.T, yaml string) *heddleHost {
+	t.Helper()
+	return newHeddleHostIn(t, testkit.NS(t, "host"), yaml)
+}
+
+func newHeddleHostIn(t *testing.T, ns *netns.NS, yaml string) *heddleHost {
 	t.Helper()
 	binary, err := heddleProgram()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(realhost.BinaryVar, binary)
-	h := &heddleHost{realhost.New(t, testkit.NS(t, "host"))}
+	h := &heddleHost{realhost.New(t, ns)}
 	h.Start(yaml)
 	return h
 }

@@ -26,7 +26,8 @@ type Flavour string
 const (
 	// Cloud is the distribution's kernel for virtual machines: small, with virtio-net and 802.1Q.
 	Cloud Flavour = "cloud"
-	// Full is the distribution's kernel for any machine: it also has e1000 and e1000e.
+	// Full is the distribution's kernel for any machine: it also has e1000 and e1000e, and what guests within a guest
+	// need, bridges and veths.
 	Full Flavour = "full"
 	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps,
 	// bonds and bridges. Options.Kernel selects it; by default it is OldestKernel.
@@ -43,7 +44,8 @@ func (f Flavour) contents() (metas, modules []string, err error) {
 	case Cloud:
 		return []string{"linux-image-cloud-amd64", "linux-image-virtual"}, modules, nil
 	case Full:
-		return []string{"linux-image-amd64", "linux-image-generic"}, append(modules, "e1000", "e1000e"), nil
+		return []string{"linux-image-amd64", "linux-image-generic"}, append(modules, "e1000", "e1000e",
+			"veth", "bridge"), nil
 	case Host:
 		return nil, append(modules, "e1000e", "igb", "vmxnet3", "veth", "tun", "bonding", "bridge"), nil
 	}

@@ -4,6 +4,9 @@
 //	exchange serve PORT            serve TCP and UDP on all addresses until killed
 //	exchange tcp HOST:PORT BYTES   send that much, receive as much, compare SHA-256 sums both ways
 //	exchange udp HOST:PORT BYTES   the same in datagrams of 1400 bytes, each answered by its complement
+//	exchange sizes HOST:PORT CUT N,N,…       datagrams of these sizes, and a large frame cut into some of CUT bytes
+//	exchange learn HOST:PORT ROOM HEADERS    find the path's MTU, which is ROOM, by the errors that come
+//	exchange offload DEVICE whole|cut|plain together|apart   what the device does for senders, and receivers
 package main
 
 import (
@@ -30,8 +33,11 @@ func run(args []string) error {
 	if len(args) == 2 && args[0] == "serve" {
 		return serve(":" + args[1])
 	}
+	if len(args) == 4 {
+		return runFour(args)
+	}
 	if len(args) != 3 {
-		return errors.New("usage: exchange serve PORT | tcp HOST:PORT BYTES | udp HOST:PORT BYTES")
+		return errUsage
 	}
 	size, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -41,6 +47,31 @@ func run(args []string) error {
 		return udp(args[1], size)
 	}
 	return tcp(args[1], size)
+}
+
+var errUsage = errors.New("usage: exchange serve PORT | tcp HOST:PORT BYTES | udp HOST:PORT BYTES | sizes HOST:PORT " +
+	"CUT N,N,… | learn HOST:PORT ROOM HEADERS | offload DEVICE whole|cut|plain together|apart")
+
+// runFour runs the commands of three arguments.
+func runFour(args []string) error {
+	if args[0] == "offload" {
+		return offload(args[1], args[2], args[3])
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	if args[0] == "sizes" {
+		return sizes(args[1], n, args[3])
+	}
+	headers, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	if args[0] != "learn" {
+		return errUsage
+	}
+	return learn(args[1], n, headers)
 }
 
 // serve answers both protocols.
