@@ -199,12 +199,14 @@ func (r *overlayRig) learns(t *testing.T, p peer, room int) {
 		r.offload(r.far, "eth0", own, "together")
 		for _, f := range families {
 			for _, way := range [][2]peer{{p, peer{r.far, "2"}}, {peer{r.far, "2"}, p}} {
-				for _, m := range []machine{p, r.far} {
-					r.do(m, "ip -4 route flush cache; ip -6 route flush cache 2>/dev/null; true")
-				}
 				at := hostPort(f.network + way[1].host)
-				r.exchanged(t, way[0], fmt.Sprintf("tcp %s %d", at, offloadStream))
-				r.exchanged(t, way[0], fmt.Sprintf("learn %s %d %d", at, room, f.headers))
+				for _, what := range []string{fmt.Sprintf("tcp %s %d", at, offloadStream),
+					fmt.Sprintf("learn %s %d %d", at, room, f.headers)} {
+					for _, m := range []machine{p, r.far} { // nobody has learned anything yet
+						r.do(m, "ip -4 route flush cache; ip -6 route flush cache 2>/dev/null; true")
+					}
+					r.exchanged(t, way[0], what)
+				}
 			}
 		}
 	}
