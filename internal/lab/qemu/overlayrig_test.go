@@ -146,7 +146,8 @@ func (r *overlayRig) connect(i int, ns *netns.NS) {
 	r.do(r.router, fmt.Sprintf("ip link add r%d type veth peer name u0 netns %s && ip link set r%[1]d mtu 1600 up && "+
 		"ip addr add 10.9.%[1]d.1/24 dev r%[1]d && ip addr add fd09:%[1]d::1/64 dev r%[1]d nodad", i, ns.Name))
 	r.do(vm{ns, ""}, fmt.Sprintf("ip link set lo up && ip link set u0 mtu 1600 up && ip addr add %s/24 dev u0 && "+
-		"ip addr add %s/64 dev u0 nodad && ip route add default via 10.9.%d.1 && ip route add default via fd09:%[3]d::1",
+		"ip addr add %s/64 dev u0 nodad && ip route add default via 10.9.%d.1 && "+
+		"ip route add default via fd09:%[3]d::1",
 		endpoint(i, 4), endpoint(i, 6), i))
 }
 
