@@ -175,6 +175,7 @@ func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state
 				ends := c.ports.disconnects(i, q.Reset)
 				return c.changer.change(func() {
 					if ends(); q.Release {
+						c.statics.givesUp(*was)
 						c.state.KeptObjects = state.Released(c.state.KeptObjects, name)
 					}
 				})

@@ -54,6 +54,7 @@ func (st *statics) claim(ctx context.Context, q api.Connect, incoming bool) (*st
 	var known state.NIC
 	err := st.do(ctx, func() error {
 		n.Switch = cmp.Or(n.Switch, st.ports.onlySwitch())
+		st.state.TakeUp(n.VM, n.Adapter)
 		static = st.static(n.Switch, n.PortGroup)
 		if have := st.state.NIC(n.VM, n.Adapter); have != nil {
 			known = *have

@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/abi"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
-	"heddle/internal/api"
 )
 
 var _ cluster.Ports = (*statics)(nil)
@@ -121,6 +119,7 @@ func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClai
 			q.Incoming = w
 			list = append(list, q)
 		}
+		list = append(list, st.releases()...)
 		return nil
 	})
 	return list, err
@@ -171,6 +170,9 @@ func (st *statics) appeared() bool {
 // Settled takes in the answer to one of these claims. The guest goes on whatever it is.
 func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *controllerv1.PortAnswer) error {
 	return st.do(ctx, func() error {
+		if q.GetRelease() {
+			return st.released(q, a)
+		}
 		have := st.state.NIC(q.GetVm(), q.GetAdapter())
 		if !st.static(q.GetSwitch(), q.GetPortGroup()) { // meanwhile
 			return nil
@@ -210,31 +212,6 @@ func (st *statics) settleKept() {
 			st.complain("remember whose ports are in conflict", err)
 		}
 	}
-}
-
-// release gives up the static port of an adapter whose port has been disconnected.
-func (st *statics) release(ctx context.Context, n *state.NIC) error {
-	if n == nil || n.ID == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, claimTime)
-	defer cancel()
-	a, err := st.ask(ctx, &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM,
-		Adapter: n.Adapter, Port: n.ID, Release: true})
-	switch {
-	case err != nil:
-		return fmt.Errorf("port %s is disconnected, but its static port %s is not released: %w (heddle port static "+
-			"release %s at a controller)", n.Port, n.ID, err, n.ID)
-	case a.GetRefused() != "":
-		return api.NewError(api.Invalid, a.GetRefused())
-	}
-	return st.do(ctx, func() error {
-		if now := st.state.NIC(n.VM, n.Adapter); now == nil || st.state.Connected(now) { // it was connected meanwhile
-			return nil
-		}
-		st.state.DropNIC(n.VM, n.Adapter)
-		return st.ports.save()
-	})
 }
 
 // waits reports whether the guest of a port runs elsewhere.

@@ -50,6 +50,8 @@ type State struct {
 	// NICs are the adapters of VMs that are connected, or have static ports. The list is replaced and not changed in
 	// place.
 	NICs []NIC `json:"nics,omitzero"`
+	// GivenUp are the adapters whose static ports were given up by command a while ago. The list is replaced, too.
+	GivenUp []GivenUp `json:"givenUp,omitzero"`
 	// Numbers are the numbers given to ports (D10) and uplinks so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are the uplinks that the ports use, so that a port without failback keeps its uplink across a restart.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
@@ -13,6 +15,29 @@ func (c *controller) talking(name string) (*host, *conn) {
 	defer c.fleet.mu.Unlock()
 	h := c.fleet.names[name]
 	return h, h.conn
+}
+
+// A host that does not know whether a claim of its was carried out gives up whatever port the adapter has there, and
+// nothing that another host has.
+func TestS79_AHostGivesUpThePortThatItDoesNotKnow(t *testing.T) {
+	c := newController(t)
+	c.define(leaseText)
+	first, second := c.up("esx1"), c.up("esx2")
+	release := &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: strings.ToUpper(vmOf), Adapter: "net0",
+		Release: true}
+	if a := first.asks(proto.CloneOf(release)); a.GetRefused() != "" {
+		t.Errorf("of an adapter without a port: %v", a)
+	}
+	if first.claims().GetPort() == nil || c.boundTo() != "esx1" {
+		t.Fatalf("it is bound to %q", c.boundTo())
+	}
+	if a := second.asks(proto.CloneOf(release)); a.GetRefused() != "" || c.boundTo() != "esx1" {
+		t.Errorf("another host's release: %v; it is bound to %q", a, c.boundTo())
+	}
+	if a := first.asks(proto.CloneOf(release)); a.GetRefused() != "" {
+		t.Errorf("its release: %v", a)
+	}
+	c.await("the port is free", func() bool { return c.boundTo() == "" })
 }
 
 // A release that a host's agent asked for before it died, and that its controller takes up only now, leaves the port to

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -269,9 +271,19 @@ func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (
 	return has, elsewhere
 }
 
-// release gives up the port of an adapter on the host that asks, unless the host has claimed it again since.
+// release gives up the port of an adapter on the host that asks, unless the host has claimed it again since. A host that
+// does not know whether it got a port names none.
 func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string,
 	as store.Claim) error {
+	if q.GetPort() == "" {
+		if err := s.catchUp(ctx); err != nil { // another controller may have bound it
+			return &store.Unavailable{Cause: err}
+		}
+		if b := s.keeper().boundOn(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}); b != nil {
+			q, group = proto.CloneOf(q), b.group
+			q.Port = b.id
+		}
+	}
 	err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: group, Port: q.GetPort(),
 		VM:      strings.ToLower(q.GetVm()),
 		Adapter: q.GetAdapter(), Host: h.id, Claim: as})
@@ -288,6 +300,16 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 		return nil
 	}
 	return err
+}
+
+// boundOn is the port of an adapter that is bound on a host, nil for none.
+func (f portKeeper) boundOn(h *host, n nic) *bound {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.statics.byNIC[n]; b != nil && b.host == h.id {
+		return b
+	}
+	return nil
 }
 
 // named is an error's text with the names of hosts in place of their ids.
