@@ -423,6 +423,43 @@ func TestS100_AnOrderOfACancelledMoveEndsNoOther(t *testing.T) {
 	})
 }
 
+// A controller that has not heard that a move was cancelled orders it of a source that has never heard of that move,
+// while the next one is under way: the source goes on with that one, and hears that the guest has arrived.
+func TestS100_ALateOrderOfAnUnknownMoveEndsNoOther(t *testing.T) {
+	for name, target := range map[string]string{"its target knows no such move": "h2", "nobody answers": "another"} {
+		t.Run(name, func(t *testing.T) {
+			p, ctx := newMovingPair(t), context.Background()
+			from, to := p.hosts[0], p.hosts[1]
+			from.must(from.commands.Connect(ctx, movingPort()))
+			to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
+			to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+			from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+			to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+			move := ""
+			from.until("the source knows", func(t *state.Travel) bool { move = t.Away.Move; return t.Away.Last })
+			p.noWay(true) // the source has not heard that the guest runs there
+			to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+			const late = "0123456789abcdef0123456789abcdef"
+			from.must(nil, from.moving.Moves(ctx, &controllerv1.HostMoves{Orders: []*controllerv1.MoveOrder{{Move: late,
+				Vm: movingVM, Adapter: "net0", Host: "id of " + target, HostName: target}}}))
+			from.must(nil, from.do(ctx, func() error {
+				if tr := from.state.Travels.Of(movingVM, "net0"); tr.SetAside(move) == nil && tr.Away.Move != move {
+					t.Errorf("move %s is not remembered: %+v", move, tr)
+				}
+				return nil
+			}))
+			p.noWay(false)
+			from.until("it hears of the guest", func(t *state.Travel) bool {
+				return t.Away.Move == move && t.Away.Phase == moves.Active && t.Away.Last
+			})
+			list, err := from.movers().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
+			if err != nil || list[len(list)-1].Move != move {
+				t.Errorf("its moves: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
 // A port whose device is gone for a moment while it waits, such as a tap that a bridge took, has a move of its own
 // again when the device is back.
 func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {

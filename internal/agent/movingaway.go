@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,10 @@ func (mv *moving) Moves(ctx context.Context, m *controllerv1.HostMoves) error {
 			mv.ordered(o)
 		}
 		for _, t := range mv.state.Travels {
-			if a := t.Away; a != nil && !a.Over() && !ordered[a.Move] {
-				a.Withdrawn()
+			for _, a := range append(slices.Clone(t.Aside), t.Away) {
+				if a != nil && !a.Over() && !ordered[a.Move] {
+					a.Withdrawn()
+				}
 			}
 		}
 		for _, e := range m.GetExpected() {
@@ -62,12 +65,12 @@ func (mv *moving) ordered(o *controllerv1.MoveOrder) {
 		s = mv.see(t.Port)
 	}
 	before, was := marked(t), t.Away
+	if aside := t.SetAside(o.GetMove()); aside != nil && !was.Over() {
+		was = aside
+	}
 	next, _ := moves.Ordered(was, moves.Order{Move: o.GetMove(), Host: o.GetHost(), HostName: o.GetHostName(),
 		Addresses: o.GetAddresses()}, s.guest, time.Now())
-	if next != was && was != nil {
-		t.Shelve(was.Track)
-	}
-	t.Away = next
+	t.Ordered(next)
 	mv.tell(t, before)
 }
 
@@ -282,17 +285,21 @@ func (f *ferrying) call(m *parcel) (answered bool) {
 		if t == nil || t.Away == nil || t.Away.Move != m.to.GetMove() {
 			return nil
 		}
-		before, changed := marked(t), false
+		before, was, changed, now := marked(t), *t.Away, false, time.Now()
 		if err != nil {
-			changed = t.Away.Unanswered(err.Error(), time.Now())
+			changed = t.Away.Unanswered(err.Error(), now)
 		} else {
-			changed = t.Away.Answered(m.send, answerOf(a), time.Now())
+			changed = t.Away.Answered(m.send, answerOf(a), now)
 		}
 		f.tell(t, before)
-		if changed {
+		another := (err != nil || t.Away.Over()) && t.Returns(was, now)
+		if another {
+			f.look() // at the guest, for the move that goes on
+		}
+		if changed || another {
 			f.follow()
 		}
-		if m.send.Urgent || before.steps[1] != t.Away.Phase {
+		if another || m.send.Urgent || before.steps[1] != t.Away.Phase {
 			if err := f.ports.save(); err != nil {
 				f.complain("remember how far a move is", err)
 			}

@@ -27,6 +27,7 @@ const copyTime = 15 * time.Second
 // PortMoves lists the moves that the host takes part in, and the last ones that are over, the oldest first.
 func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.PortMove, err error) {
 	out = []api.PortMove{}
+	var last []api.PortMove // the last ones to and from here, behind those that were in their place for a while
 	return out, m.do(ctx, func() error {
 		for _, t := range m.state.Travels {
 			if q.Port != "" && t.Port.Name != q.Port {
@@ -35,14 +36,20 @@ func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.Port
 			for _, p := range t.Past {
 				out = append(out, viewMove(t, p))
 			}
+			for _, a := range t.Aside {
+				out = append(out, viewMove(t, a.Track))
+			}
 			if t.Here != nil {
-				out = append(out, viewMove(t, t.Here.Track))
+				last = append(last, viewMove(t, t.Here.Track))
 			}
 			if t.Away != nil {
-				out = append(out, viewMove(t, t.Away.Track))
+				last = append(last, viewMove(t, t.Away.Track))
 			}
 		}
-		slices.SortStableFunc(out, func(a, b api.PortMove) int { return beganAt(a).Compare(beganAt(b)) })
+		for _, list := range [][]api.PortMove{out, last} {
+			slices.SortStableFunc(list, func(a, b api.PortMove) int { return beganAt(a).Compare(beganAt(b)) })
+		}
+		out = append(out, last...)
 		if len(out) == 0 && q.Port != "" && planned(m.ports.plan, q.Port) == nil {
 			return m.ports.noPort(q.Port)
 		}

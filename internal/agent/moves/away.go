@@ -128,6 +128,23 @@ func (a *Away) Packed(goods []byte, at time.Time) {
 	a.leave(at)
 }
 
+// TakesOver takes in what was seen of the guest while another move was in the place of this one: was is that as it was
+// before it ended.
+func (a *Away) TakesOver(was Away, at time.Time) {
+	if a.Over() || a.Left || !was.Silent && !was.Left {
+		return // the next look tells the rest
+	}
+	if !a.Silent || a.Wait != was.Wait {
+		a.stops(was.Wait, was.Generation)
+		a.Goods = was.Goods
+		a.Reached(Stopped, at, "the port is silent: its guest has left")
+	}
+	if was.Left {
+		a.Left = true
+		a.leave(at)
+	}
+}
+
 // leave ends the move of a port that is gone when nothing is left to give.
 func (a *Away) leave(at time.Time) {
 	if a.Left && (a.Last || a.Goods == nil) {
