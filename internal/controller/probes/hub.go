@@ -8,10 +8,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/fabric"
@@ -136,6 +139,9 @@ func (h *Hub) Follow(ctx context.Context, who Host, first *controllerv1.FollowPr
 	if first.GetUplinks() == nil {
 		return errors.New("the first message has the host's uplinks")
 	}
+	if err := fits(first); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f := &follower{host: who, end: cancel, wake: make(chan struct{}, 1)}
@@ -145,6 +151,9 @@ func (h *Hub) Follow(ctx context.Context, who Host, first *controllerv1.FollowPr
 	go func() {
 		for {
 			m, err := stream.Receive()
+			if err == nil {
+				err = fits(m)
+			}
 			if err != nil {
 				cancel(err)
 				return
@@ -164,6 +173,19 @@ func (h *Hub) Follow(ctx context.Context, who Host, first *controllerv1.FollowPr
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// mostSaid is how much a host may say at a time of its uplinks and of what it found, in bytes: that is kept, and told to
+// the other controllers.
+const mostSaid = 4 << 20
+
+// fits refuses what is more than a host can have to say.
+func fits(m *controllerv1.FollowProbesRequest) error {
+	if n := proto.Size(m); n > mostSaid {
+		return fmt.Errorf("a message of %d bytes about probes is more than a host can have to say, which is %d", n,
+			mostSaid)
+	}
+	return nil
 }
 
 func (h *Hub) arrive(f *follower) {
@@ -232,8 +254,14 @@ func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.Probe
 	if found != nil {
 		o.found = found
 		o.results, o.deaf = wire.ReadResults(o.id, found)
+		o.deaf = slices.DeleteFunc(o.deaf, func(d fabric.Deaf) bool { return !o.has(d.To) })
 		o.tunnels = wire.ReadTunnels(o.id, o.name, found.GetTunnels())
 	}
+}
+
+// has reports whether an end of probes is an uplink of the host: it says of those alone what arrives there (S104).
+func (o *host) has(id fabric.EndID) bool {
+	return slices.ContainsFunc(o.members, func(m fabric.Member) bool { return m.ID() == id })
 }
 
 // look makes the layout and the verdict anew, where they may be others.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/fabric"
 )
 
 // agent is a host's end of a stream.
@@ -108,6 +110,29 @@ func TestS109_TwoControllersFindTheSame(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// A host says of its own uplinks alone that they hear nothing, and no more than a host can have to say.
+func TestS104_AHostSpeaksOfItsOwnUplinks(t *testing.T) {
+	own := fabric.End{Host: "id-h1", Switch: "prod", Uplink: "uplink1"}.ID()
+	other := fabric.End{Host: "id-h2", Switch: "prod", Uplink: "uplink1"}.ID()
+	one := &host{id: "id-h1", name: "h1"}
+	one.set(uplinks(1), &controllerv1.ProbeResults{Deaf: []*controllerv1.ProbeDeaf{
+		{From: other[:], To: own[:], Vlan: 10}, {From: own[:], To: other[:], Vlan: 10}}})
+	if len(one.deaf) != 1 || one.deaf[0].To != own {
+		t.Errorf("what counts: %+v", one.deaf)
+	}
+	h := New(Options{Log: slog.New(slog.DiscardHandler), Secret: []byte("secret")})
+	big := &controllerv1.FollowProbesRequest{Uplinks: uplinks(1)}
+	big.Uplinks.Uplinks[0].Plug = strings.Repeat("a", mostSaid)
+	a := &agent{ctx: t.Context()}
+	if err := h.Follow(t.Context(), Host{"id-h1", "h1"}, big, a); err == nil || !strings.Contains(err.Error(),
+		"more than a host can have to say") {
+		t.Errorf("a large message: %v", err)
+	}
+	if n := len(h.Read(h.Asks("c2")).GetHosts()); n != 0 {
+		t.Errorf("%d hosts are kept", n)
+	}
 }
 
 // Who knows the hosts of the cluster holds a lock while it has one removed. The hub must not wait for that lock while

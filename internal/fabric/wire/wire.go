@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/fabric"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // Bounds of what a host may say.
@@ -36,7 +38,7 @@ func ReadUplinks(id, name string, m *controllerv1.ProbeUplinks) (list []fabric.M
 	for _, u := range m.GetUplinks() {
 		end := fabric.End{Host: id, Switch: u.GetSwitch(), Uplink: u.GetUplink()}
 		vlans := ids(u.GetVlans())
-		if len(u.GetMac()) != 6 || len(vlans) == 0 || seen[end] || len(list) == mostUplinks ||
+		if !spec.ValidName(u.GetSwitch()) || !spec.ValidName(u.GetUplink()) || len(u.GetMac()) != 6 || len(vlans) == 0 || seen[end] || len(list) == mostUplinks ||
 			u.GetMtu() > fabric.Longest {
 			continue
 		}
@@ -47,7 +49,8 @@ func ReadUplinks(id, name string, m *controllerv1.ProbeUplinks) (list []fabric.M
 	return list
 }
 
-func short(s string) string { return s[:min(len(s), mostText)] }
+// short is the beginning of a text, in whole characters: half of one would be no text that a message can have.
+func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), mostText)], "") }
 
 func numbers(vlans []uint16) []uint32 {
 	list := make([]uint32, len(vlans))
@@ -57,9 +60,10 @@ func numbers(vlans []uint16) []uint32 {
 	return list
 }
 
-// ids reads VLANs: in order, each once.
+// ids reads VLANs: in order, each once. A list that is longer than there are VLANs says some of them again.
 func ids(list []uint32) []uint16 {
-	out := make([]uint16, 0, min(len(list), mostVLANs))
+	list = list[:min(len(list), mostVLANs)]
+	out := make([]uint16, 0, len(list))
 	for _, v := range list {
 		if v < mostVLANs {
 			out = append(out, uint16(v))
@@ -178,6 +182,10 @@ func readState(s controllerv1.ProbeState) fabric.State {
 // ReadResults reads the results of a host.
 func ReadResults(id string, m *controllerv1.ProbeResults) (list []fabric.Result, deaf []fabric.Deaf) {
 	for _, r := range m.GetResults() {
+		if p := r.GetPath(); len(list) == fabric.MostTasks || !spec.ValidName(p.GetSwitch()) ||
+			!spec.ValidName(p.GetUplink()) || !spec.ValidName(p.GetTo()) || len(p.GetHost()) > mostText {
+			continue
+		}
 		one := fabric.Result{Path: readPath(id, r.GetPath()), State: readState(r.GetState()),
 			Full: readState(r.GetFull()), Fits: int(min(r.GetFits(), fabric.Longest)),
 			Astray: short(r.GetAstray()), Loss: int(min(r.GetLoss(), 100)),
@@ -236,10 +244,10 @@ func ReadTunnels(id, name string, list []*controllerv1.ProbeTunnel) (out []fabri
 	for _, m := range list {
 		own, ok := netip.AddrFromSlice(m.GetOwn())
 		peer, ok2 := netip.AddrFromSlice(m.GetPeer())
-		if !ok || !ok2 || own.Is4In6() || peer.Is4In6() || own == peer || len(out) == fabric.MostTasks {
+		if !ok || !ok2 || !spec.ValidName(m.GetSwitch()) || own.Is4In6() || peer.Is4In6() || own == peer || len(out) == fabric.MostTasks {
 			continue
 		}
-		t := fabric.Tunnel{Switch: short(m.GetSwitch()), Host: id, Name: name, Own: own, Peer: peer,
+		t := fabric.Tunnel{Switch: m.GetSwitch(), Host: id, Name: name, Own: own, Peer: peer,
 			PeerName: short(m.GetPeerHost()), MTU: int(min(m.GetMtu(), fabric.Longest)),
 			Port: int(uint16(m.GetPort())), Deaf: m.GetDeaf()}
 		t.State, t.Full = readState(m.GetState()), readState(m.GetFull())

@@ -3,6 +3,7 @@ package wire
 import (
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,38 @@ import (
 )
 
 var end = fabric.End{Host: "id", Switch: "prod", Uplink: "uplink1"}
+
+// What a host says of its uplinks and results is bounded, and never makes a message that nobody can send: a text is cut
+// between characters.
+func TestS104_WhatAHostSaysOfProbesIsBounded(t *testing.T) {
+	long := strings.Repeat("a", mostText-1) + "é"
+	vlans := make([]uint32, 100_000)
+	for i := range vlans {
+		vlans[i] = uint32(i % 5000)
+	}
+	uplink := func(sw, name string) *controllerv1.ProbeUplink {
+		return &controllerv1.ProbeUplink{Switch: sw, Uplink: name, Mac: make([]byte, 6), Mtu: 1500, Vlans: vlans,
+			Plug: long, Bundle: long}
+	}
+	got := ReadUplinks("id", "esx1", &controllerv1.ProbeUplinks{Uplinks: []*controllerv1.ProbeUplink{
+		uplink("prod", "\x1b[31m"), uplink(long, "uplink1"), uplink("prod", "uplink1")}})
+	if len(got) != 1 || len(got[0].VLANs) != mostVLANs || cap(got[0].VLANs) > mostVLANs ||
+		got[0].Plug != long[:mostText-1] {
+		t.Fatalf("%d uplinks", len(got))
+	}
+	if _, err := proto.Marshal(Uplinks(got)); err != nil {
+		t.Error(err)
+	}
+	path := func(sw, to string) *controllerv1.ProbeResult {
+		return &controllerv1.ProbeResult{Path: &controllerv1.ProbePath{Switch: sw, Uplink: "uplink1", Host: "other",
+			To: to, Vlans: vlans[:2]}, Astray: long}
+	}
+	results, _ := ReadResults("id", &controllerv1.ProbeResults{Results: []*controllerv1.ProbeResult{
+		path(long, "uplink1"), path("prod", "up\nlink"), path("prod", "uplink1")}})
+	if len(results) != 2 || results[0].Astray != long[:mostText-1] {
+		t.Errorf("results: %+v", results)
+	}
+}
 
 // What is written is read again, as it was.
 func TestS109_WhatIsSaidOfProbesIsReadAgain(t *testing.T) {
