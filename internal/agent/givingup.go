@@ -12,8 +12,8 @@ import (
 )
 
 // A static port is given up by command when its VM is deleted. Whether the adapter has one may not be known here: a
-// claim that no controller answered in time may be carried out later, and so may the release. The host remembers what it
-// has given up, and gives up again what is bound here nevertheless.
+// claim that no controller answered in time may be carried out later, and so may the release. The host remembers what
+// it has given up, and gives up again what is bound here nevertheless.
 
 // mayHave reports whether an adapter has a static port, or may get one yet by what was claimed.
 func (st *statics) mayHave(n *state.NIC) bool {

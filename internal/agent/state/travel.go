@@ -73,8 +73,8 @@ func (t *Travel) SetAside(move string) *moves.Away {
 }
 
 // Returns has the newest move that was set aside go on, after what is known of the guest by the one in its place, which
-// has been cancelled, or whose target does not answer: that one is tried again in its turn. Once the guest has gone by a
-// move, those that were set aside are over.
+// has been cancelled, or whose target does not answer: that one is tried again in its turn. Once the guest has gone by
+// a move, those that were set aside are over.
 func (t *Travel) Returns(was moves.Away, at time.Time) bool {
 	if len(t.Aside) == 0 {
 		return false

@@ -8,13 +8,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/fabric"
@@ -175,19 +172,6 @@ func (h *Hub) Follow(ctx context.Context, who Host, first *controllerv1.FollowPr
 	}
 }
 
-// mostSaid is how much a host may say at a time of its uplinks and of what it found, in bytes: that is kept, and told to
-// the other controllers.
-const mostSaid = 4 << 20
-
-// fits refuses what is more than a host can have to say.
-func fits(m *controllerv1.FollowProbesRequest) error {
-	if n := proto.Size(m); n > mostSaid {
-		return fmt.Errorf("a message of %d bytes about probes is more than a host can have to say, which is %d", n,
-			mostSaid)
-	}
-	return nil
-}
-
 func (h *Hub) arrive(f *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,11 +241,6 @@ func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.Probe
 		o.deaf = slices.DeleteFunc(o.deaf, func(d fabric.Deaf) bool { return !o.has(d.To) })
 		o.tunnels = wire.ReadTunnels(o.id, o.name, found.GetTunnels())
 	}
-}
-
-// has reports whether an end of probes is an uplink of the host: it says of those alone what arrives there (S104).
-func (o *host) has(id fabric.EndID) bool {
-	return slices.ContainsFunc(o.members, func(m fabric.Member) bool { return m.ID() == id })
 }
 
 // look makes the layout and the verdict anew, where they may be others.

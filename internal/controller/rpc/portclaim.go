@@ -271,8 +271,8 @@ func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (
 	return has, elsewhere
 }
 
-// release gives up the port of an adapter on the host that asks, unless the host has claimed it again since. A host that
-// does not know whether it got a port names none.
+// release gives up the port of an adapter on the host that asks, unless the host has claimed it again since. A host
+// that does not know whether it got a port names none.
 func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string,
 	as store.Claim) error {
 	if q.GetPort() == "" {

@@ -38,8 +38,8 @@ func ReadUplinks(id, name string, m *controllerv1.ProbeUplinks) (list []fabric.M
 	for _, u := range m.GetUplinks() {
 		end := fabric.End{Host: id, Switch: u.GetSwitch(), Uplink: u.GetUplink()}
 		vlans := ids(u.GetVlans())
-		if !spec.ValidName(u.GetSwitch()) || !spec.ValidName(u.GetUplink()) || len(u.GetMac()) != 6 || len(vlans) == 0 || seen[end] || len(list) == mostUplinks ||
-			u.GetMtu() > fabric.Longest {
+		if !spec.ValidName(u.GetSwitch()) || !spec.ValidName(u.GetUplink()) || len(u.GetMac()) != 6 ||
+			len(vlans) == 0 || seen[end] || len(list) == mostUplinks || u.GetMtu() > fabric.Longest {
 			continue
 		}
 		seen[end] = true
@@ -244,7 +244,8 @@ func ReadTunnels(id, name string, list []*controllerv1.ProbeTunnel) (out []fabri
 	for _, m := range list {
 		own, ok := netip.AddrFromSlice(m.GetOwn())
 		peer, ok2 := netip.AddrFromSlice(m.GetPeer())
-		if !ok || !ok2 || !spec.ValidName(m.GetSwitch()) || own.Is4In6() || peer.Is4In6() || own == peer || len(out) == fabric.MostTasks {
+		if !ok || !ok2 || !spec.ValidName(m.GetSwitch()) || own.Is4In6() || peer.Is4In6() || own == peer ||
+			len(out) == fabric.MostTasks {
 			continue
 		}
 		t := fabric.Tunnel{Switch: m.GetSwitch(), Host: id, Name: name, Own: own, Peer: peer,
