@@ -59,12 +59,13 @@ soak-frames: check-go ## hold the kernel program against the model for DURATION,
 soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes and VMs move: SEED=n repeats the faults of a run (root)
 	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S100_S103_' ./internal/test/chaos
 
-# RACES are packages with much that runs side by side. Tests with agents and controllers of their own run these with the detector too.
+# RACES are packages with much that runs side by side. Tests with agents and controllers run those with the detector too: one that finds
+# a race ends, and its log says where.
 RACES ?= ./internal/agent/... ./internal/controller/... ./internal/fabric/... ./internal/binding/... ./internal/slice/... \
 	./internal/uplinks/... ./internal/observe/... ./internal/test/chaos
 race: check-go ## run tests under Go's race detector, which needs a C compiler: RACES="./internal/agent/..." (root for most)
 	@scripts/deps race
-	CGO_ENABLED=1 $(GO) test -race -count=1 -p 1 -timeout 30m $(RACES)
+	CGO_ENABLED=1 GORACE=halt_on_error=1 $(GO) test -race -count=1 -p 1 -timeout 30m $(RACES)
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

@@ -107,13 +107,17 @@ var (
 	builtController = sync.OnceValues(func() (string, error) { return build("heddle-controller") })
 )
 
-// build builds a program. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the cache has
-// it, which is the second time at the latest.
+// build builds a program, with the race detector in a test that has it. Where it is, in Go's cache, nobody has to
+// remove it: "go run" says where, once the cache has it, which is the second time at the latest.
 func build(name string, flags ...string) (string, error) {
+	cgo := "CGO_ENABLED=0"
+	if raced {
+		flags, cgo = append(flags, "-race"), "CGO_ENABLED=1"
+	}
 	for range 3 {
 		var out, errs bytes.Buffer
 		run := exec.Command("go", append(append([]string{"run"}, flags...), "-exec", "echo", "heddle/cmd/"+name)...)
-		run.Env, run.Stdout, run.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &out, &errs
+		run.Env, run.Stdout, run.Stderr = append(os.Environ(), cgo), &out, &errs
 		if err := run.Run(); err != nil {
 			return "", fmt.Errorf("build %s: %w: %s", name, err, errs.String())
 		}
