@@ -213,6 +213,7 @@ type captureSession struct {
 	ports   map[uint16]api.CapturePort
 	counts  api.CaptureCounts
 	begun   bool
+	waited  func() // ends the wait for the begin: a busy host takes seconds to load the programs
 	started chan uint64
 }
 
@@ -230,6 +231,12 @@ func (s *captureSession) follow(ctx context.Context) error {
 		defer close(watched)
 		s.watch(ctx, inner, cancel)
 	}()
+	who := "the agent to begin the capture"
+	if s.host != "" {
+		who = "host " + s.host + " to begin the capture"
+	}
+	s.waited = sync.OnceFunc(s.f.d.waits.Waiting(who))
+	defer s.waited()
 	err := s.client.Capture(inner, s.ask, s.take)
 	cancelled := inner.Err() != nil
 	cancel()
@@ -280,6 +287,7 @@ func (s *captureSession) take(e api.CaptureEvent) error {
 	switch {
 	case e.Started != nil:
 		s.begun = true
+		s.waited()
 		s.tally.begun.Do(func() { fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it") })
 		s.started <- e.Started.ID
 	case e.Port != nil:

@@ -103,8 +103,8 @@ func drained(d Deps, c *cobra.Command, t *fleetTarget, name string, wait bool) (
 			return host, err
 		}
 		if last == nil || last.left() != host.left() {
-			fmt.Fprintf(d.Stderr, "heddle: %s in the way on host %s\n", howMany(host.left(), "thing"),
-				printable.Text(name))
+			fmt.Fprintf(d.Stderr, "heddle: %s in the way on host %s; waiting until nothing is (Ctrl-C shows what is "+
+				"left)\n", howMany(host.left(), "thing"), printable.Text(name))
 		}
 		last = host
 		select {

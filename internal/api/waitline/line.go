@@ -35,8 +35,11 @@ type waitedCall struct {
 	since time.Time
 }
 
-// Waiting shows who is asked, if that takes long.
+// Waiting shows who is asked, if that takes long. What it returns is called once, when it is over.
 func (w *Line) Waiting(who string) (answered func()) {
+	if w == nil {
+		return func() {}
+	}
 	call := &waitedCall{who, time.Now()}
 	w.mu.Lock()
 	w.calls = append(w.calls, call)

@@ -43,6 +43,13 @@ func TestLine_IsThereWhileACommandIsSilent(t *testing.T) {
 	}
 }
 
+// Where nobody watches there is no line.
+func TestLine_None(t *testing.T) {
+	var l *Line
+	l.Waiting("the agent at /a")()
+	l.Mute()
+}
+
 // Of several calls the oldest has the line; a command that has the whole screen has none.
 func TestLine_OneForSeveralCalls(t *testing.T) {
 	var terminal bytes.Buffer
