@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"heddle/internal/spec"
@@ -21,6 +22,9 @@ func (s *Set) Config(before *spec.Config) (*spec.Config, error) {
 	}
 	cfg, err := spec.ParseAfter(before, Source, text)
 	var faults spec.Faults
+	if errors.As(err, &faults) && slices.ContainsFunc(faults, func(f spec.Fault) bool { return f.TooMuch }) {
+		return nil, spec.Faults{s.tooMuch()}
+	}
 	if errors.As(err, &faults) { // positions are of a text that nobody has seen
 		for i := range faults {
 			faults[i].File, faults[i].Line, faults[i].Column = Source, 0, 0
@@ -29,6 +33,23 @@ func (s *Set) Config(before *spec.Config) (*spec.Config, error) {
 	}
 	return cfg, err
 }
+
+// tooMuch says that the slice has more than an agent reads, and what to do.
+func (s *Set) tooMuch() spec.Fault {
+	groups := 0
+	for o := range s.All() {
+		if o.Kind == PortGroup {
+			groups++
+		}
+	}
+	return spec.Fault{File: Source, TooMuch: true, Message: fmt.Sprintf("this host is handed %d port groups, which is "+
+		"more than an agent reads (%d values, which are some %d port groups with settings): give port groups labels, "+
+		"so that the host has only those that it may serve, or take switches from its template",
+		groups, spec.MaxValues, spec.MaxValues/valuesOfGroup)}
+}
+
+// valuesOfGroup is how many values a port group has that sets a few policies, as an import writes them.
+const valuesOfGroup = 15
 
 // document is the slice as the text of a configuration file, in JSON.
 func (s *Set) document() ([]byte, error) {

@@ -1,9 +1,13 @@
 package slice
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"heddle/internal/spec"
 )
 
 func object(kind Kind, name, doc string) Object { return Object{Key{kind, name}, []byte(doc)} }
@@ -82,6 +86,29 @@ func TestConfigSaysWhatItDoesNotUnderstand(t *testing.T) {
 			if _, err := s.Config(nil); err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), ":1:") {
 				t.Errorf("error %v, want one with %q and without positions", err, want)
+			}
+		})
+	}
+}
+
+// A host that is handed more than an agent reads says how much that is and what to do, in place of what is said of a
+// file: where the size alone tells, and where the values have to be counted.
+func TestConfigSaysThatItIsTooMuch(t *testing.T) {
+	for _, n := range []int{100_000, 40_000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := &Set{}
+			s.Put(object(Switch, "dvs", `{"name":"dvs"}`))
+			for i := range n {
+				s.Put(object(PortGroup, fmt.Sprintf("dvs/g%d", i), fmt.Sprintf(`{"name":"g%d","vlan":{"access":5}}`, i)))
+			}
+			_, err := s.Config(nil)
+			var faults spec.Faults
+			if !errors.As(err, &faults) || len(faults) != 1 || !faults[0].TooMuch {
+				t.Fatalf("error %.300v, want one fault of a slice that is too much", err)
+			}
+			if want := fmt.Sprintf("%d port groups", n); !strings.Contains(err.Error(), want) ||
+				!strings.Contains(err.Error(), "labels") || strings.Contains(err.Error(), "file") {
+				t.Errorf("error %q, want one with %q and what to do", err, want)
 			}
 		})
 	}

@@ -73,9 +73,9 @@ func TestCollection_KeepsTheFirstOfTheFile(t *testing.T) {
 // value.
 func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 	for name, text := range map[string]string{
-		"block": "switches: []\nports:\n" + strings.Repeat("  - {}\n", 2*maxValues),
-		"flow":  "switches: [" + strings.Repeat("a,", 2*maxValues+1) + "]\n",
-		"lists": "switches: " + strings.Repeat("[", 2*maxValues+1),
+		"block": "switches: []\nports:\n" + strings.Repeat("  - {}\n", 2*MaxValues),
+		"flow":  "switches: [" + strings.Repeat("a,", 2*MaxValues+1) + "]\n",
+		"lists": "switches: " + strings.Repeat("[", 2*MaxValues+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(text))

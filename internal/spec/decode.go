@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxValues limits how many values a file may have once its aliases are followed, so that a small file cannot cause
+// MaxValues limits how many values a file may have once its aliases are followed, so that a small file cannot cause
 // unbounded work. 1,000 ports have some 10,000. maxDefinitionValues limits a definition's: 100 switches with 1,000 port
 // groups each, as an import makes them, have 1,500,000.
 const (
-	maxValues           = 200_000
+	MaxValues           = 200_000
 	maxDefinitionValues = 2_000_000
 )
 
@@ -37,7 +37,7 @@ type decoder struct {
 func newDecoder(file string) *decoder {
 	s := newSource(file)
 	return &decoder{found: collection{bounded: true}, src: s, into: s.pos, fields: map[reflect.Type]fieldSet{},
-		most: maxValues}
+		most: MaxValues}
 }
 
 // document decodes a whole document into a Config or a Definition; one without content leaves it empty.
@@ -49,8 +49,14 @@ func (d *decoder) document(doc *yaml.Node, into any) {
 }
 
 func (d *decoder) add(p position, path, value, msg string) {
+	d.addFault(p, Fault{Path: path, Value: value, Message: msg})
+}
+
+// addFault adds a fault of that position.
+func (d *decoder) addFault(p position, f Fault) {
 	if d.found.takes(p) {
-		d.found.add(Fault{File: d.src.file, Line: p.line, Column: p.column, Path: path, Value: value, Message: msg})
+		f.File, f.Line, f.Column = d.src.file, p.line, p.column
+		d.found.add(f)
 	}
 }
 
@@ -65,8 +71,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
 	if d.values++; d.values > d.most {
 		if d.values == d.most+1 {
 			d.src.markBad(at{})
-			d.add(position{n.Line, n.Column}, a.show(), "",
-				fmt.Sprintf("more than %d values, aliases followed: write a smaller file", d.most))
+			d.addFault(position{n.Line, n.Column}, Fault{Path: a.show(), TooMuch: true,
+				Message: fmt.Sprintf("more than %d values, aliases followed: write a smaller file", d.most)})
 		}
 		return
 	}

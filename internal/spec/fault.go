@@ -27,6 +27,8 @@ type Fault struct {
 	Message string `json:"message"`
 	// Missing: the value is a name that does not exist.
 	Missing bool `json:"-"`
+	// TooMuch: the text has more values or bytes than are read of one.
+	TooMuch bool `json:"-"`
 }
 
 // Error is the fault on one line: file:line:column: path: value: message, without the parts it does not have.

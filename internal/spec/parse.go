@@ -65,9 +65,9 @@ func TooLargeDefinition(text []byte) string {
 	return ""
 }
 
-// hasTooManyValues reports whether a text has more lines and marks that can begin a value than a file with maxValues
+// hasTooManyValues reports whether a text has more lines and marks that can begin a value than a file with MaxValues
 // values needs. Such a text is not parsed, because parsing YAML takes some hundred bytes per value.
-func hasTooManyValues(text []byte) bool { return marks(text) > marksPerValue*maxValues }
+func hasTooManyValues(text []byte) bool { return marks(text) > marksPerValue*MaxValues }
 
 // marks counts the lines and marks of a text that can begin a value.
 func marks(text []byte) (n int) {
@@ -108,7 +108,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: printable.Short(msg, maxMessage)}}
 	}
 	if msg := tooMuch(data); msg != "" {
-		return fail(position{}, msg)
+		return nil, Faults{{File: filename, Message: msg, TooMuch: true}}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -142,7 +142,7 @@ func tooMuch(data []byte) string {
 		return "larger than 16 MiB: a configuration file is at most that"
 	case hasTooManyValues(data):
 		return fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; a host can have at "+
-			"most %d ports and uplinks", maxValues, MaxMembers)
+			"most %d ports and uplinks", MaxValues, MaxMembers)
 	}
 	return ""
 }

@@ -196,7 +196,7 @@ func aliasBomb() string {
 
 func TestParse_BoundsWhatAliasesStandFor(t *testing.T) {
 	_, err := Parse("bomb.yaml", []byte(aliasBomb()))
-	want := fmt.Sprintf("more than %d values, aliases followed: write a smaller file", maxValues)
+	want := fmt.Sprintf("more than %d values, aliases followed: write a smaller file", MaxValues)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
