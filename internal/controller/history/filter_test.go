@@ -35,3 +35,37 @@ func TestFilter_PassesWhatIsAskedFor(t *testing.T) {
 		t.Error("a filter finds what the caller does not see")
 	}
 }
+
+// What passes is never skipped, whatever characters it has; what has another name or lacks a plain text is skipped.
+func TestFilter_SkipsWhatCannotPass(t *testing.T) {
+	all := []history.Entry{{Who: "ann", Message: "DB moves to VLAN 30"}, {Who: "an", File: "Fleet <b>&\"x\".yaml"},
+		{Who: `o"hara\`, Message: "\u212aelvin\tand\u2028İ"}, {Who: "jo<e>", Objects: []string{"portGroup dvs/db changed"}}}
+	filters := []history.Filter{{Who: "ann"}, {Who: "an"}, {Who: `o"hara\`}, {Who: "jo<e>"}, {Text: "vlan 30"},
+		{Text: "<b>"}, {Text: `&"x"`}, {Text: "k"}, {Text: "i"}, {Text: "\tand"}, {Text: "DVS/db"}, {Who: "ann", Text: "db"}, {}}
+	skipped := 0
+	for _, e := range all {
+		record, err := history.Encode(e, []byte("packed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range filters {
+			skips := f.Skips(record)
+			if skips {
+				skipped++
+			}
+			if f.Passes(e, e.Objects) && skips {
+				t.Errorf("%+v skips %+v, which passes", f, e)
+			}
+		}
+	}
+	if skipped < len(all)*4 {
+		t.Errorf("%d are skipped of %d", skipped, len(all)*len(filters))
+	}
+	record, err := history.Encode(all[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (history.Filter{Who: "jo", Since: time.Unix(1, 0)}).Skips(record) {
+		t.Error("a change is skipped whose time counts")
+	}
+}

@@ -64,6 +64,10 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 func sift(out *controllerv1.ListChangesResponse, list []store.Record, page, limit int, filter history.Filter,
 	sight *roles.Access) (done bool, err error) {
 	for i, r := range list[:min(page, len(list))] {
+		if filter.Skips(r.Value) {
+			out.More = r.Base
+			continue
+		}
 		e, _, err := history.Decode(r.Base, r.Revision, r.Value)
 		if err != nil {
 			return false, err
