@@ -98,6 +98,7 @@ struct catalogue {
 	struct capture capture;
 	struct capture_control capture_control;
 	struct capture_counts capture_counts;
+	struct capture_outer capture_outer;
 	struct capture_record capture_record;
 	struct filter_instruction filter_instruction;
 	struct bench_control bench_control;

@@ -10,19 +10,41 @@
 #ifdef CAPTURING
 #include "capture/copy.h"
 enum { capturing = 1 };
+
+/* Does the tunnel's program show what this is about (overlay/capture.h)? It knows the other end. An overlay segment has no
+ * other uplink than the tunnel. */
+INLINE bool shown_by_tunnel(u64 what, u32 half)
+{
+	struct port *p = port_at(half, what & 0xffff);
+
+	return (what >> 32 & 0xff) != CAPTURE_DROP && p && p->flags & PORT_UPLINK;
+}
+
+/* Takes numbers instead of the frame, so that the frame's record can stay in registers. */
+SEPARATE s32 capture(struct __sk_buff *skb, u64 what, u32 segment, u32 half)
+{
+	u32 *vlan = bpf_map_lookup_elem(&capture_segments, &segment);
+	struct capture_scratch *s = capture_scratch_of_cpu();
+
+	if (!s || (vlan && shown_by_tunnel(what, half)))
+		return 0;
+	s->tag = shown_tag(skb, vlan && (skb->vlan_tci & VID_MASK) == (segment & VID_MASK), vlan ? *vlan : 0);
+	__builtin_memset(&s->record.outer, 0, sizeof(s->record.outer));
+	return capture_for_all(skb, what, segment);
+}
 #else
 #include "capture/record.h"
 enum { capturing = 0 };
-INLINE s32 capture(struct __sk_buff *skb, u64 what, u32 segment)
+INLINE u64 capture_what(u32 stage, u32 slot, u32 other, u32 reason, u32 flags)
+{
+	return 0;
+}
+
+INLINE s32 capture(struct __sk_buff *skb, u64 what, u32 segment, u32 half)
 {
 	return 0;
 }
 #endif
-
-INLINE u64 capture_what(u32 stage, u32 slot, u32 other, u32 reason, u32 flags)
-{
-	return (slot & 0xffff) | (u64)(other & 0xffff) << 16 | (u64)stage << 32 | (u64)reason << 40 | (u64)flags << 48;
-}
 
 INLINE u32 capture_origin(const struct frame *f)
 {
@@ -36,7 +58,7 @@ INLINE void capture_admit(struct frame *f, bool readable)
 		return;
 	if (readable)
 		classify(f);
-	capture(f->skb, capture_what(CAPTURE_ADMIT, f->slot, 0, 0, capture_origin(f)), f->segment);
+	capture(f->skb, capture_what(CAPTURE_ADMIT, f->slot, 0, 0, capture_origin(f)), f->segment, f->half);
 }
 
 /* A copy is handed to slot or, with CAPTURE_TO_HOST, to the host's stack behind it. */
@@ -45,14 +67,14 @@ INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 	if (capturing)
 		capture(f->skb,
 			capture_what(CAPTURE_DELIVER, slot, f->slot, 0, flags | capture_origin(f) | CAPTURE_COPY),
-			f->segment);
+			f->segment, f->half);
 }
 
 /* The frame itself is dropped; it has the tag with which it came. */
 INLINE void capture_drop(struct frame *f, u32 why)
 {
 	if (capturing)
-		capture(f->skb, capture_what(CAPTURE_DROP, f->slot, 0, why, capture_origin(f)), f->segment);
+		capture(f->skb, capture_what(CAPTURE_DROP, f->slot, 0, why, capture_origin(f)), f->segment, f->half);
 }
 
 /* Slot gets no copy. */
@@ -60,5 +82,5 @@ INLINE void capture_refusal(struct frame *f, u32 slot, u32 why)
 {
 	if (capturing)
 		capture(f->skb, capture_what(CAPTURE_DROP, slot, f->slot, why, capture_origin(f) | CAPTURE_COPY),
-			f->segment);
+			f->segment, f->half);
 }

@@ -30,9 +30,23 @@ struct {
 	struct capture_ring *values[];
 } capture_rings SEC(".maps");
 
+/* The VLANs inside their VNIs of overlay segments, which the programs know by a number (overlay/tables.h). */
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, CAPTURE_SEGMENTS);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_TYPE(key, u32); /* the segment, as in struct capture_record */
+	MAP_TYPE(value, u32); /* 0 = untagged */
+} capture_segments SEC(".maps");
+
+INLINE bool has_bit(const u64 *bits, u32 i)
+{
+	return bits[(i / 64) & (SEGMENTS_PER_SWITCH / 64 - 1)] >> (i % 64) & 1;
+}
+
 INLINE bool selects(struct capture *c, const struct capture_record *h)
 {
-	u32 slot = h->slot, in_switch = h->segment & (SEGMENTS_PER_SWITCH - 1);
+	u32 slot = h->slot, in_switch = h->segment & (SEGMENTS_PER_SWITCH - 1), of = h->segment >> SEGMENT_SWITCH_SHIFT;
 
 	if (!(c->stages >> (h->stage & 31) & 1))
 		return false;
@@ -42,8 +56,10 @@ INLINE bool selects(struct capture *c, const struct capture_record *h)
 		return false;
 	if (c->flags & CAPTURE_ALL_SEGMENTS)
 		return true;
-	return h->segment >> SEGMENT_SWITCH_SHIFT == c->switch_number &&
-	       c->segments[(in_switch / 64) & 127] >> (in_switch % 64) & 1;
+	if (!of)
+		return false;
+	return (of == c->switch_number && has_bit(c->segments, in_switch)) ||
+	       (of == c->overlay_number && has_bit(c->overlay_segments, in_switch));
 }
 
 /* Handles one frame for one capture. A function of its own for the verifier, so that the switch's paths do not multiply
@@ -65,7 +81,7 @@ SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 	s->record.reason = what >> 40;
 	s->record.flags = what >> 48;
 	s->record.segment = segment;
-	s->record.length = skb->len + (skb->vlan_present ? TAG : 0);
+	s->record.length = skb->len + (s->tag ? TAG : 0);
 	if (!selects(c, &s->record))
 		return 0;
 	if (c->filter_length && !filter_accepts(skb, c, s))
@@ -92,8 +108,26 @@ SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 	return 0;
 }
 
-/* Takes numbers instead of the frame, so that the frame's record can stay in registers. */
-SEPARATE s32 capture(struct __sk_buff *skb, u64 what, u32 segment)
+/* The tag with which a frame is shown. The tag beside it may be the number of its overlay segment: it is shown with that
+ * which it has inside the VNI. */
+INLINE u32 shown_tag(struct __sk_buff *skb, bool numbered, u32 vlan)
+{
+	u32 tci = skb->vlan_tci & 0xffff;
+
+	if (!skb->vlan_present)
+		return 0;
+	if (!numbered)
+		return (u32)NTOHS(skb->vlan_proto) << 16 | tci;
+	return vlan ? (u32)TYPE_VLAN << 16 | (tci & TCI_PRIORITY) | vlan : 0;
+}
+
+INLINE u64 capture_what(u32 stage, u32 slot, u32 other, u32 reason, u32 flags)
+{
+	return (slot & 0xffff) | (u64)(other & 0xffff) << 16 | (u64)stage << 32 | (u64)reason << 40 | (u64)flags << 48;
+}
+
+/* For all captures; the scratch says how the frame is shown. */
+INLINE s32 capture_for_all(struct __sk_buff *skb, u64 what, u32 segment)
 {
 	u32 zero = 0;
 	struct capture_control *ctl = bpf_map_lookup_elem(&capture_control, &zero);

@@ -268,8 +268,8 @@ INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 sna
 	s->record.captured = rest;
 	if (bpf_skb_load_bytes(skb, 0, s->frame, 12))
 		return false;
-	if (skb->vlan_present) {
-		be16 tag[2] = { (be16)skb->vlan_proto, HTONS(skb->vlan_tci) };
+	if (s->tag) {
+		be16 tag[2] = { HTONS(s->tag >> 16), HTONS(s->tag) };
 
 		__builtin_memcpy(s->frame + 12, tag, 4);
 		head = 16;
@@ -285,7 +285,7 @@ INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 sna
 /* Does the capture's filter accept the frame? Nearly everything that filters read is in the first FILTER_HEAD bytes. */
 INLINE bool filter_accepts(struct __sk_buff *skb, struct capture *c, struct capture_scratch *s)
 {
-	struct filter_run r = { .skb = skb, .c = c, .s = s, .length = s->record.length, .tagged = skb->vlan_present };
+	struct filter_run r = { .skb = skb, .c = c, .s = s, .length = s->record.length, .tagged = !!s->tag };
 
 	if (!copy_frame(skb, s, FILTER_HEAD))
 		return false;

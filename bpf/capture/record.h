@@ -11,6 +11,7 @@ enum capture_limits {
 	CAPTURE_WAKE_NS = 1000000,
 	CAPTURE_REASONS = 128, /* numbers of reasons that a capture can select */
 	FILTER_HEAD = 128, /* bytes of a frame that are copied for a filter */
+	CAPTURE_SEGMENTS = 8192, /* overlay segments of all switches */
 };
 
 enum capture_stage { CAPTURE_ADMIT = 1, CAPTURE_DELIVER = 2, CAPTURE_DROP = 3 };
@@ -20,9 +21,19 @@ enum capture_flag {
 	CAPTURE_COPY = 1 << 0, /* about a copy for slot; otherwise about the frame that slot sent */
 	CAPTURE_TO_HOST = 1 << 1, /* the copy is for the host's stack behind the uplink at slot */
 	CAPTURE_FROM_HOST = 1 << 2, /* the host's own frame, leaving by the uplink at which it entered */
+	CAPTURE_MADE = 1 << 3, /* the tunnel's program made the frame: the answer to a frame that left */
 	/* flags of a capture */
 	CAPTURE_ALL_PORTS = 1 << 8,
 	CAPTURE_ALL_SEGMENTS = 1 << 9,
+};
+
+/* What a tunnel's frame had around it, or gets. Addresses are 16 bytes as on the wire, IPv4 behind ::ffff:; all zero = not
+ * known, or none. */
+struct capture_outer {
+	be32 remote[4]; /* another host's endpoint */
+	be32 local[4];
+	u32 vni; /* 0 = none */
+	u32 reserved;
 };
 
 struct capture_record {
@@ -37,6 +48,7 @@ struct capture_record {
 	u8 reason; /* enum reason of a drop */
 	u8 flags; /* enum capture_flag */
 	u8 reserved;
+	struct capture_outer outer; /* of a frame at a tunnel */
 };
 
 /* One instruction of classic BPF (struct sock_filter). */
@@ -55,9 +67,12 @@ struct capture {
 	u32 wake_at; /* bytes in the ring that wake the reader */
 	u32 switch_number; /* switch id + 1 of the segments */
 	u32 filter_length; /* instructions; 0 = everything */
+	u32 overlay_number; /* switch_number's counterpart for its overlay segments */
+	u32 reserved;
 	u64 reasons[CAPTURE_REASONS / 64]; /* bits, by enum reason, for drops */
 	u64 ports[MAX_PORTS / 64]; /* slots */
 	u64 segments[SEGMENTS_PER_SWITCH / 64];
+	u64 overlay_segments[SEGMENTS_PER_SWITCH / 64]; /* by number */
 	struct filter_instruction filter[MAX_FILTER];
 };
 
@@ -85,4 +100,7 @@ struct capture_scratch {
 	u32 x;
 	u32 accepted;
 	u32 memory[FILTER_MEMORY];
+	/* The outermost tag with which the frame is shown: protocol << 16 | TCI, 0 = none. */
+	u32 tag;
+	u32 reserved;
 };

@@ -129,16 +129,17 @@ INLINE s32 answer(struct __sk_buff *skb, struct crossing *c, const struct tunnel
 	if (!find_owner(k))
 		return VERDICT_NEXT;
 	if (k->flags & BINDING_HERE)
-		return refuse_leaving(c, 0, REASON_NEIGHBOUR_HERE);
+		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_HERE);
 	if (form == FORM_ND && !(k->flags & BINDING_ADVERTISED))
 		return VERDICT_NEXT;
 	s = share_of(k);
 	if (!s || s->answers >= ANSWERS_PER_SECOND)
-		return refuse_leaving(c, 0, REASON_NEIGHBOUR_LIMIT);
+		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_LIMIT);
 	s->answers++;
+	capture_left(skb, 0, REASON_NEIGHBOUR_ANSWERED);
 	if (!write_answer(skb, k, form))
-		return refuse_leaving(c, 0, REASON_MALFORMED);
-	refuse_leaving(c, 0, REASON_NEIGHBOUR_ANSWERED);
+		return refuse_leaving(skb, c, 0, REASON_MALFORMED);
+	count_refusal(c, 0, REASON_NEIGHBOUR_ANSWERED);
 	if (recording) {
 		struct crossing_record *r = recorded_crossing();
 

@@ -120,14 +120,17 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	u32 *sender, *number;
 
 	c->bytes = skb->len + (skb->vlan_present ? TAG : 0);
+	capture_arrived(skb, c->slot, REASON_NONE);
+	if (capturing)
+		c->numbered = 0;
 	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
-		return drop_arrived(c, REASON_MALFORMED);
+		return drop_arrived(skb, c, REASON_MALFORMED);
 	if (!read_outer(skb, c) || !t)
-		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
 	sender = bpf_map_lookup_elem(&endpoint_numbers, &c->from);
 	e = sender ? named_endpoint(*sender) : 0;
 	if (!e)
-		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
 	if (is_probe(skb, c))
 		return VERDICT_PASS;
 	c->tci = skb->vlan_present ? skb->vlan_tci : 0;
@@ -136,17 +139,17 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	c->name.vlan = c->tci & 0x0fff;
 	number = bpf_map_lookup_elem(&overlay_numbers, &c->name);
 	if (!number || (skb->vlan_present && skb->vlan_proto != HTONS(TYPE_VLAN)))
-		return drop_arrived(c, REASON_TUNNEL_UNKNOWN_VNI);
+		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_VNI);
 	if (ends_at_a_switch(c->mac))
-		return drop_arrived(c, REASON_GUEST_LINK_CONTROL);
+		return drop_arrived(skb, c, REASON_GUEST_LINK_CONTROL);
 	if (ends_in_tag(skb))
-		return drop_arrived(c, REASON_MALFORMED);
+		return drop_arrived(skb, c, REASON_MALFORMED);
 	c->at.segment = c->slot << 16 | (*number & 0xffff);
 	if (c->mac[0] & 1 && e->flags & ENDPOINT_FAR)
 		repeat(skb, c);
 	hear(skb, c, t, 0);
 	if (!tag_arrived(skb, c, *number & 0x0fff))
-		return drop_arrived(c, REASON_MALFORMED);
+		return drop_arrived(skb, c, REASON_MALFORMED);
 	if (t->rules & TUNNEL_LEARNS && !may_be_repeated(c, t, e))
 		learn_location(c, *sender, e, clock());
 	return VERDICT_NEXT;

@@ -63,11 +63,11 @@ INLINE bool tag_leaving(struct __sk_buff *skb, struct crossing *c, u32 vlan)
 }
 
 /* Refuses a copy for its length; room is the longest packet that the tunnel takes. */
-INLINE s32 refuse_long(struct crossing *c, u32 number, u32 room)
+INLINE s32 refuse_long(struct __sk_buff *skb, struct crossing *c, u32 number, u32 room)
 {
 	if (!(c->mac[0] & 1) && room < c->narrow)
 		c->narrow = room;
-	return refuse_leaving(c, number, REASON_TUNNEL_MTU);
+	return refuse_leaving(skb, c, number, REASON_TUNNEL_MTU);
 }
 
 /* Prepares one copy for an endpoint. Flags that the kernel does not know would make it refuse the key. */
@@ -79,13 +79,13 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 	u64 flags = KEY_IPV6;
 
 	if (!t || !e)
-		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
+		return !refuse_leaving(skb, c, number, REASON_TUNNEL_NO_ENDPOINT);
 	n = e->flags & ENDPOINT_IPV6 ? t->ipv6 : t->ipv4;
 	if (!n)
-		return !refuse_leaving(c, number, REASON_TUNNEL_NO_ENDPOINT);
+		return !refuse_leaving(skb, c, number, REASON_TUNNEL_NO_ENDPOINT);
 	room = e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4;
 	if (c->bytes + tag > room)
-		return !refuse_long(c, number, room > tag ? room - tag : 0);
+		return !refuse_long(skb, c, number, room > tag ? room - tag : 0);
 	i = (c->own % n) & (LOCAL_ENDPOINTS - 1);
 	c->key.tos = c->tos;
 	c->key.ttl = OUTER_TTL;
@@ -104,7 +104,7 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
 		return true;
 	}
 	if (bpf_skb_set_tunnel_key(skb, &c->key, sizeof(c->key), flags))
-		return !refuse_leaving(c, number, REASON_DEVICE_REFUSED);
+		return !refuse_leaving(skb, c, number, REASON_DEVICE_REFUSED);
 	return true;
 }
 
@@ -120,9 +120,12 @@ INLINE void send_waiting(struct __sk_buff *skb, struct crossing *c)
 		return;
 	skb->mark = MARK_ENCAPSULATED;
 	if (bpf_clone_redirect(skb, skb->ifindex, 0))
-		refuse_leaving(c, c->waiting, REASON_DEVICE_REFUSED);
-	else
+		refuse_leaving(skb, c, c->waiting, REASON_DEVICE_REFUSED);
+	else {
+		if (capturing)
+			capture_left(skb, c->waiting, 0);
 		c->copies++;
+	}
 	skb->mark = before;
 }
 
@@ -196,29 +199,37 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 	s32 verdict;
 	bool numbered = read_number(skb, c);
 
+	if (capturing)
+		c->numbered = 1;
+
 	c->at.segment = r.segment = c->slot << 16 | (c->tci & 0x0fff);
 	s = bpf_map_lookup_elem(&overlay_segments, &r.segment);
 	c->key.vni = s ? s->vni : 0;
 	if (!s || !numbered)
-		return refuse_leaving(c, 0, REASON_TUNNEL_UNKNOWN_VNI);
+		return refuse_leaving(skb, c, 0, REASON_TUNNEL_UNKNOWN_VNI);
 	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
-		return refuse_leaving(c, 0, REASON_MALFORMED);
+		return refuse_leaving(skb, c, 0, REASON_MALFORMED);
 	t = bpf_map_lookup_elem(&tunnels, &c->slot);
 	verdict = t ? answer(skb, c, t) : VERDICT_NEXT;
 	if (verdict != VERDICT_NEXT)
 		return verdict;
 	if (!tag_leaving(skb, c, s->vlan))
-		return refuse_leaving(c, 0, REASON_MALFORMED);
+		return refuse_leaving(skb, c, 0, REASON_MALFORMED);
+	if (capturing)
+		c->numbered = 0;
 	read_inner(skb, c);
 	c->waiting = locate(c);
 	if (!c->waiting) {
 		if (!s->count)
-			return refuse_leaving(c, 0, REASON_TUNNEL_NO_ENDPOINT);
+			return refuse_leaving(skb, c, 0, REASON_TUNNEL_NO_ENDPOINT);
 		bpf_loop(c->mac[0] & 1 ? s->several : s->count, replicate_one, &r, 0);
 	}
 	if (c->narrow != ANY_LENGTH)
 		send_waiting(skb, c); /* the frame itself becomes an error */
-	else if (address_to(skb, c, c->waiting))
+	else if (address_to(skb, c, c->waiting)) {
+		if (capturing)
+			capture_left(skb, c->waiting, 0);
 		return VERDICT_NEXT;
+	}
 	return c->narrow != ANY_LENGTH ? too_big(skb, c) : VERDICT_DROP;
 }

@@ -171,6 +171,8 @@ struct crossing {
 	u16 tci;
 	u8 mac[12]; /* destination, source */
 	u8 head[4];
+	u8 numbered; /* of the capturing build: the tag beside the frame is the number of its segment */
+	u8 reserved;
 };
 
 struct {

@@ -291,13 +291,14 @@ const (
 
 // Values of enum capture_limits.
 const (
-	MaxCaptures    = 8
-	MaxFilter      = 1024
-	MaxSnap        = 65792
-	FilterMemory   = 16
-	CaptureWakeNs  = 1000000
-	CaptureReasons = 128
-	FilterHead     = 128
+	MaxCaptures     = 8
+	MaxFilter       = 1024
+	MaxSnap         = 65792
+	FilterMemory    = 16
+	CaptureWakeNs   = 1000000
+	CaptureReasons  = 128
+	FilterHead      = 128
+	CaptureSegments = 8192
 )
 
 // Values of enum overlay_limits.
@@ -388,6 +389,7 @@ const (
 	CaptureCopy        = 1
 	CaptureToHost      = 2
 	CaptureFromHost    = 4
+	CaptureMade        = 8
 	CaptureAllPorts    = 256
 	CaptureAllSegments = 512
 )
@@ -866,17 +868,20 @@ type FlowRoom struct {
 
 // Capture is struct capture.
 type Capture struct {
-	_            structs.HostLayout
-	Stages       uint32
-	Flags        uint32
-	Snap         uint32
-	WakeAt       uint32
-	SwitchNumber uint32
-	FilterLength uint32
-	Reasons      [2]uint64
-	Ports        [32]uint64
-	Segments     [128]uint64
-	Filter       [1024]FilterInstruction
+	_               structs.HostLayout
+	Stages          uint32
+	Flags           uint32
+	Snap            uint32
+	WakeAt          uint32
+	SwitchNumber    uint32
+	FilterLength    uint32
+	OverlayNumber   uint32
+	Reserved        uint32
+	Reasons         [2]uint64
+	Ports           [32]uint64
+	Segments        [128]uint64
+	OverlaySegments [128]uint64
+	Filter          [1024]FilterInstruction
 }
 
 // CaptureControl is struct capture_control.
@@ -894,6 +899,15 @@ type CaptureCounts struct {
 	Woken    uint64
 }
 
+// CaptureOuter is struct capture_outer.
+type CaptureOuter struct {
+	_        structs.HostLayout
+	Remote   [4]uint32
+	Local    [4]uint32
+	Vni      uint32
+	Reserved uint32
+}
+
 // CaptureRecord is struct capture_record.
 type CaptureRecord struct {
 	_        structs.HostLayout
@@ -908,6 +922,7 @@ type CaptureRecord struct {
 	Reason   uint8
 	Flags    uint8
 	Reserved uint8
+	Outer    CaptureOuter
 }
 
 // FilterInstruction is struct filter_instruction.

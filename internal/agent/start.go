@@ -217,7 +217,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
 			return a.do(ctx, func() error { return f(a.ports.plan) })
-		}})
+		}, Ends: a.tunnelEnds})
 	dev, err := hostdev.Open()
 	if err != nil {
 		return nil, err

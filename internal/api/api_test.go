@@ -451,7 +451,7 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 	if err := c.Capture(t.Context(), Capture{Ports: []string{"vm1"}}, note); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}",
+	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true Device:}",
 		"frame 3 drop mac-limit in ad:7 01020304 of 9000 at 1000000001",
 		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:asked}"}
 	if d := cmp.Diff(want, got); d != "" {

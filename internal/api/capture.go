@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/netip"
 	"time"
 
 	"heddle/internal/plan"
@@ -12,7 +13,8 @@ type Capture struct {
 	Switch  string   `json:"switch,omitempty"`
 	Ports   []string `json:"ports,omitempty"`   // names of ports and uplinks
 	Uplinks []string `json:"uplinks,omitempty"` // names of uplinks
-	// Segments are VLANs of one switch: "10", "10-20", "untagged", "ad:10".
+	// Segments are VLANs of one switch: "10", "10-20", "untagged", "ad:10"; or its overlay segments: "vni:5000" with
+	// all VLANs inside, "vni:5000/10", "vni:5000/untagged".
 	Segments []string `json:"segments,omitempty"`
 	Stages   []string `json:"stages,omitempty"`  // see Stages
 	Reasons  []string `json:"reasons,omitempty"` // of drops
@@ -20,7 +22,13 @@ type Capture struct {
 	Filter []FilterInstruction `json:"filter,omitempty"`
 	// Snap is the most bytes wanted of each frame; 0 is all.
 	Snap int `json:"snap,omitempty"`
+	// Outer asks for the packets of a switch's tunnel as they are on the network between the hosts. There are no
+	// segments, stages and reasons then, and the filter is about the outer packet.
+	Outer bool `json:"outer,omitempty"`
 }
+
+// VNIPrefix begins the word for overlay segments among Capture.Segments.
+const VNIPrefix = "vni:"
 
 // CaptureStage is the stage at which a frame is captured.
 type CaptureStage string
@@ -46,6 +54,8 @@ type FilterInstruction struct {
 // CaptureStarted is the first event of a capture. From now on frames are captured.
 type CaptureStarted struct {
 	ID uint64 `json:"id"` // for EndCapture
+	// Outer: these are outer packets. An agent of an earlier version does not know the question, and sends frames.
+	Outer bool `json:"outer,omitzero"`
 }
 
 // CapturePort is the name of the port or uplink that has a number in the following frames. A number may be given to
@@ -55,12 +65,14 @@ type CapturePort struct {
 	Switch string `json:"switch"`
 	Name   string `json:"name"`
 	Uplink bool   `json:"uplink"`
+	// Device is that of the network between the hosts, of outer packets.
+	Device string `json:"device,omitzero"`
 }
 
 // CaptureFrame is one frame, or a copy of one.
 type CaptureFrame struct {
 	Time  time.Time    `json:"time"`
-	Stage CaptureStage `json:"stage"`
+	Stage CaptureStage `json:"stage"` // "" for an outer packet
 	// Reason is why the frame was dropped, at StageDrop.
 	Reason string `json:"reason,omitempty"`
 	// Segment is the segment of the frame; none if it is not known.
@@ -79,6 +91,12 @@ type CaptureFrame struct {
 	// SegmentSize is the payload of each segment in bytes, if the frame is yet to be segmented; 0 for others.
 	SegmentSize uint32 `json:"segmentSize,omitzero"`
 	Data        []byte `json:"data"`
+	// Remote and Local are the ends of the tunnel, of a frame there: another host's endpoint, to which a copy goes or
+	// from which the frame came, and this host's. Not valid if not known.
+	Remote netip.Addr `json:"remote,omitzero"`
+	Local  netip.Addr `json:"local,omitzero"`
+	// Made: the tunnel itself answered a frame of a port of this host with this one.
+	Made bool `json:"made,omitzero"`
 }
 
 // CaptureCounts are the counts of a capture so far; they follow the last frame.

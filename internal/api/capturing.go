@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -137,7 +138,8 @@ func (w *captureWriter) close() (began bool) {
 func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	m := &agentv1.CapturedFrame{Time: timestamppb.New(f.Time), Reason: f.Reason, Port: uint32(f.Port),
 		Other: uint32(f.Other), Copy: f.Copy, ToHost: f.ToHost,
-		FromHost: f.FromHost, Length: f.Length, SegmentSize: f.SegmentSize, Data: append([]byte(nil), f.Data...)}
+		FromHost: f.FromHost, Length: f.Length, SegmentSize: f.SegmentSize, Data: append([]byte(nil), f.Data...),
+		Remote: textOf(f.Remote), Local: textOf(f.Local), Made: f.Made}
 	switch f.Stage {
 	case StageAdmit:
 		m.Stage = agentv1.CaptureStage_CAPTURE_STAGE_ADMIT
@@ -160,6 +162,26 @@ func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	return m
 }
 
+// textOf is the empty text for no address.
+func textOf(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func addressOf(text string) (netip.Addr, error) {
+	if text == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return a, fmt.Errorf("the agent sent a frame of the endpoint %q: it is of another version; restart it with "+
+			"this program", text)
+	}
+	return a, nil
+}
+
 // getFrame decodes what putFrame has encoded.
 func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	if m.GetPort() > math.MaxUint16 || m.GetOther() > math.MaxUint16 || m.GetSegment().GetId() > math.MaxUint16 {
@@ -168,7 +190,14 @@ func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	}
 	f := CaptureFrame{Time: m.GetTime().AsTime(), Reason: m.GetReason(), Port: uint16(m.GetPort()),
 		Other: uint16(m.GetOther()), Copy: m.GetCopy(), ToHost: m.GetToHost(),
-		FromHost: m.GetFromHost(), Length: m.GetLength(), SegmentSize: m.GetSegmentSize(), Data: m.GetData()}
+		FromHost: m.GetFromHost(), Length: m.GetLength(), SegmentSize: m.GetSegmentSize(), Data: m.GetData(),
+		Made: m.GetMade()}
+	var errs [2]error
+	f.Remote, errs[0] = addressOf(m.GetRemote())
+	f.Local, errs[1] = addressOf(m.GetLocal())
+	if err := errors.Join(errs[:]...); err != nil {
+		return CaptureFrame{}, err
+	}
 	switch m.GetStage() {
 	case agentv1.CaptureStage_CAPTURE_STAGE_ADMIT:
 		f.Stage = StageAdmit

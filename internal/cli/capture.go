@@ -30,6 +30,7 @@ type capture struct {
 	client   api.Service
 	ask      api.Capture
 	filter   string
+	vnis     []string
 	write    string
 	out      stream
 	count    uint64
@@ -50,11 +51,17 @@ func newCapture(d Deps) *cobra.Command {
 			"With --controller, the port is looked for on all hosts, and the frames of those that have it are merged " +
 			"by their time; HOST:PORT is that host's alone.\n\n" +
 			"Arrows: → enters by the port, ← is handed to its owner, ✗ is dropped.\n\n" +
+			"\"tunnel\" is the tunnel of overlay segments: each copy is shown with the endpoint it goes to, and what " +
+			"arrives with the endpoint it comes from, as it is inside its VNI. The filter is about that inner frame. " +
+			"With --outer the tunnel's packets are shown as they are on the network between the hosts, and the " +
+			"filter is about these.\n\n" +
 			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see reference/reasons.md of the documentation.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w " +
 			"vm1.pcapng\n" +
 			"  heddle capture any --stage drop\n  heddle capture --vlan 10 --reason forged-transmit\n  heddle " +
-			"capture uplink1 -w - | tshark -r -",
+			"capture uplink1 -w - | tshark -r -\n" +
+			"  heddle capture tunnel\n  heddle capture any --vni 5000 --stage drop\n" +
+			"  heddle capture tunnel --outer -w tunnel.pcapng",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := f.arguments(args); err != nil {
 				return err
@@ -77,6 +84,10 @@ func newCapture(d Deps) *cobra.Command {
 	fl.StringArrayVar(&f.ask.Uplinks, "uplink", nil, "also this uplink; may be given several times")
 	fl.StringSliceVar(&f.ask.Segments, "vlan", nil, "only these VLANs of the switch: 10, 10-20, untagged, or ad:10 "+
 		"of 802.1ad")
+	fl.StringSliceVar(&f.vnis, "vni", nil, "only these overlay segments, beside those of --vlan: 5000 with all VLANs "+
+		"inside, 5000/10, 5000/untagged")
+	fl.BoolVar(&f.ask.Outer, "outer", false, "the tunnel's packets as they are on the network between the hosts, with "+
+		"their outer headers")
 	fl.StringVar(&f.ask.Switch, "switch", "", "the switch, where several have the port or VLAN")
 	fl.StringSliceVar(&f.ask.Stages, "stage", nil, "only these stages: "+strings.Join(api.Stages(), ", "))
 	fl.StringSliceVar(&f.ask.Reasons, "reason", nil, "only what is dropped for these reasons")
@@ -115,6 +126,12 @@ func (f *capture) arguments(args []string) error {
 	if f.ask.Snap < 0 || f.ask.Snap > abi.MaxSnap {
 		return usagef("--snap %d: it is 1 to %d bytes, or 0 for whole frames", f.ask.Snap, abi.MaxSnap)
 	}
+	for _, vni := range f.vnis {
+		f.ask.Segments = append(f.ask.Segments, api.VNIPrefix+vni)
+	}
+	if err := f.outerAlone(); err != nil {
+		return err
+	}
 	if f.duration < 0 {
 		return usagef("--duration %s: it is not negative", f.duration)
 	}
@@ -126,6 +143,21 @@ func (f *capture) arguments(args []string) error {
 	}
 	if len(args) > 1 {
 		f.filter = strings.Join(args[1:], " ")
+	}
+	return nil
+}
+
+// outerAlone refuses what outer packets do not have.
+func (f *capture) outerAlone() error {
+	switch {
+	case !f.ask.Outer:
+		return nil
+	case len(f.ask.Stages) > 0:
+		return usagef("--stage and --outer: an outer packet has no stage; leave one of them out")
+	case len(f.ask.Reasons) > 0:
+		return usagef("--reason and --outer: an outer packet has no reason; leave one of them out")
+	case len(f.ask.Segments) > 0:
+		return usagef("--vlan, --vni and --outer: select outer packets by a filter, such as vxlan 5000")
 	}
 	return nil
 }
@@ -285,6 +317,9 @@ func (s *captureSession) watch(ctx, inner context.Context, cancel context.Cancel
 // take processes one event.
 func (s *captureSession) take(e api.CaptureEvent) error {
 	switch {
+	case e.Started != nil && e.Started.Outer != s.ask.Outer:
+		return errors.New("the agent is of an earlier version and does not capture outer packets: restart it with " +
+			"this program")
 	case e.Started != nil:
 		s.begun = true
 		s.waited()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,15 @@ type sighting struct {
 }
 
 // where is the port's name, with its host's where there are several.
-func (s sighting) where() string { return hostPrefix(s.host) + portName(s.port, s.Port) }
+func (s sighting) where() string { return hostPrefix(s.host) + portAt(s.port, s.Port) }
+
+// portAt is the port's name, with the device of the network between the hosts for outer packets.
+func portAt(p api.CapturePort, number uint16) string {
+	if p.Device != "" {
+		return portName(p, number) + " at " + p.Device
+	}
+	return portName(p, number)
+}
 
 func hostPrefix(host string) string {
 	if host == "" {
@@ -38,7 +47,10 @@ func (s sighting) out() bool { return s.Copy }
 
 // disposition returns the stage, and for a drop the reason.
 func (s sighting) disposition() string {
-	if s.Stage == api.StageDrop {
+	switch {
+	case s.port.Device != "":
+		return "outer packet"
+	case s.Stage == api.StageDrop:
 		return "drop " + s.Reason
 	}
 	return string(s.Stage)
@@ -47,6 +59,10 @@ func (s sighting) disposition() string {
 // party returns who sent the frame or gets it, if that is not the port's owner.
 func (s sighting) party() string {
 	switch {
+	case s.port.Device != "":
+		return ""
+	case s.Made:
+		return "made by this host"
 	case s.ToHost:
 		return "to the host"
 	case s.FromHost && (!s.out() || s.Port == s.Other):
@@ -57,6 +73,31 @@ func (s sighting) party() string {
 		return "from " + portName(s.other, s.Other)
 	}
 	return ""
+}
+
+// tunnel returns between which ends of a tunnel the frame goes or came; "" for another frame.
+func (s sighting) tunnel() string {
+	way, at := "from ", " at "
+	if s.out() {
+		way, at = "to ", " by "
+	}
+	switch {
+	case !s.Remote.IsValid():
+		return ""
+	case !s.Local.IsValid():
+		return way + s.Remote.String()
+	}
+	return way + s.Remote.String() + at + s.Local.String()
+}
+
+// about are the words about a frame: what became of it, where from and where to, and its segment.
+func (s sighting) about() (words []string) {
+	for _, w := range []string{s.party(), s.tunnel(), s.Segment.Words()} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 func portName(p api.CapturePort, number uint16) string {
@@ -153,13 +194,7 @@ func (l *lineSink) frame(s sighting) (err error) {
 	case s.out():
 		arrow = "←"
 	}
-	about := []string{l.d.coloured(colour, s.disposition())}
-	if p := s.party(); p != "" {
-		about = append(about, p)
-	}
-	if v := s.Segment.Words(); v != "" {
-		about = append(about, v)
-	}
+	about := append([]string{l.d.coloured(colour, s.disposition())}, s.about()...)
 	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"), s.where(),
 		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)),
 		segmented(s.SegmentSize))
@@ -174,16 +209,21 @@ type capturedFrame struct {
 	Port      string           `json:"port"`
 	Uplink    bool             `json:"uplink"`
 	Direction string           `json:"direction"` // "in" from the port's owner into the switch, or "out"
-	Stage     api.CaptureStage `json:"stage"`
+	Stage     api.CaptureStage `json:"stage,omitempty"`
+	Device    string           `json:"device,omitempty"` // of an outer packet, that it left or came by
 	Reason    string           `json:"reason,omitempty"`
 	From      string           `json:"from,omitempty"` // for a copy: the port that sent it
 	Host      string           `json:"host,omitempty"` // "to", "from": the host's own stack has part in it
-	VLAN      plan.Segment     `json:"vlan,omitzero"`
-	Length    uint32           `json:"length"`
-	Captured  uint32           `json:"captured"`
-	GSOSize   uint32           `json:"gsoSize,omitempty"`
-	Summary   string           `json:"summary"`
-	Data      []byte           `json:"data"` // base64
+	Made      bool             `json:"made,omitzero"`  // the tunnel itself answered with it
+	// Remote and Local are the ends of the tunnel, of a frame there.
+	Remote   netip.Addr   `json:"remote,omitzero"`
+	Local    netip.Addr   `json:"local,omitzero"`
+	VLAN     plan.Segment `json:"vlan,omitzero"`
+	Length   uint32       `json:"length"`
+	Captured uint32       `json:"captured"`
+	GSOSize  uint32       `json:"gsoSize,omitempty"`
+	Summary  string       `json:"summary"`
+	Data     []byte       `json:"data"` // base64
 }
 
 func (l *lineSink) object(s sighting) capturedFrame {
@@ -192,7 +232,8 @@ func (l *lineSink) object(s sighting) capturedFrame {
 		Direction: "in",
 		Stage:     s.Stage, Reason: s.Reason,
 		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize,
-		Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
+		Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data, Made: s.Made, Device: s.port.Device,
+		Remote: s.Remote, Local: s.Local,
 	}
 	if s.out() {
 		o.Direction, o.From = "out", s.other.Name
@@ -252,10 +293,13 @@ func (f *fileSink) of(host string, p api.CapturePort, number uint16) (*fileInter
 		what = "uplink"
 	}
 	where := what + " of switch " + p.Switch
+	if p.Device != "" {
+		where = "outer packets of the tunnel of switch " + p.Switch
+	}
 	if host != "" {
 		where += " on host " + host
 	}
-	n, err := f.w.Add(pcapng.Interface{Name: hostPrefix(host) + portName(p, number), Description: where, Snap: f.snap})
+	n, err := f.w.Add(pcapng.Interface{Name: hostPrefix(host) + portAt(p, number), Description: where, Snap: f.snap})
 	if err != nil {
 		return nil, err
 	}
@@ -285,13 +329,7 @@ func comment(s sighting) string {
 	if s.out() {
 		way = "out"
 	}
-	words := []string{"port " + portName(s.port, s.Port), way, s.disposition()}
-	if p := s.party(); p != "" {
-		words = append(words, p)
-	}
-	if v := s.Segment.Words(); v != "" {
-		words = append(words, v)
-	}
+	words := append([]string{"port " + portAt(s.port, s.Port), way, s.disposition()}, s.about()...)
 	if s.SegmentSize > 0 {
 		words = append(words, fmt.Sprintf("in segments of %d", s.SegmentSize))
 	}

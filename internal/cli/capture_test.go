@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ func capturedFrames() []api.CaptureEvent {
 		return api.CaptureEvent{Frame: &f}
 	}
 	ten := plan.SegmentOf(10, false)
+	inside := ten.In(5000)
 	return []api.CaptureEvent{
 		{Started: &api.CaptureStarted{ID: 3}},
 		{Port: &api.CapturePort{Number: 1, Switch: "lab", Name: "vm1/eth0"}},
@@ -42,7 +44,14 @@ func capturedFrames() []api.CaptureEvent {
 		at(6, api.CaptureFrame{Port: 5, Stage: api.StageAdmit, FromHost: true, Segment: ten}),
 		at(7, api.CaptureFrame{Port: 2, Other: 5, Stage: api.StageDeliver, Copy: true, FromHost: true, Segment: ten}),
 		at(8, api.CaptureFrame{Other: 1, Stage: api.StageDrop, Reason: "no-uplink", Copy: true, Segment: ten}),
-		{Counts: &api.CaptureCounts{Selected: 10, Lost: 2, Ended: api.CaptureAsked}},
+		{Port: &api.CapturePort{Number: 6, Switch: "lab", Name: "tunnel", Uplink: true}},
+		at(9, api.CaptureFrame{Port: 6, Other: 1, Stage: api.StageDeliver, Copy: true, Segment: inside,
+			Remote: netip.MustParseAddr("192.0.2.2"), Local: netip.MustParseAddr("192.0.2.1")}),
+		at(10, api.CaptureFrame{Port: 6, Stage: api.StageDrop, Reason: "tunnel-unknown-endpoint", Segment: inside,
+			Remote: netip.MustParseAddr("2001:db8::7"), Local: netip.MustParseAddr("2001:db8::1")}),
+		at(11, api.CaptureFrame{Port: 6, Stage: api.StageAdmit, Made: true,
+			Segment: plan.SegmentOf(0, false).In(5000)}),
+		{Counts: &api.CaptureCounts{Selected: 13, Lost: 2, Ended: api.CaptureAsked}},
 	}
 }
 
@@ -80,11 +89,16 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 		"03:04:05.000005  uplink1 ← deliver, to the host, untagged" + about + "\n" +
 		"03:04:05.000006  uplink1 → admit, from the host, VLAN 10" + about + "\n" +
 		"03:04:05.000007  vm2/eth0 ← deliver, from the host behind uplink1, VLAN 10" + about + "\n" +
-		"03:04:05.000008  no uplink ✗ drop no-uplink, from vm1/eth0, VLAN 10" + about + "\n"
+		"03:04:05.000008  no uplink ✗ drop no-uplink, from vm1/eth0, VLAN 10" + about + "\n" +
+		"03:04:05.000009  tunnel ← deliver, from vm1/eth0, to 192.0.2.2 by 192.0.2.1, VLAN 10 in VNI 5000" +
+		about + "\n" +
+		"03:04:05.000010  tunnel ✗ drop tunnel-unknown-endpoint, from 2001:db8::7 at 2001:db8::1, VLAN 10 in " +
+		"VNI 5000" + about + "\n" +
+		"03:04:05.000011  tunnel → admit, made by this host, VNI 5000" + about + "\n"
 	if d := cmp.Diff(want, out); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if errs != "capturing; Ctrl-C ends it\n8 frames captured, 10 selected by the switch, 2 lost because they came "+
+	if errs != "capturing; Ctrl-C ends it\n11 frames captured, 13 selected by the switch, 2 lost because they came "+
 		"faster than they were read\n" {
 		t.Errorf("at the end: %s", errs)
 	}
@@ -98,7 +112,7 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 func TestCaptureWritesObjects(t *testing.T) {
 	out, _, _, err := captureWith(t, &capture{out: stream{"json"}}, anyPort)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if err != nil || len(lines) != 8 {
+	if err != nil || len(lines) != 11 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
 	for i, want := range []string{
@@ -108,6 +122,15 @@ func TestCaptureWritesObjects(t *testing.T) {
 	} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("%s lacks %s", lines[i], want)
+		}
+	}
+	for i, want := range []string{
+		`"from":"vm1/eth0","remote":"192.0.2.2","local":"192.0.2.1","vlan":{"kind":"802.1q","id":10,"vni":5000}`,
+		`"reason":"tunnel-unknown-endpoint","remote":"2001:db8::7","local":"2001:db8::1","vlan":`,
+		`"stage":"admit","made":true,"vlan":{"kind":"untagged","vni":5000}`,
+	} {
+		if !strings.Contains(lines[8+i], want) {
+			t.Errorf("%s lacks %s", lines[8+i], want)
 		}
 	}
 }
@@ -141,13 +164,15 @@ func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 		}
 		names = append(names, i.Name)
 	}
-	want := []string{"vm1/eth0", "vm2/eth0", "vm1/eth0", "vm2/eth0", "uplink1", "uplink1", "vm2/eth0", "no uplink"}
+	want := []string{"vm1/eth0", "vm2/eth0", "vm1/eth0", "vm2/eth0", "uplink1", "uplink1", "vm2/eth0", "no uplink",
+		"tunnel", "tunnel", "tunnel"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("interfaces (-want +got):\n%s", d)
 	}
 	for _, comment := range []string{"port vm1/eth0, in, drop forged-transmit",
 		"port vm2/eth0, out, deliver, from vm1/eth0, VLAN 10, in segments of 1448",
-		"2 frames of all interfaces were lost"} {
+		"port tunnel, out, deliver, from vm1/eth0, to 192.0.2.2 by 192.0.2.1, VLAN 10 in VNI 5000",
+		"port tunnel, in, admit, made by this host, VNI 5000", "2 frames of all interfaces were lost"} {
 		if !bytes.Contains(b, []byte(comment)) {
 			t.Errorf("no comment %q", comment)
 		}
@@ -156,8 +181,20 @@ func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 
 func TestCaptureEndsAfterTheFramesAskedFor(t *testing.T) {
 	out, errs, _, err := captureWith(t, &capture{count: 2})
-	if err != nil || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "\n2 frames captured, 10 selected") {
+	if err != nil || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "\n2 frames captured, 13 selected") {
 		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}
+
+func TestCaptureAsksForOverlaySegments(t *testing.T) {
+	_, _, s, err := captureWith(t, &capture{vnis: []string{"5000", "6000/10"},
+		ask: api.Capture{Segments: []string{"untagged"}}}, "tunnel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := api.Capture{Ports: []string{"tunnel"}, Segments: []string{"untagged", "vni:5000", "vni:6000/10"}}
+	if d := cmp.Diff(want, s.asked[0].(api.Capture)); d != "" {
+		t.Errorf("asked (-want +got):\n%s", d)
 	}
 }
 

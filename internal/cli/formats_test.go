@@ -99,7 +99,7 @@ func TestStreamsAreAlsoYAML(t *testing.T) {
 	}{
 		{"events --no-follow", 2}, {"top --once --interval 100ms", 1}, {"top --batch -n 2 --interval 100ms", 2},
 		{"flows top --once", 1}, {"flows top --once --by address", 1}, {"flows watch", 1},
-		{"flows watch --by address", 1}, {"capture any", 8},
+		{"flows watch --by address", 1}, {"capture any", 11},
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			var read [2][]string

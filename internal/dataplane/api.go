@@ -6,6 +6,7 @@ package dataplane
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" vswitch ../../bpf/switch.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" capturing ../../bpf/capturing.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" overlay ../../bpf/overlay.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" capturingtunnel ../../bpf/capturingtunnel.bpf.c
 
 import (
 	"log/slog"

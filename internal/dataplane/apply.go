@@ -90,7 +90,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	}
 	k.slots.Release(a)
 	k.flows.settle(d.Plan)
-	return at, errors.Join(k.overlays.settle(d), k.captures.follow(k.slots))
+	return at, errors.Join(k.overlays.settle(d), k.captures.follow(k.slots), k.standIn.forget(k.slots))
 }
 
 func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
@@ -104,7 +104,7 @@ func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func(
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots),
-		k.overlays.prepare(d)); err != nil {
+		k.overlays.prepare(d), k.standIn.know(k.slots)); err != nil {
 		return Instant{}, err
 	}
 	k.flows.note(fresh, k.slots)

@@ -1,8 +1,10 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -30,8 +32,10 @@ const captureLook = 20 * time.Millisecond
 
 // Segment is one broadcast domain of a switch.
 type Segment struct {
+	VNI  uint32 // 0 = none; 1–16777214: an overlay segment, VLAN is inside it
 	VLAN uint16 // 0 = the untagged segment
 	AD   bool   // the VLAN is an 802.1ad one
+	All  bool   // every VLAN inside the VNI, and what is untagged in it
 }
 
 // Selection says which frames a capture records.
@@ -87,6 +91,8 @@ type Captured struct {
 	VLAN  uint16
 	AD    bool
 	Frame []byte
+	// Remote and Local are the ends of the tunnel, of a frame there; not valid where they are not known.
+	Remote, Local netip.Addr
 }
 
 // decoder reads the number of a segment.
@@ -119,7 +125,11 @@ func (c *Captures) use(owner func(func() error) error) (*capturingBuild, error) 
 	c.loading.Lock()
 	defer c.loading.Unlock()
 	if c.build == nil {
-		b, err := loadCapturingBuild(c.kernel)
+		var tunnels map[string]*ebpf.Map
+		if err := owner(func() error { tunnels = c.kernel.overlays.shared(); return nil }); err != nil {
+			return nil, err
+		}
+		b, err := loadCapturingBuild(c.kernel, tunnels)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +249,7 @@ func (c *Captures) close() error {
 		run.owner = func(f func() error) error { return f() } // the caller is the goroutine that closes the kernel
 		errs = append(errs, run.Close())
 	}
-	if c.kernel.asking { // a capture ended while its owner was busy with closing
+	if c.kernel.standIn != nil { // a capture ended while its owner was busy with closing
 		errs = append(errs, c.kernel.exchangeFor(nil))
 	}
 	return errors.Join(errs...)
@@ -269,11 +279,33 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 		}
 		f := Captured{CaptureRecord: *(*abi.CaptureRecord)(unsafe.Pointer(&r.record.RawSample[0])),
 			Frame: r.record.RawSample[head:]}
-		if decode := r.of.decode.Load(); decode != nil {
-			f.VNI, f.VLAN, f.AD = (*decode)(f.Segment)
-		}
+		r.of.describe(&f)
 		return f, nil
 	}
+}
+
+// describe says in which segment a frame was, and between which ends of a tunnel. One that came with a VNI of which
+// the switch has no segment is in that VNI and in the VLAN of its tag.
+func (c *Captures) describe(f *Captured) {
+	f.Remote, f.Local = outerAddress(f.Outer.Remote), outerAddress(f.Outer.Local)
+	if decode := c.decode.Load(); decode != nil && f.Segment != 0 {
+		f.VNI, f.VLAN, f.AD = (*decode)(f.Segment)
+	}
+	if f.VNI != 0 || f.Outer.Vni == 0 {
+		return
+	}
+	f.VNI = f.Outer.Vni
+	if len(f.Frame) >= 16 && binary.BigEndian.Uint16(f.Frame[12:]) == vlanTag {
+		f.VLAN = binary.BigEndian.Uint16(f.Frame[14:]) & abi.VIDMask
+	}
+}
+
+// outerAddress is the invalid address for none.
+func outerAddress(words [4]uint32) netip.Addr {
+	if words == ([4]uint32{}) {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16([16]byte(bytesOf(words[:]))).Unmap()
 }
 
 // Counts returns how many frames and copies were selected, and how many of them did not fit into the ring.

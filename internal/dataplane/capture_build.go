@@ -16,16 +16,22 @@ type capturingBuild struct {
 	capturing, asking      *ebpf.Collection
 	captures               *ebpf.Memory
 	control, counts, rings *ebpf.Map
+	tunnel                 tunnelStandIn
+	known                  map[uint32]uint32 // the content of capture_segments
 }
 
-// loadCapturingBuild loads the build with the live program's tables.
-func loadCapturingBuild(k *Kernel) (*capturingBuild, error) {
-	b := &capturingBuild{}
+// loadCapturingBuild loads the build with the live programs' tables; tunnels are those of the tunnels' programs, nil if
+// they are not loaded.
+func loadCapturingBuild(k *Kernel, tunnels map[string]*ebpf.Map) (*capturingBuild, error) {
+	b := &capturingBuild{known: map[uint32]uint32{}}
 	var err error
 	if b.capturing, err = k.loadBeside(loadCapturing, "heddle_ingress", "heddle_egress"); err != nil {
 		return nil, err
 	}
 	if b.asking, err = k.loadBeside(loadVswitch, "heddle_ingress_or", "heddle_egress_or"); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	if err := b.loadTunnel(k, tunnels); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	debug.FreeOSMemory() // loading takes several times the memory that the build needs afterwards
@@ -55,6 +61,16 @@ func (k *Kernel) loadBeside(object func() (*ebpf.CollectionSpec, error), program
 	if err := fit(spec, k.hz); err != nil {
 		return nil, err
 	}
+	onlyPrograms(spec, programs...)
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.sharedMaps()})
+	if err != nil {
+		return nil, fmt.Errorf("load the capturing build of the program: %w", explainLoad(err))
+	}
+	return c, nil
+}
+
+// onlyPrograms leaves some of an object's programs, and gives its tables for captures the size for this machine.
+func onlyPrograms(spec *ebpf.CollectionSpec, programs ...string) {
 	some := map[string]*ebpf.ProgramSpec{}
 	for _, name := range programs {
 		some[name] = spec.Programs[name]
@@ -63,15 +79,10 @@ func (k *Kernel) loadBeside(object func() (*ebpf.CollectionSpec, error), program
 	if m, ok := spec.Maps["capture_scratch"]; ok {
 		m.MaxEntries = uint32(ebpf.MustPossibleCPU())
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.sharedMaps()})
-	if err != nil {
-		return nil, fmt.Errorf("load the capturing build of the program: %w", explainLoad(err))
-	}
-	return c, nil
 }
 
 func (b *capturingBuild) close() error {
-	for _, c := range []*ebpf.Collection{b.asking, b.capturing} {
+	for _, c := range []*ebpf.Collection{b.asking, b.capturing, b.tunnel.asking, b.tunnel.capturing} {
 		if c != nil {
 			c.Close()
 		}
@@ -83,12 +94,18 @@ func (b *capturingBuild) close() error {
 // one.
 func (k *Kernel) exchangeFor(b *capturingBuild) error {
 	k.links.program, k.egress.program = k.objects.HeddleIngress, k.objects.HeddleEgress
-	k.asking = b != nil
+	k.standIn = b
 	if b != nil {
+		if err := b.know(k.slots); err != nil {
+			return err
+		}
 		k.links.program, k.egress.program =
 			b.asking.Programs["heddle_ingress_or"], b.asking.Programs["heddle_egress_or"]
 	}
-	for _, l := range []*links{k.links, k.egress} {
+	if err := k.overlays.standIn(); err != nil {
+		return err
+	}
+	for _, l := range append(k.overlays.links(), k.links, k.egress) {
 		for index := range l.byIndex {
 			l.old[index] = true
 		}

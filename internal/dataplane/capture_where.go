@@ -29,51 +29,89 @@ func (c *Captures) compile(s Selection) abi.Capture {
 		r.Flags |= abi.CaptureAllSegments
 	}
 	copy(r.Filter[:], s.Filter)
-	r.Ports, r.SwitchNumber, r.Segments = c.where(s)
+	c.where(s).put(&r)
 	return r
 }
 
-// where returns the present slots of the selection's ports, and the numbers of its switch and segments.
-func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32,
-	segments [abi.SegmentsPerSwitch / 64]uint64) {
-	for _, id := range s.Ports {
-		if slot, ok := c.places.Ports[id]; ok {
-			ports[slot/64] |= 1 << (slot % 64)
-		}
-	}
-	if id, ok := c.places.Switches[s.Switch]; ok && len(s.Segments) > 0 {
-		switchNumber = uint32(id) + 1
-	}
-	for _, seg := range s.Segments {
-		n := uint32(seg.VLAN) & abi.VIDMask
-		if seg.AD {
-			n |= abi.SegmentAD
-		}
-		segments[n/64] |= 1 << (n % 64)
-	}
-	return ports, switchNumber, segments
+// place is where a selection's ports and segments are in the tables at present.
+type place struct {
+	ports    [abi.MaxPorts / 64]uint64
+	numbers  [2]uint32 // of the switch, for its VLANs and for its overlay segments; 0 = none
+	vlans    [abi.SegmentsPerSwitch / 64]uint64
+	overlays [abi.SegmentsPerSwitch / 64]uint64
 }
 
-// follow updates the captures to the present slots of ports and switches. A released slot is no longer captured before
-// another port gets it.
+func (w *place) put(r *abi.Capture) {
+	r.Ports, r.Segments, r.OverlaySegments = w.ports, w.vlans, w.overlays
+	r.SwitchNumber, r.OverlayNumber = w.numbers[0], w.numbers[1]
+}
+
+// where returns the present slots of the selection's ports, and the numbers of its switch and segments.
+func (c *Captures) where(s Selection) *place {
+	w := &place{}
+	for _, id := range s.Ports {
+		if slot, ok := c.places.Ports[id]; ok {
+			setBit(w.ports[:], slot)
+		}
+	}
+	for _, seg := range s.Segments {
+		if seg.VNI != 0 {
+			c.whereOverlay(w, s.Switch, seg)
+			continue
+		}
+		n, ok := c.places.Encode(s.Switch, 0, seg.VLAN&abi.VIDMask, seg.AD)
+		if ok {
+			w.numbers[0] = n >> abi.SegmentSwitchShift
+		}
+		setBit(w.vlans[:], n%abi.SegmentsPerSwitch)
+	}
+	return w
+}
+
+// whereOverlay adds the numbers of an overlay segment, or of all in its VNI.
+func (c *Captures) whereOverlay(w *place, sw string, seg Segment) {
+	for have := range c.places.Segments {
+		if have.Switch != sw || have.VNI != seg.VNI || !seg.All && have.VLAN != seg.VLAN {
+			continue
+		}
+		if n, ok := c.places.Encode(sw, have.VNI, have.VLAN, false); ok {
+			w.numbers[1] = n >> abi.SegmentSwitchShift
+			setBit(w.overlays[:], n%abi.SegmentsPerSwitch)
+		}
+	}
+}
+
+func setBit(words []uint64, i uint32) { words[i/64] |= 1 << (i % 64) }
+
+// follow updates the captures to the present slots of ports and switches, and numbers of overlay segments. A released
+// slot is no longer captured before another port gets it.
 func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places = compile.Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches)}
+	c.places = compile.Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches),
+		Segments: maps.Clone(s.Segments)}
 	decode := decoder(s.Decode())
 	c.decode.Store(&decode)
 	var errs []error
 	for id, run := range c.running {
-		if run == nil {
-			continue
+		if run != nil {
+			errs = append(errs, run.move(id, c.where(run.selection)))
 		}
-		ports, number, _ := c.where(run.selection)
-		at := int64(id) * int64(unsafe.Sizeof(abi.Capture{}))
-		_, err := run.build.captures.WriteAt(bytesOf(ports[:]), at+int64(unsafe.Offsetof(abi.Capture{}.Ports)))
-		errs = append(errs, err)
-		_, err = run.build.captures.WriteAt(bytesOf([]uint32{number}),
-			at+int64(unsafe.Offsetof(abi.Capture{}.SwitchNumber)))
+	}
+	return errors.Join(errs...)
+}
+
+// move writes where the capture's ports and segments are now.
+func (r *Capture) move(id int, w *place) error {
+	at := int64(id) * int64(unsafe.Sizeof(abi.Capture{}))
+	var errs []error
+	write := func(offset uintptr, b []byte) {
+		_, err := r.build.captures.WriteAt(b, at+int64(offset))
 		errs = append(errs, err)
 	}
+	write(unsafe.Offsetof(abi.Capture{}.Ports), bytesOf(w.ports[:]))
+	write(unsafe.Offsetof(abi.Capture{}.SwitchNumber), bytesOf(w.numbers[:1]))
+	write(unsafe.Offsetof(abi.Capture{}.OverlayNumber), bytesOf(w.numbers[1:]))
+	write(unsafe.Offsetof(abi.Capture{}.OverlaySegments), bytesOf(w.overlays[:]))
 	return errors.Join(errs...)
 }

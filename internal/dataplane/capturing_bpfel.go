@@ -23,6 +23,7 @@ const (
 	capturingMapCaptureCounts       = "capture_counts"
 	capturingMapCaptureRings        = "capture_rings"
 	capturingMapCaptureScratch      = "capture_scratch"
+	capturingMapCaptureSegments     = "capture_segments"
 	capturingMapCaptures            = "captures"
 	capturingMapControl             = "control"
 	capturingMapCounts              = "counts"
@@ -149,6 +150,7 @@ type capturingMapSpecs struct {
 	CaptureCounts     *ebpf.MapSpec `ebpf:"capture_counts"`
 	CaptureRings      *ebpf.MapSpec `ebpf:"capture_rings"`
 	CaptureScratch    *ebpf.MapSpec `ebpf:"capture_scratch"`
+	CaptureSegments   *ebpf.MapSpec `ebpf:"capture_segments"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Control           *ebpf.MapSpec `ebpf:"control"`
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
@@ -231,6 +233,7 @@ type capturingMaps struct {
 	CaptureCounts     *ebpf.Map `ebpf:"capture_counts"`
 	CaptureRings      *ebpf.Map `ebpf:"capture_rings"`
 	CaptureScratch    *ebpf.Map `ebpf:"capture_scratch"`
+	CaptureSegments   *ebpf.Map `ebpf:"capture_segments"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Control           *ebpf.Map `ebpf:"control"`
 	Counts            *ebpf.Map `ebpf:"counts"`
@@ -282,6 +285,7 @@ func (m *capturingMaps) Close() error {
 		m.CaptureCounts,
 		m.CaptureRings,
 		m.CaptureScratch,
+		m.CaptureSegments,
 		m.Captures,
 		m.Control,
 		m.Counts,

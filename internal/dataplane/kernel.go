@@ -31,8 +31,8 @@ type Kernel struct {
 	overlays *overlays // nil while no switch has had a tunnel
 	captures *Captures
 	flows    *Flows
-	asking   bool // the devices have the program that looks for a stand-in
-	bare     bool // no MAC is learned, and the active plan lets none be learned
+	standIn  *capturingBuild // the devices have the programs that look for this one; nil while nothing is captured
+	bare     bool            // no MAC is learned, and the active plan lets none be learned
 	tweak    tweak
 }
 

@@ -34,6 +34,8 @@ type overlays struct {
 	loaded  bool
 	dir     string
 	maps    tunnelMaps
+	limits  tunnelLimits
+	live    tunnelPrograms
 	in, out *links
 	written compile.TunnelTables // what the tables hold
 	numbers compile.EndpointNumbers
@@ -50,6 +52,12 @@ type overlays struct {
 type tunnelPrograms struct {
 	In  *ebpf.Program `ebpf:"heddle_overlay_in"`
 	Out *ebpf.Program `ebpf:"heddle_overlay_out"`
+}
+
+// tunnelLimits are the tables by which the programs limit what they answer to one sender.
+type tunnelLimits struct {
+	ErrorBudgets *ebpf.Map `ebpf:"error_budgets"`
+	Speakers     *ebpf.Map `ebpf:"neighbour_speakers"`
 }
 
 // pinnedOverlayMaps are the pinned tables of the tunnels' programs.
@@ -100,36 +108,37 @@ func (o *overlays) open() error {
 			return fmt.Errorf("create pin directory: %w", err)
 		}
 	}
-	programs, err := o.load()
+	err := o.load()
 	if err != nil {
 		return err
 	}
-	o.in, err = adoptLinks(filepath.Join(k.dir, inDir), ebpf.AttachTCXIngress, programs.In, k.log)
+	o.in, err = adoptLinks(filepath.Join(k.dir, inDir), ebpf.AttachTCXIngress, o.live.In, k.log)
 	if err == nil {
-		o.out, err = adoptLinks(filepath.Join(k.dir, outDir), ebpf.AttachTCXEgress, programs.Out, k.log)
+		o.out, err = adoptLinks(filepath.Join(k.dir, outDir), ebpf.AttachTCXEgress, o.live.Out, k.log)
 	}
 	if err == nil {
 		err = o.adopt(k.slots)
+	}
+	if err == nil {
+		err = o.standIn()
 	}
 	if err != nil {
 		return errors.Join(err, o.close())
 	}
 	o.loaded = true
-	k.flows.whereabouts.maps.Store(&o.maps)
 	return nil
 }
 
-func (o *overlays) load() (*tunnelPrograms, error) {
+func (o *overlays) load() error {
 	k := o.kernel
 	spec, err := loadOverlay()
 	if err != nil {
-		return nil, fmt.Errorf("read built-in program of tunnels: %w", err)
+		return fmt.Errorf("read built-in program of tunnels: %w", err)
 	}
 	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
-		return nil, err
+		return err
 	}
-	delete(spec.Programs, "heddle_record_in")
-	delete(spec.Programs, "heddle_record_out")
+	onlyPrograms(spec, "heddle_overlay_in", "heddle_overlay_out")
 	shared := k.sharedMaps()
 	replaced := map[string]*ebpf.Map{}
 	for name, m := range spec.Maps {
@@ -145,14 +154,15 @@ func (o *overlays) load() (*tunnelPrograms, error) {
 	}
 	var all struct {
 		tunnelMaps
+		tunnelLimits
 		tunnelPrograms
 	}
 	if err := spec.LoadAndAssign(&all, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: o.dir},
 		MapReplacements: replaced}); err != nil {
-		return nil, fmt.Errorf("load the programs of tunnels: %w", explainLoad(err))
+		return fmt.Errorf("load the programs of tunnels: %w", explainLoad(err))
 	}
-	o.maps = all.tunnelMaps
-	return &all.tunnelPrograms, nil
+	o.maps, o.limits, o.live = all.tunnelMaps, all.tunnelLimits, all.tunnelPrograms
+	return nil
 }
 
 // countedInOverlay are the switch program's tables that the tunnels' programs use.
@@ -244,17 +254,15 @@ func (o *overlays) note(d binding.Desired) {
 	if !o.loaded {
 		return
 	}
-	want, ports := map[uint32]uint32{}, map[uint32]uint16{}
+	want := map[uint32]uint32{}
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel == nil {
 			continue
 		}
-		ports[o.kernel.slots.Ports[sw.Tunnel.ID]] = uint16(sw.Tunnel.Port)
 		if at, ok := d.Attachments[sw.Tunnel.ID]; ok {
 			want[at.Ifindex] = o.kernel.slots.Ports[sw.Tunnel.ID]
 		}
 	}
-	o.kernel.flows.ports.Store(&ports)
 	o.in.note(want)
 	o.out.note(want)
 }
@@ -274,7 +282,17 @@ func (o *overlays) close() error {
 	var errs []error
 	for _, l := range []*links{o.in, o.out} {
 		if l != nil {
-			errs = append(errs, l.close(), l.program.Close())
+			errs = append(errs, l.close())
+		}
+	}
+	for _, p := range []*ebpf.Program{o.live.In, o.live.Out} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	for _, m := range []*ebpf.Map{o.limits.ErrorBudgets, o.limits.Speakers} {
+		if m != nil {
+			errs = append(errs, m.Close())
 		}
 	}
 	for _, m := range o.pinned() {

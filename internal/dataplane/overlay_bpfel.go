@@ -16,53 +16,57 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayMapBindings          = "bindings"
-	overlayMapControl           = "control"
-	overlayMapCounts            = "counts"
-	overlayMapCountsBefore      = "counts_before"
-	overlayMapCrossingRecord    = "crossing_record"
-	overlayMapCrossings         = "crossings"
-	overlayMapEndpointNumbers   = "endpoint_numbers"
-	overlayMapEndpoints         = "endpoints"
-	overlayMapErrorBudgets      = "error_budgets"
-	overlayMapGrace             = "grace"
-	overlayMapGroups            = "groups"
-	overlayMapGuardAddresses    = "guard_addresses"
-	overlayMapHeld              = "held"
-	overlayMapLocations         = "locations"
-	overlayMapMacs              = "macs"
-	overlayMapMarks             = "marks"
-	overlayMapMembers           = "members"
-	overlayMapNeighbourCounts   = "neighbour_counts"
-	overlayMapNeighbourSpeakers = "neighbour_speakers"
-	overlayMapNeighbours        = "neighbours"
-	overlayMapOverlayNumbers    = "overlay_numbers"
-	overlayMapOverlaySegments   = "overlay_segments"
-	overlayMapOwnMarks          = "own_marks"
-	overlayMapOwners            = "owners"
-	overlayMapPackets           = "packets"
-	overlayMapPortNames         = "port_names"
-	overlayMapPorts             = "ports"
-	overlayMapQuotes            = "quotes"
-	overlayMapRareCounts        = "rare_counts"
-	overlayMapRareCountsBefore  = "rare_counts_before"
-	overlayMapRecordControl     = "record_control"
-	overlayMapRecords           = "records"
-	overlayMapSegments          = "segments"
-	overlayMapSlotByHighIfindex = "slot_by_high_ifindex"
-	overlayMapSlotByIfindex     = "slot_by_ifindex"
-	overlayMapStormBuckets      = "storm_buckets"
-	overlayMapSwitchNames       = "switch_names"
-	overlayMapTeams             = "teams"
-	overlayMapToldBindings      = "told_bindings"
-	overlayMapTunnels           = "tunnels"
-	overlayMapVlanSets          = "vlan_sets"
-	overlayProgHeddleOverlayIn  = "heddle_overlay_in"
-	overlayProgHeddleOverlayOut = "heddle_overlay_out"
-	overlayProgHeddleRecordIn   = "heddle_record_in"
-	overlayProgHeddleRecordOut  = "heddle_record_out"
-	overlayVarRecording         = "recording"
-	overlayVarTicksPerSecond    = "ticks_per_second"
+	overlayMapBindings            = "bindings"
+	overlayMapControl             = "control"
+	overlayMapCounts              = "counts"
+	overlayMapCountsBefore        = "counts_before"
+	overlayMapCrossingRecord      = "crossing_record"
+	overlayMapCrossings           = "crossings"
+	overlayMapEndpointNumbers     = "endpoint_numbers"
+	overlayMapEndpoints           = "endpoints"
+	overlayMapErrorBudgets        = "error_budgets"
+	overlayMapGrace               = "grace"
+	overlayMapGroups              = "groups"
+	overlayMapGuardAddresses      = "guard_addresses"
+	overlayMapHeld                = "held"
+	overlayMapInStandIn           = "in_stand_in"
+	overlayMapLocations           = "locations"
+	overlayMapMacs                = "macs"
+	overlayMapMarks               = "marks"
+	overlayMapMembers             = "members"
+	overlayMapNeighbourCounts     = "neighbour_counts"
+	overlayMapNeighbourSpeakers   = "neighbour_speakers"
+	overlayMapNeighbours          = "neighbours"
+	overlayMapOutStandIn          = "out_stand_in"
+	overlayMapOverlayNumbers      = "overlay_numbers"
+	overlayMapOverlaySegments     = "overlay_segments"
+	overlayMapOwnMarks            = "own_marks"
+	overlayMapOwners              = "owners"
+	overlayMapPackets             = "packets"
+	overlayMapPortNames           = "port_names"
+	overlayMapPorts               = "ports"
+	overlayMapQuotes              = "quotes"
+	overlayMapRareCounts          = "rare_counts"
+	overlayMapRareCountsBefore    = "rare_counts_before"
+	overlayMapRecordControl       = "record_control"
+	overlayMapRecords             = "records"
+	overlayMapSegments            = "segments"
+	overlayMapSlotByHighIfindex   = "slot_by_high_ifindex"
+	overlayMapSlotByIfindex       = "slot_by_ifindex"
+	overlayMapStormBuckets        = "storm_buckets"
+	overlayMapSwitchNames         = "switch_names"
+	overlayMapTeams               = "teams"
+	overlayMapToldBindings        = "told_bindings"
+	overlayMapTunnels             = "tunnels"
+	overlayMapVlanSets            = "vlan_sets"
+	overlayProgHeddleOverlayIn    = "heddle_overlay_in"
+	overlayProgHeddleOverlayInOr  = "heddle_overlay_in_or"
+	overlayProgHeddleOverlayOut   = "heddle_overlay_out"
+	overlayProgHeddleOverlayOutOr = "heddle_overlay_out_or"
+	overlayProgHeddleRecordIn     = "heddle_record_in"
+	overlayProgHeddleRecordOut    = "heddle_record_out"
+	overlayVarRecording           = "recording"
+	overlayVarTicksPerSecond      = "ticks_per_second"
 )
 
 // loadOverlay returns the embedded CollectionSpec for overlay.
@@ -107,10 +111,12 @@ type overlaySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayProgramSpecs struct {
-	HeddleOverlayIn  *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
-	HeddleOverlayOut *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
-	HeddleRecordIn   *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
-	HeddleRecordOut  *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
+	HeddleOverlayIn    *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr  *ebpf.ProgramSpec `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut   *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr *ebpf.ProgramSpec `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn     *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
+	HeddleRecordOut    *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
 }
 
 // overlayMapSpecs contains maps before they are loaded into the kernel.
@@ -130,6 +136,7 @@ type overlayMapSpecs struct {
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	GuardAddresses    *ebpf.MapSpec `ebpf:"guard_addresses"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
+	InStandIn         *ebpf.MapSpec `ebpf:"in_stand_in"`
 	Locations         *ebpf.MapSpec `ebpf:"locations"`
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
 	Marks             *ebpf.MapSpec `ebpf:"marks"`
@@ -137,6 +144,7 @@ type overlayMapSpecs struct {
 	NeighbourCounts   *ebpf.MapSpec `ebpf:"neighbour_counts"`
 	NeighbourSpeakers *ebpf.MapSpec `ebpf:"neighbour_speakers"`
 	Neighbours        *ebpf.MapSpec `ebpf:"neighbours"`
+	OutStandIn        *ebpf.MapSpec `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.MapSpec `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.MapSpec `ebpf:"overlay_segments"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
@@ -201,6 +209,7 @@ type overlayMaps struct {
 	Groups            *ebpf.Map `ebpf:"groups"`
 	GuardAddresses    *ebpf.Map `ebpf:"guard_addresses"`
 	Held              *ebpf.Map `ebpf:"held"`
+	InStandIn         *ebpf.Map `ebpf:"in_stand_in"`
 	Locations         *ebpf.Map `ebpf:"locations"`
 	Macs              *ebpf.Map `ebpf:"macs"`
 	Marks             *ebpf.Map `ebpf:"marks"`
@@ -208,6 +217,7 @@ type overlayMaps struct {
 	NeighbourCounts   *ebpf.Map `ebpf:"neighbour_counts"`
 	NeighbourSpeakers *ebpf.Map `ebpf:"neighbour_speakers"`
 	Neighbours        *ebpf.Map `ebpf:"neighbours"`
+	OutStandIn        *ebpf.Map `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.Map `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.Map `ebpf:"overlay_segments"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
@@ -246,6 +256,7 @@ func (m *overlayMaps) Close() error {
 		m.Groups,
 		m.GuardAddresses,
 		m.Held,
+		m.InStandIn,
 		m.Locations,
 		m.Macs,
 		m.Marks,
@@ -253,6 +264,7 @@ func (m *overlayMaps) Close() error {
 		m.NeighbourCounts,
 		m.NeighbourSpeakers,
 		m.Neighbours,
+		m.OutStandIn,
 		m.OverlayNumbers,
 		m.OverlaySegments,
 		m.OwnMarks,
@@ -289,16 +301,20 @@ type overlayVariables struct {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayPrograms struct {
-	HeddleOverlayIn  *ebpf.Program `ebpf:"heddle_overlay_in"`
-	HeddleOverlayOut *ebpf.Program `ebpf:"heddle_overlay_out"`
-	HeddleRecordIn   *ebpf.Program `ebpf:"heddle_record_in"`
-	HeddleRecordOut  *ebpf.Program `ebpf:"heddle_record_out"`
+	HeddleOverlayIn    *ebpf.Program `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr  *ebpf.Program `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut   *ebpf.Program `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr *ebpf.Program `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn     *ebpf.Program `ebpf:"heddle_record_in"`
+	HeddleRecordOut    *ebpf.Program `ebpf:"heddle_record_out"`
 }
 
 func (p *overlayPrograms) Close() error {
 	return _OverlayClose(
 		p.HeddleOverlayIn,
+		p.HeddleOverlayInOr,
 		p.HeddleOverlayOut,
+		p.HeddleOverlayOutOr,
 		p.HeddleRecordIn,
 		p.HeddleRecordOut,
 	)

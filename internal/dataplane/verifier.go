@@ -34,7 +34,7 @@ func MeasureVerifier() ([]ProgramCost, error) {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
 	var costs []ProgramCost
-	for _, b := range []build{live, recording, capturing, tunnels, tunnelRecording} {
+	for _, b := range []build{live, recording, capturing, tunnels, tunnelRecording, tunnelCapturing} {
 		some, err := measureBuild(b)
 		if err != nil {
 			return nil, err
@@ -54,6 +54,7 @@ const (
 	capturing             // replaces the live ones while a capture runs
 	tunnels               // of tunnels' devices
 	tunnelRecording       // dry runs of these
+	tunnelCapturing       // replaces the tunnels' while a capture runs
 )
 
 func (b build) spec() (*ebpf.CollectionSpec, error) {
@@ -62,6 +63,8 @@ func (b build) spec() (*ebpf.CollectionSpec, error) {
 		return loadCapturing()
 	case tunnels, tunnelRecording:
 		return loadOverlay()
+	case tunnelCapturing:
+		return loadCapturingtunnel()
 	}
 	return loadVswitch()
 }
@@ -73,6 +76,8 @@ func (b build) runs(program string) bool {
 		return strings.HasPrefix(program, "heddle_record")
 	case capturing:
 		return program == "heddle_ingress" || program == "heddle_egress"
+	case tunnelCapturing:
+		return program == "heddle_overlay_in" || program == "heddle_overlay_out"
 	}
 	return !strings.HasPrefix(program, "heddle_record")
 }
@@ -92,7 +97,7 @@ func measureBuild(b build) ([]ProgramCost, error) {
 		spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
-	if b != tunnels && b != tunnelRecording {
+	if b < tunnels {
 		if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
 			return nil, err
 		}
@@ -118,7 +123,7 @@ func measureBuild(b build) ([]ProgramCost, error) {
 			return nil, err
 		}
 		cost.Instructions = size / 8
-		if b == capturing {
+		if b == capturing || b == tunnelCapturing {
 			cost.Program += "_capturing"
 		}
 		costs = append(costs, cost)

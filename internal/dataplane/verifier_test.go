@@ -80,7 +80,7 @@ func TestVerifierCostsOfAllProgramsAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(spec.Programs) + 2 + len(tunnels.Programs); len(costs) != want { // two of them also capturing
+	if want := len(spec.Programs) + len(tunnels.Programs) + 4; len(costs) != want { // two of each also capturing
 		t.Errorf("%d costs of %d programs", len(costs), want)
 	}
 	for _, c := range costs {

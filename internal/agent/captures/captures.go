@@ -38,6 +38,8 @@ type Host struct {
 	Source *dataplane.Captures
 	// Look calls f, in the loop, with the active plan.
 	Look func(ctx context.Context, f func(*plan.Plan) error) error
+	// Ends returns the ends of a switch's tunnel at present.
+	Ends func(ctx context.Context, sw string) (Ends, error)
 	// InLoop runs f in the loop. After the loop has ended it does nothing: closing the kernel's objects has the same
 	// effect as f.
 	InLoop func(f func() error) error
@@ -86,6 +88,9 @@ func (cs *Captures) EndCapture(_ context.Context, q api.EndCapture) error {
 // Capture captures for one client. It runs beside the loop, and needs the loop only at the instant when the devices get
 // another program.
 func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+	if q.Outer {
+		return cs.captureOuter(ctx, q, emit)
+	}
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
 	err := cs.host.Look(ctx, func(p *plan.Plan) (err error) {
@@ -253,6 +258,9 @@ func uplinksOf(p *plan.Plan) map[plan.PortID]bool {
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
 			all[u.ID] = true
+		}
+		if sw.Tunnel != nil {
+			all[sw.Tunnel.ID] = true
 		}
 	}
 	return all

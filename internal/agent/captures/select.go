@@ -3,8 +3,6 @@ package captures
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -12,9 +10,6 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec/known"
 )
-
-// maxVLAN is the highest VLAN ID.
-const maxVLAN = 4094
 
 // selection translates a client's request into the kernel's selection; the error lists all faults.
 func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
@@ -42,7 +37,7 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	for _, name := range q.Uplinks {
 		one("uplink", name, false)
 	}
-	selectSegments(&s, switches, q.Segments, fault)
+	missing = append(missing, selectSegments(&s, switches, q.Segments, fault)...)
 	selectStages(&s, q, fault)
 	for _, in := range q.Filter {
 		s.Filter = append(s.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse,
@@ -96,6 +91,9 @@ func portsNamed(switches []*plan.Switch, name string, ports bool) (ids []plan.Po
 		for _, u := range sw.Uplinks {
 			look(u.ID, u.Device)
 		}
+		if sw.Tunnel != nil {
+			look(sw.Tunnel.ID, sw.Tunnel.Device)
+		}
 		for _, port := range sw.Ports {
 			if ports {
 				look(port.ID, port.Device)
@@ -105,52 +103,6 @@ func portsNamed(switches []*plan.Switch, name string, ports bool) (ids []plan.Po
 		}
 	}
 	return ids, all
-}
-
-func selectSegments(s *dataplane.Selection, switches []*plan.Switch, words []string, fault func(string, ...any)) {
-	if len(words) == 0 {
-		return
-	}
-	switch {
-	case len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(id plan.PortID) bool {
-		return id.Switch != s.Ports[0].Switch
-	}):
-		fault("VLANs are those of one switch, and the ports are of several: capture them one switch at a time")
-	case len(s.Ports) > 0:
-		s.Switch = s.Ports[0].Switch
-	case len(switches) == 1:
-		s.Switch = switches[0].Name
-	case len(switches) > 1:
-		fault("VLANs are those of one switch, and there are %d: say which with --switch", len(switches))
-	}
-	for _, w := range words {
-		list, ok := parseSegments(w)
-		if !ok {
-			fault("VLAN %q: it is a number such as 10, a range such as 10-20, \"untagged\", or of 802.1ad ad:10", w)
-		}
-		s.Segments = append(s.Segments, list...)
-	}
-}
-
-func parseSegments(word string) ([]dataplane.Segment, bool) {
-	if word == "untagged" {
-		return []dataplane.Segment{{}}, true
-	}
-	rest, ad := strings.CutPrefix(word, "ad:")
-	from, to, isRange := strings.Cut(rest, "-")
-	if !isRange {
-		to = from
-	}
-	first, err1 := strconv.Atoi(from)
-	last, err2 := strconv.Atoi(to)
-	if err1 != nil || err2 != nil || first < 0 || last > maxVLAN || first > last {
-		return nil, false
-	}
-	var list []dataplane.Segment
-	for vid := first; vid <= last; vid++ {
-		list = append(list, dataplane.Segment{VLAN: uint16(vid), AD: ad && vid > 0})
-	}
-	return list, true
 }
 
 func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...any)) {

@@ -16,12 +16,13 @@ func Captured(f dataplane.Captured, offset int64) api.CaptureFrame {
 		Time: time.Unix(0, int64(f.At)+offset), Stage: stageOf(f.Stage), Port: f.Slot, Other: f.Other,
 		Copy:   f.Flags&abi.CaptureCopy != 0,
 		ToHost: f.Flags&abi.CaptureToHost != 0, FromHost: f.Flags&abi.CaptureFromHost != 0, Length: f.Length,
-		SegmentSize: f.GsoSize, Data: f.Frame,
+		SegmentSize: f.GsoSize, Data: f.Frame, Remote: f.Remote, Local: f.Local,
+		Made: f.Flags&abi.CaptureMade != 0,
 	}
 	if out.Stage == api.StageDrop {
 		out.Reason = abi.Reason(f.Reason).String()
 	}
-	if f.Segment != 0 {
+	if f.Segment != 0 || f.VNI != 0 {
 		out.Segment = plan.SegmentOf(f.VLAN, f.AD).In(f.VNI)
 	}
 	return out

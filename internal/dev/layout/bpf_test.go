@@ -16,7 +16,7 @@ var below = map[string][]string{
 	"capture": {"core", "capture"},
 	"meter":   {"core", "meter"},
 	"stage":   {"core", "capture", "meter", "stage"},
-	"overlay": {"core", "overlay"},
+	"overlay": {"core", "capture", "overlay"},
 }
 
 // The C has floors as the Go has: what is in core serves every stage, and knows none.

@@ -15,7 +15,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 		s.announce(now)
 	}
 	for i := range records {
-		l, r, ends := s.shape.of(&records[i], &s.x.ports)
+		l, r := s.shape.of(&records[i])
 		if l == nil {
 			s.status.Unshaped++
 			continue
@@ -29,7 +29,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 			s.status.Lost.Add(loss)
 			continue
 		}
-		l.fill(rec, r, &s.x.ports, ends)
+		l.fill(rec, r, &s.x.ports)
 		s.underWay.Add(loss)
 	}
 	s.flush(now)

@@ -137,7 +137,8 @@ type CaptureRequest struct {
 	Ports []string `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
 	// names of uplinks
 	Uplinks []string `protobuf:"bytes,3,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
-	// segments are VLANs of one switch: "10", "10-20", "untagged", "ad:10".
+	// segments are VLANs of one switch: "10", "10-20", "untagged", "ad:10"; or its overlay segments: "vni:5000" with all
+	// VLANs inside, "vni:5000/10", "vni:5000/untagged".
 	Segments []string `protobuf:"bytes,4,rep,name=segments,proto3" json:"segments,omitempty"`
 	// of admit, deliver, drop
 	Stages []string `protobuf:"bytes,5,rep,name=stages,proto3" json:"stages,omitempty"`
@@ -146,7 +147,10 @@ type CaptureRequest struct {
 	// filter is a program of classic BPF, such as pcap-filter(7) expressions compile to.
 	Filter []*FilterInstruction `protobuf:"bytes,7,rep,name=filter,proto3" json:"filter,omitempty"`
 	// snap is the most bytes wanted of each frame; 0 is all.
-	Snap          int32 `protobuf:"varint,8,opt,name=snap,proto3" json:"snap,omitempty"`
+	Snap int32 `protobuf:"varint,8,opt,name=snap,proto3" json:"snap,omitempty"`
+	// outer asks for the packets of a switch's tunnel as they are on the network between the hosts. There are no segments,
+	// stages and reasons then, and the filter is about the outer packet.
+	Outer         bool `protobuf:"varint,9,opt,name=outer,proto3" json:"outer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,6 +239,13 @@ func (x *CaptureRequest) GetSnap() int32 {
 		return x.Snap
 	}
 	return 0
+}
+
+func (x *CaptureRequest) GetOuter() bool {
+	if x != nil {
+		return x.Outer
+	}
+	return false
 }
 
 // CaptureResponse is one event of a capture.
@@ -507,7 +518,9 @@ func (x *FilterInstruction) GetK() uint32 {
 type CaptureStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id is the number for EndCapture.
-	Id            uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// outer: these are outer packets. An agent of an earlier version does not know the question, and sends frames.
+	Outer         bool `protobuf:"varint,2,opt,name=outer,proto3" json:"outer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,14 +562,23 @@ func (x *CaptureStarted) GetId() uint64 {
 	return 0
 }
 
+func (x *CaptureStarted) GetOuter() bool {
+	if x != nil {
+		return x.Outer
+	}
+	return false
+}
+
 // CapturePort is the name of the port or uplink that has a number in the following frames. A number may be given to
 // another port later.
 type CapturePort struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Switch        string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Uplink        bool                   `protobuf:"varint,4,opt,name=uplink,proto3" json:"uplink,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Switch string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	Name   string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Uplink bool                   `protobuf:"varint,4,opt,name=uplink,proto3" json:"uplink,omitempty"`
+	// device is that of the network between the hosts, of outer packets.
+	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -619,6 +641,13 @@ func (x *CapturePort) GetUplink() bool {
 	return false
 }
 
+func (x *CapturePort) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
 // CaptureFrames are frames in the order of the capture.
 type CaptureFrames struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -668,7 +697,8 @@ func (x *CaptureFrames) GetFrames() []*CapturedFrame {
 type CapturedFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
-	Stage CaptureStage           `protobuf:"varint,2,opt,name=stage,proto3,enum=heddle.agent.v1.CaptureStage" json:"stage,omitempty"`
+	// stage is UNSPECIFIED for an outer packet.
+	Stage CaptureStage `protobuf:"varint,2,opt,name=stage,proto3,enum=heddle.agent.v1.CaptureStage" json:"stage,omitempty"`
 	// reason is why the frame was dropped, at stage DROP.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// segment is absent if it is not known.
@@ -685,8 +715,14 @@ type CapturedFrame struct {
 	// length is the length of the frame in bytes; data are the first of them.
 	Length uint32 `protobuf:"varint,10,opt,name=length,proto3" json:"length,omitempty"`
 	// segment_size is the payload of each segment in bytes, if the frame is yet to be segmented; 0 for others.
-	SegmentSize   uint32 `protobuf:"varint,11,opt,name=segment_size,json=segmentSize,proto3" json:"segment_size,omitempty"`
-	Data          []byte `protobuf:"bytes,12,opt,name=data,proto3" json:"data,omitempty"`
+	SegmentSize uint32 `protobuf:"varint,11,opt,name=segment_size,json=segmentSize,proto3" json:"segment_size,omitempty"`
+	Data        []byte `protobuf:"bytes,12,opt,name=data,proto3" json:"data,omitempty"`
+	// remote and local are the ends of the tunnel, IP addresses, of a frame there: another host's endpoint, to which a copy
+	// goes or from which the frame came, and this host's. Empty if not known.
+	Remote string `protobuf:"bytes,13,opt,name=remote,proto3" json:"remote,omitempty"`
+	Local  string `protobuf:"bytes,14,opt,name=local,proto3" json:"local,omitempty"`
+	// made: the tunnel itself answered a frame of a port of this host with this one.
+	Made          bool `protobuf:"varint,15,opt,name=made,proto3" json:"made,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -805,6 +841,27 @@ func (x *CapturedFrame) GetData() []byte {
 	return nil
 }
 
+func (x *CapturedFrame) GetRemote() string {
+	if x != nil {
+		return x.Remote
+	}
+	return ""
+}
+
+func (x *CapturedFrame) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
+}
+
+func (x *CapturedFrame) GetMade() bool {
+	if x != nil {
+		return x.Made
+	}
+	return false
+}
+
 // CaptureCounts are the counts of a capture so far; they follow the last frame.
 type CaptureCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +929,7 @@ var File_heddle_agent_v1_capture_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_capture_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/capture.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xf6\x01\n" +
+	"\x1dheddle/agent/v1/capture.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x8c\x02\n" +
 	"\x0eCaptureRequest\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x14\n" +
 	"\x05ports\x18\x02 \x03(\tR\x05ports\x12\x18\n" +
@@ -881,7 +938,8 @@ const file_heddle_agent_v1_capture_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\tR\x06stages\x12\x18\n" +
 	"\areasons\x18\x06 \x03(\tR\areasons\x12:\n" +
 	"\x06filter\x18\a \x03(\v2\".heddle.agent.v1.FilterInstructionR\x06filter\x12\x12\n" +
-	"\x04snap\x18\b \x01(\x05R\x04snap\"\xff\x01\n" +
+	"\x04snap\x18\b \x01(\x05R\x04snap\x12\x14\n" +
+	"\x05outer\x18\t \x01(\bR\x05outer\"\xff\x01\n" +
 	"\x0fCaptureResponse\x12;\n" +
 	"\astarted\x18\x01 \x01(\v2\x1f.heddle.agent.v1.CaptureStartedH\x00R\astarted\x122\n" +
 	"\x04port\x18\x02 \x01(\v2\x1c.heddle.agent.v1.CapturePortH\x00R\x04port\x128\n" +
@@ -895,16 +953,18 @@ const file_heddle_agent_v1_capture_proto_rawDesc = "" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x0e\n" +
 	"\x02jt\x18\x02 \x01(\rR\x02jt\x12\x0e\n" +
 	"\x02jf\x18\x03 \x01(\rR\x02jf\x12\f\n" +
-	"\x01k\x18\x04 \x01(\rR\x01k\" \n" +
+	"\x01k\x18\x04 \x01(\rR\x01k\"6\n" +
 	"\x0eCaptureStarted\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\"i\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
+	"\x05outer\x18\x02 \x01(\bR\x05outer\"\x81\x01\n" +
 	"\vCapturePort\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06uplink\x18\x04 \x01(\bR\x06uplink\"G\n" +
+	"\x06uplink\x18\x04 \x01(\bR\x06uplink\x12\x16\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\"G\n" +
 	"\rCaptureFrames\x126\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1e.heddle.agent.v1.CapturedFrameR\x06frames\"\x83\x03\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1e.heddle.agent.v1.CapturedFrameR\x06frames\"\xc5\x03\n" +
 	"\rCapturedFrame\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x123\n" +
 	"\x05stage\x18\x02 \x01(\x0e2\x1d.heddle.agent.v1.CaptureStageR\x05stage\x12\x16\n" +
@@ -918,7 +978,10 @@ const file_heddle_agent_v1_capture_proto_rawDesc = "" +
 	"\x06length\x18\n" +
 	" \x01(\rR\x06length\x12!\n" +
 	"\fsegment_size\x18\v \x01(\rR\vsegmentSize\x12\x12\n" +
-	"\x04data\x18\f \x01(\fR\x04data\"r\n" +
+	"\x04data\x18\f \x01(\fR\x04data\x12\x16\n" +
+	"\x06remote\x18\r \x01(\tR\x06remote\x12\x14\n" +
+	"\x05local\x18\x0e \x01(\tR\x05local\x12\x12\n" +
+	"\x04made\x18\x0f \x01(\bR\x04made\"r\n" +
 	"\rCaptureCounts\x12\x1a\n" +
 	"\bselected\x18\x01 \x01(\x04R\bselected\x12\x12\n" +
 	"\x04lost\x18\x02 \x01(\x04R\x04lost\x121\n" +

@@ -52,7 +52,8 @@ func Request(contentType string, body []byte, into proto.Message) error {
 }
 
 // CapturedPorts are the ports whose frames a capture is about, by their names; ok is false where it may be about any:
-// about uplinks and segments everybody's frames are.
+// about uplinks, segments and the outer packets of a tunnel everybody's frames are.
 func CapturedPorts(q *agentv1.CaptureRequest) (sw string, ports []string, ok bool) {
-	return q.GetSwitch(), q.GetPorts(), len(q.GetPorts()) > 0 && len(q.GetUplinks()) == 0 && len(q.GetSegments()) == 0
+	ok = len(q.GetPorts()) > 0 && len(q.GetUplinks()) == 0 && len(q.GetSegments()) == 0 && !q.GetOuter()
+	return q.GetSwitch(), q.GetPorts(), ok
 }
