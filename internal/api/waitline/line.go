@@ -40,10 +40,7 @@ func (w *Line) Waiting(who string) (answered func()) {
 	if w == nil {
 		return func() {}
 	}
-	call := &waitedCall{who, time.Now()}
-	w.mu.Lock()
-	w.calls = append(w.calls, call)
-	w.mu.Unlock()
+	call := w.begin(who)
 	stop := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(waitingEvery)
@@ -61,6 +58,15 @@ func (w *Line) Waiting(who string) (answered func()) {
 		close(stop)
 		w.done(call)
 	}
+}
+
+// begin takes in a call that is under way.
+func (w *Line) begin(who string) *waitedCall {
+	call := &waitedCall{who, time.Now()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, call)
+	return call
 }
 
 // show writes the line for a call, if no older one has it and the command has been silent.

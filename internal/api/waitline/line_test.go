@@ -13,8 +13,7 @@ import (
 func TestLine_IsThereWhileACommandIsSilent(t *testing.T) {
 	var terminal bytes.Buffer
 	l := New(&terminal)
-	answered := l.Waiting("the agent at /a")
-	call := l.calls[0]
+	call := l.begin("the agent at /a")
 	l.show(call, call.since.Add(silentFor-time.Millisecond))
 	if terminal.Len() > 0 {
 		t.Fatalf("at once: %q", terminal.String())
@@ -37,7 +36,7 @@ func TestLine_IsThereWhileACommandIsSilent(t *testing.T) {
 	}
 	l.show(call, l.spoke.Add(4*time.Second))
 	terminal.Reset()
-	answered()
+	l.done(call)
 	if terminal.String() != clearLine {
 		t.Errorf("after the answer: %q", terminal.String())
 	}
@@ -54,14 +53,12 @@ func TestLine_None(t *testing.T) {
 func TestLine_OneForSeveralCalls(t *testing.T) {
 	var terminal bytes.Buffer
 	l := New(&terminal)
-	first, second := l.Waiting("host esx1"), l.Waiting("host esx2")
-	defer second()
-	other := l.calls[1]
+	first, other := l.begin("host esx1"), l.begin("host esx2")
 	late := other.since.Add(time.Minute)
 	if l.show(other, late); terminal.Len() > 0 {
 		t.Errorf("beside an older one: %q", terminal.String())
 	}
-	first()
+	l.done(first)
 	if l.show(other, late); !strings.Contains(terminal.String(), "host esx2") {
 		t.Errorf("alone: %q", terminal.String())
 	}
