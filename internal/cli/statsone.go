@@ -9,6 +9,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/reasons"
 	"heddle/internal/diagnose/stats"
+	"heddle/internal/spec"
 )
 
 func statsOne(w io.Writer, d Deps, s api.Stats, zero bool, host string) error {
@@ -54,6 +55,9 @@ func statsOne(w io.Writer, d Deps, s api.Stats, zero bool, host string) error {
 		reasonRow("refused", r)
 	}
 	addLosses(tab, "device", s.Device, zero, lost)
+	if d := s.Device; d != nil && s.Uplink && s.Name == spec.TunnelName && (d.RxFrameErrors > 0 || zero) {
+		tab.add("of these: congestion, no ECN inside", strconv.FormatUint(d.RxFrameErrors, 10))
+	}
 	addLosses(tab, "its other end", s.Peer, zero, lost)
 	if len(tab.rows) == 0 {
 		_, err := fmt.Fprintln(w, "all counters are 0 (--zero shows them)")

@@ -24,5 +24,5 @@ func Accounts(all []accounts.Account) []api.PortAccount {
 // pair.
 func Losses(name string, l hostdev.Losses) *api.DeviceLosses {
 	return &api.DeviceLosses{Device: name, RxDropped: l.RxDropped, TxDropped: l.TxDropped, RxErrors: l.RxErrors,
-		TxErrors: l.TxErrors, RxMissed: l.RxMissed}
+		TxErrors: l.TxErrors, RxMissed: l.RxMissed, RxFrameErrors: l.RxFrames}
 }

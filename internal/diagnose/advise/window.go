@@ -65,7 +65,7 @@ func lessLosses(now, before *api.DeviceLosses) *api.DeviceLosses {
 	return &api.DeviceLosses{Device: now.Device, RxDropped: diff(now.RxDropped, before.RxDropped),
 		TxDropped: diff(now.TxDropped, before.TxDropped),
 		RxErrors:  diff(now.RxErrors, before.RxErrors), TxErrors: diff(now.TxErrors, before.TxErrors),
-		RxMissed: diff(now.RxMissed, before.RxMissed)}
+		RxMissed: diff(now.RxMissed, before.RxMissed), RxFrameErrors: diff(now.RxFrameErrors, before.RxFrameErrors)}
 }
 
 // diff returns a − b; 0 if the counter was reset.

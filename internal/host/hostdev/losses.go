@@ -16,6 +16,7 @@ type Losses struct {
 	RxDropped          uint64 // received, but no receiver wanted the frame
 	TxDropped          uint64 // no space to queue the frame
 	RxErrors, TxErrors uint64
+	RxFrames           uint64 // of RxErrors: frames in a wrong form; in a tunnel's device those that ECN forbids
 	RxMissed           uint64 // lost because a ring of the device was full
 }
 
@@ -149,5 +150,6 @@ func parseLosses(b []byte) Losses {
 		}
 		return binary.NativeEndian.Uint64(b[8*n:])
 	}
-	return Losses{RxErrors: field(4), TxErrors: field(5), RxDropped: field(6), TxDropped: field(7), RxMissed: field(14)}
+	return Losses{RxErrors: field(4), TxErrors: field(5), RxDropped: field(6), TxDropped: field(7),
+		RxFrames: field(13), RxMissed: field(15)}
 }

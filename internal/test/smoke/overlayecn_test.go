@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/api"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -86,10 +88,16 @@ func (r *overlayRig) arrivesWith(t *testing.T, inner6 bool, inner, outer, want b
 	t.Helper()
 	const dscp = 0x28
 	text := fmt.Sprintf("in %v %d %d", inner6, inner, outer)
-	before := r.deviceErrors()
+	before, untold := r.deviceErrors(), r.device().RxFrameErrors
 	r.markedPacket(marked(66, inner6, dscp|inner, text), outer)
 	if want == 4 {
 		r.hosts[0].Await("the dropped packet is counted", func() bool { return r.deviceErrors() == before+1 })
+		if got := r.device().RxFrameErrors; got != untold+1 {
+			t.Errorf("%d packets are counted that met congestion and could not tell, want 1", got-untold)
+		}
+		if text := r.hosts[0].must("stats", "tunnel"); !strings.Contains(text, "of these: congestion, no ECN inside  ") {
+			t.Errorf("the host does not name the reason:\n%s", text)
+		}
 		r.guests[0][0].Refuse(marked(66, inner6, dscp|inner, text), "nobody could be told of the congestion")
 		return
 	}
@@ -102,17 +110,23 @@ func (r *overlayRig) arrivesWith(t *testing.T, inner6 bool, inner, outer, want b
 // deviceErrors is how many packets the tunnel's device has dropped that it could not take.
 func (r *overlayRig) deviceErrors() uint64 {
 	r.t.Helper()
+	return r.device().RxErrors
+}
+
+// device is what the first host's tunnel device counts.
+func (r *overlayRig) device() *api.DeviceLosses {
+	r.t.Helper()
 	all, err := r.hosts[0].Stats(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, s := range all {
 		if s.Name == "tunnel" && s.Device != nil {
-			return s.Device.RxErrors
+			return s.Device
 		}
 	}
 	r.t.Fatal("the tunnel's device has no counters")
-	return 0
+	return nil
 }
 
 // markedPacket sends an inner frame as the third machine would, in a packet that has met that ECN.

@@ -999,13 +999,16 @@ func (x *ReasonCount) GetValue() uint64 {
 // receiver wants, such as an announcement (RARP) of a switch. Frames that a device could not accept are in the other
 // counters.
 type DeviceLosses struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	RxDropped     uint64                 `protobuf:"varint,2,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
-	TxDropped     uint64                 `protobuf:"varint,3,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
-	RxErrors      uint64                 `protobuf:"varint,4,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
-	TxErrors      uint64                 `protobuf:"varint,5,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
-	RxMissed      uint64                 `protobuf:"varint,6,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Device    string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	RxDropped uint64                 `protobuf:"varint,2,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
+	TxDropped uint64                 `protobuf:"varint,3,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
+	RxErrors  uint64                 `protobuf:"varint,4,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
+	TxErrors  uint64                 `protobuf:"varint,5,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
+	RxMissed  uint64                 `protobuf:"varint,6,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`
+	// rx_frame_errors are those of rx_errors whose form was wrong. At a tunnel's device they are packets that met congestion
+	// on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040 section 4.2).
+	RxFrameErrors uint64 `protobuf:"varint,7,opt,name=rx_frame_errors,json=rxFrameErrors,proto3" json:"rx_frame_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1081,13 @@ func (x *DeviceLosses) GetTxErrors() uint64 {
 func (x *DeviceLosses) GetRxMissed() uint64 {
 	if x != nil {
 		return x.RxMissed
+	}
+	return 0
+}
+
+func (x *DeviceLosses) GetRxFrameErrors() uint64 {
+	if x != nil {
+		return x.RxFrameErrors
 	}
 	return 0
 }
@@ -1344,7 +1354,7 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\";\n" +
 	"\vReasonCount\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value\"\xbb\x01\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value\"\xe3\x01\n" +
 	"\fDeviceLosses\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x1d\n" +
 	"\n" +
@@ -1353,7 +1363,8 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"tx_dropped\x18\x03 \x01(\x04R\ttxDropped\x12\x1b\n" +
 	"\trx_errors\x18\x04 \x01(\x04R\brxErrors\x12\x1b\n" +
 	"\ttx_errors\x18\x05 \x01(\x04R\btxErrors\x12\x1b\n" +
-	"\trx_missed\x18\x06 \x01(\x04R\brxMissed\"\xc0\x02\n" +
+	"\trx_missed\x18\x06 \x01(\x04R\brxMissed\x12&\n" +
+	"\x0frx_frame_errors\x18\a \x01(\x04R\rrxFrameErrors\"\xc0\x02\n" +
 	"\vPortAccount\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
