@@ -278,8 +278,8 @@ type DeviceLosses struct {
 	RxErrors  uint64 `json:"rxErrors"`
 	TxErrors  uint64 `json:"txErrors"`
 	RxMissed  uint64 `json:"rxMissed"`
-	// RxFrameErrors are those of RxErrors whose form was wrong. At a tunnel's device they are packets that met congestion
-	// on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040 section 4.2).
+	// RxFrameErrors are those of RxErrors whose form was wrong. At a tunnel's device they are packets that met
+	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040 section 4.2).
 	RxFrameErrors uint64 `json:"rxFrameErrors"`
 }
 
