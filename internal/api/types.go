@@ -279,7 +279,8 @@ type DeviceLosses struct {
 	TxErrors  uint64 `json:"txErrors"`
 	RxMissed  uint64 `json:"rxMissed"`
 	// RxFrameErrors are those of RxErrors whose form was wrong. At a tunnel's device they are packets that met
-	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040 section 4.2).
+	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040
+	// section 4.2).
 	RxFrameErrors uint64 `json:"rxFrameErrors"`
 }
 

@@ -13,9 +13,9 @@ import (
 	"heddle/internal/test/testkit/cable"
 )
 
-// TestS105_HostilePacketsFromTheUnderlay: packets whose outer or inner header is cut, or which hold another packet for
-// the tunnel, harm nobody: they get to no guest, or cross as the bytes that they are. Who floods the host with addresses,
-// or with those of others, binds none of them, and takes no owner's place.
+// TestS105_HostilePacketsFromTheUnderlay: packets whose outer or inner header is cut, or which hold another packet
+// for the tunnel, harm nobody: they get to no guest, or cross as the bytes that they are. Who floods the host with
+// addresses, or with those of others, binds none of them, and takes no owner's place.
 func TestS105_HostilePacketsFromTheUnderlay(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {

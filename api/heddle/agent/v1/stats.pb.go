@@ -1007,7 +1007,8 @@ type DeviceLosses struct {
 	TxErrors  uint64                 `protobuf:"varint,5,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
 	RxMissed  uint64                 `protobuf:"varint,6,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`
 	// rx_frame_errors are those of rx_errors whose form was wrong. At a tunnel's device they are packets that met
-	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040 section 4.2).
+	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040
+	// section 4.2).
 	RxFrameErrors uint64 `protobuf:"varint,7,opt,name=rx_frame_errors,json=rxFrameErrors,proto3" json:"rx_frame_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
