@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -209,7 +211,7 @@ func (r *overlayRig) errorsShown(c *captureOf, v6 bool) {
 		room = 1430
 	}
 	r.smallUnderlay(r.hosts[0], room-4) // some guests have a tag inside
-	long := cable.Frame(cable.MAC(11), cable.MAC(1), 0, "")[:12]
+	long := cable.Frame(cable.MAC(1), cable.MAC(11), 0, "")[:12]
 	long = append(long, 8, 0, 0x45, 0, byte((room+1)>>8), byte(room+1), 0, 1, 0x40, 0, 64, 17, 0, 0,
 		192, 168, 9, 1, 192, 168, 9, 11)
 	long = append(long, make([]byte, 14+room+1-len(long))...)
@@ -262,6 +264,48 @@ func (r *overlayRig) selected() {
 			func(api.CaptureEvent) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			r.t.Errorf("%s: %v, want %q", c.word, err, c.want)
+		}
+	}
+}
+
+// TestS84_CapturesAtATunnelLoseNoFrame: captures begin and end under numbered traffic through the tunnel, and die with
+// the agent; each frame arrives.
+func TestS84_CapturesAtATunnelLoseNoFrame(t *testing.T) {
+	t.Parallel()
+	r := newOverlayRig(t, false, "db")
+	h := r.hosts[0]
+	out := cable.StartEvery(t, r.guests[0][0], r.guests[1][0], cable.MAC(1), cable.MAC(11),
+		10*time.Millisecond)
+	back := cable.StartEvery(t, r.guests[1][1], r.guests[0][1], cable.MAC(12), cable.MAC(2),
+		10*time.Millisecond)
+	for range 5 {
+		c := h.captures(api.Capture{Ports: []string{"tunnel"}})
+		h.Await("the capture sees both ways", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			has := func(stage api.CaptureStage) bool {
+				return slices.ContainsFunc(c.seen, func(f seenFrame) bool { return f.Stage == stage })
+			}
+			return has(api.StageAdmit) && has(api.StageDeliver)
+		})
+		c.end()
+	}
+	c := h.captures(api.Capture{Ports: []string{"tunnel"}})
+	h.End(syscall.SIGKILL)
+	if err := <-c.ended; err == nil {
+		t.Error("the agent died, and its capture says nothing")
+	}
+	h.StartWith(h.Launch)
+	again := h.captures(api.Capture{Ports: []string{"tunnel"}})
+	h.Await("the next agent captures", func() bool {
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		return len(again.seen) > 0
+	})
+	again.end()
+	for name, s := range map[string]*cable.Stream{"out": out, "back": back} {
+		if sent, came := s.Stop(); sent != came || sent == 0 {
+			t.Errorf("%s: %d of %d numbered frames came", name, came, sent)
 		}
 	}
 }
