@@ -101,9 +101,10 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
 		a.events.Publish(e)
 	}}
-	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, p.tell)
+	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.tell)
 	p.tunnels = uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.isDefined, p.tunnelled)
-	a.membership.probing, a.tunnels.prefer = p, p.tunnels.Prefer
+	a.membership.probing, a.tunnels.prefer, a.benchmarking.fabric = p, p.tunnels.Prefer, p.fabric
+	a.closers = append(a.closers, a.benchmarking.Close)
 	a.follow(p.fabric)
 	a.follow(p.tunnels)
 }

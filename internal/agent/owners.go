@@ -8,6 +8,7 @@ import (
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // owners hold the agent's state, each its own part. Only the loop uses them, so that none needs a lock. Each owner
@@ -45,6 +46,8 @@ type owners struct {
 	adoptions  *adoptions         // moves of the host's own addresses
 	commands   *commands          // commands on ports
 	maintain   *maintaining       // commands on uplinks
+	// benchmarking is the host's part in benchmarks of the network.
+	benchmarking *benchmarking
 }
 
 // join makes the owners and connects them.
@@ -99,6 +102,7 @@ func join(s *shared) (o owners) {
 	o.statics.asked = o.membership.ended
 	o.statics.change = o.changer.change
 	o.statics.unsettled = o.membership.settle
+	o.benchmarking = &benchmarking{log: s.log, open: linkproto.OpenBulk, who: o.membership.who}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}
@@ -137,6 +141,7 @@ type service struct {
 	*foreseer
 	movers
 	whoHas
+	*benchmarking
 }
 
 var _ api.Service = service{}
@@ -144,5 +149,5 @@ var _ api.Service = service{}
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
 		a.flowing, a.membership, a.foreseer, movers{a.moving, a.commands},
-		whoHas{a.shared, a.effect, a.locating}}
+		whoHas{a.shared, a.effect, a.locating}, a.benchmarking}
 }

@@ -66,7 +66,7 @@ func (p *probing) Begin() *controllerv1.FollowProbesRequest {
 		m = &controllerv1.FollowProbesRequest{}
 	}
 	if m.Uplinks == nil {
-		m.Uplinks = &controllerv1.ProbeUplinks{}
+		m.Uplinks = &controllerv1.ProbeUplinks{Abilities: fabric.Abilities()}
 	}
 	return m
 }
@@ -78,6 +78,7 @@ func (p *probing) Changed() <-chan struct{} { return p.fabric.Changed() }
 func (p *probing) Say() *controllerv1.FollowProbesRequest {
 	report := p.fabric.Report()
 	ups, results := wire.Uplinks(p.fabric.Members()), wire.Results(report.Results, report.Deaf)
+	ups.Abilities = fabric.Abilities()
 	results.Tunnels = wire.Tunnels(p.tunnels.Found().Defined)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,6 +25,7 @@ func (a *adapter) register(s *connect.Server) {
 	agentv1connect.RegisterPortServiceHandler(s, a)
 	agentv1connect.RegisterUplinkServiceHandler(s, a)
 	agentv1connect.RegisterClusterServiceHandler(s, clusterAdapter{a})
+	agentv1connect.RegisterBenchmarkServiceHandler(s, clusterAdapter{a})
 	agentv1connect.RegisterHostPortServiceHandler(s, a)
 	agentv1connect.RegisterEventServiceHandler(s, a)
 	agentv1connect.RegisterFlowServiceHandler(s, a)

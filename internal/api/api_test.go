@@ -130,6 +130,14 @@ func (e *echo) Join(_ context.Context, q Join) (*Membership, error) {
 func (e *echo) NetworkHealth(context.Context) (*HostHealth, error) {
 	return &HostHealth{Alone: true, Findings: []NetworkFinding{}}, e.err
 }
+func (e *echo) RunBenchmark(_ context.Context, q HostBenchmark) error {
+	e.got = q
+	return e.err
+}
+func (e *echo) EndBenchmark(_ context.Context, q EndBenchmark) (*BenchmarkCounts, error) {
+	e.got = q
+	return &BenchmarkCounts{Sent: []BenchmarkSent{{Number: 1, Frames: 7}}, Received: []BenchmarkReceived{}}, e.err
+}
 func (e *echo) Progress(context.Context) (*Progress, error) {
 	return &Progress{Attaching: 3, Of: 5}, e.err
 }

@@ -64,7 +64,8 @@ func newClient(socket string, rpc *connect.Client) *Client {
 		trace: agentv1connect.NewTraceServiceClient(rpc), advise: agentv1connect.NewAdviseServiceClient(rpc),
 		config: agentv1connect.NewConfigServiceClient(rpc),
 	}
-	c.clusterCalls = clusterCalls{c, agentv1connect.NewClusterServiceClient(rpc)}
+	c.clusterCalls = clusterCalls{c, agentv1connect.NewClusterServiceClient(rpc),
+		agentv1connect.NewBenchmarkServiceClient(rpc)}
 	c.moveCalls = moveCalls{c, agentv1connect.NewMoveServiceClient(rpc)}
 	c.neighbourCalls = neighbourCalls{c, agentv1connect.NewNeighbourServiceClient(rpc)}
 	return c

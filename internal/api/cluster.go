@@ -84,6 +84,7 @@ type KeptPortGroup struct {
 type clusterCalls struct {
 	client *Client
 	rpc    agentv1connect.ClusterServiceClient
+	bench  agentv1connect.BenchmarkServiceClient
 }
 
 // Membership returns the host's part in a cluster.

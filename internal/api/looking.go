@@ -72,12 +72,19 @@ func OfMove(procedure string) bool {
 	return false
 }
 
-// Looking answers the calls of the contract that look, and those of moves, and refuses the others: it is for callers
-// that come by way of a controller. Calls that follow something end with ctx.
+// OfBenchmark reports whether a procedure of the contract is one that a controller calls itself for a benchmark of the
+// network. It passes on none of them for people.
+func OfBenchmark(procedure string) bool {
+	return procedure == agentv1connect.BenchmarkServiceRunBenchmarkProcedure ||
+		procedure == agentv1connect.BenchmarkServiceEndBenchmarkProcedure
+}
+
+// Looking answers the calls of the contract that look, those of moves and of benchmarks, and refuses the others: it is
+// for callers that come by way of a controller. Calls that follow something end with ctx.
 func Looking(ctx context.Context, s Service) http.Handler {
 	all := handler(ctx, s)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if LookOf(r.URL.Path) == LooksNot && !OfMove(r.URL.Path) {
+		if LookOf(r.URL.Path) == LooksNot && !OfMove(r.URL.Path) && !OfBenchmark(r.URL.Path) {
 			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
 			return
 		}

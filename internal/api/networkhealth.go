@@ -10,8 +10,8 @@ import (
 
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
-	// Code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart or
-	// tunnel-unreachable.
+	// Code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
+	// tunnel-unreachable or does-not-know.
 	Code string `json:"code"`
 	// Note: it need not be wrong.
 	Note   bool   `json:"note"`

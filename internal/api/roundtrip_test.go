@@ -51,6 +51,8 @@ func spoken() map[string][2]any {
 		"ClusterService.GetMembership": {none{}, &Membership{}}, "ClusterService.JoinCluster": {Join{}, &Membership{}},
 		"ClusterService.HandOver":     {HandOver{}, &Applied{}},
 		"ClusterService.LeaveCluster": {none{}, &Membership{}}, "ClusterService.GetHostHealth": {none{}, &HostHealth{}},
+		"BenchmarkService.RunBenchmark": {HostBenchmark{}, none{}}, "BenchmarkService.EndBenchmark": {EndBenchmark{},
+			&BenchmarkCounts{}},
 		"StatsService.ListVitals":   {none{}, []Vitals{}},
 		"StatsService.ListAccounts": {none{}, []PortAccount{}}, "ChangeService.ConfirmTrial": {none{}, &Trial{}},
 		"HostPortService.ListHostPorts": {none{}, []HostPort{}}, "HostPortService.GetAdoption": {HostPortName{},

@@ -50,4 +50,5 @@ type Service interface {
 	FlowService
 	MoveService
 	NeighbourService
+	BenchmarkService
 }

@@ -121,6 +121,10 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
+func (s *standIn) RunBenchmark(context.Context, api.HostBenchmark) error { return s.err }
+func (s *standIn) EndBenchmark(context.Context, api.EndBenchmark) (*api.BenchmarkCounts, error) {
+	return &api.BenchmarkCounts{}, s.err
+}
 func (s *standIn) NetworkHealth(context.Context) (*api.HostHealth, error) { return &s.health, s.err }
 func (s *standIn) Membership(context.Context) (*api.Membership, error)    { return &s.membership, s.err }
 func (s *standIn) Leave(context.Context) (*api.Membership, error)         { return &s.membership, s.err }

@@ -43,6 +43,7 @@ func newHealth(d Deps) *cobra.Command {
 	t.flags(d, c)
 	where = t.looking(d, c)
 	o.flag(c)
+	c.AddCommand(newHealthBenchmark(d))
 	return c
 }
 

@@ -48,10 +48,24 @@ type Member struct {
 	Bundle string
 	// Plug says where the uplink is plugged in, as LLDP tells it ("port 7 of tor-a"); "" where it is not known.
 	Plug string
+	// Speed of the link in each direction, in bits per second; 0 where the device reports none.
+	Speed uint64
 }
 
 // What returns the uplink for people.
 func (m *Member) What() string { return m.Name + "/" + m.Uplink }
+
+// What agents know to do about probes; they tell their controllers. An agent that tells nothing is of an earlier
+// version.
+const (
+	// AbleTunnels: it probes tunnels, and answers such probes.
+	AbleTunnels = "tunnels"
+	// AbleBenchmark: it takes part in benchmarks of the network.
+	AbleBenchmark = "benchmark"
+)
+
+// Abilities returns those of this version.
+func Abilities() []string { return []string{AbleTunnels, AbleBenchmark} }
 
 // Path names what is probed: from an uplink to another one in a VLAN.
 type Path struct {

@@ -74,6 +74,10 @@ func (v *Verdict) AddTunnels(list []Tunnel) {
 			v.TunnelsPassing++
 		case Unknown:
 			v.TunnelsWaiting++
+		default:
+			if list[i].Mute {
+				v.TunnelsWaiting++
+			}
 		}
 	}
 	notes := len(v.Findings)

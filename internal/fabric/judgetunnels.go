@@ -13,6 +13,15 @@ import (
 // Unreachable means that packets of the tunnel do not pass to an endpoint, or between two.
 const Unreachable Code = "tunnel-unreachable"
 
+// DoesNotKnow means that nothing is known of an endpoint, since the agent of its host answers no probes of tunnels.
+const DoesNotKnow Code = "does-not-know"
+
+// Codes are all codes of findings.
+func Codes() []Code {
+	return []Code{VLANMissing, NothingPasses, MTULow, NoBundle, Bundle, WayOneWay, Unreachable, Lossy, Slow, Apart,
+		DoesNotKnow}
+}
+
 // Bounds of what is said of tunnels.
 const (
 	// slowTimes and slowMore say when a tunnel is slow: so many times its usual delay, and so much more.
@@ -55,6 +64,7 @@ type tunnels struct {
 	port    int
 	passing map[couple]bool
 	lost    map[couple]*Tunnel
+	mute    map[netip.Addr]bool
 	deaf    map[couple]netip.Addr // the end that does not hear
 	low     map[int]map[couple]*Tunnel
 	lossy   map[couple]*Tunnel
@@ -63,7 +73,8 @@ type tunnels struct {
 
 func newTunnels(sw string, list []Tunnel) *tunnels {
 	g := &tunnels{sw: sw, name: map[netip.Addr]string{}, host: map[netip.Addr]string{}, passing: map[couple]bool{},
-		lost: map[couple]*Tunnel{}, deaf: map[couple]netip.Addr{}, low: map[int]map[couple]*Tunnel{},
+		lost: map[couple]*Tunnel{}, mute: map[netip.Addr]bool{}, deaf: map[couple]netip.Addr{},
+		low:   map[int]map[couple]*Tunnel{},
 		lossy: map[couple]*Tunnel{}, slow: map[couple]*Tunnel{}}
 	for i := range list {
 		t := &list[i]
@@ -90,10 +101,13 @@ func (g *tunnels) take(t *Tunnel) {
 	if t.Deaf {
 		g.deaf[k] = t.Peer
 	}
-	switch t.State {
-	case Passes:
+	switch {
+	case t.State == Passes:
 		g.passing[k] = true
-	case Lost, OneWay:
+	case t.State == Unknown:
+	case t.Mute:
+		g.mute[t.Peer] = true
+	default:
 		g.lost[k] = t
 	}
 	if t.State != Passes {
@@ -127,6 +141,7 @@ func (g *tunnels) judge() (out []Finding) {
 	for _, fits := range slices.Sorted(maps.Keys(g.low)) {
 		out = append(out, g.spots(g.low[fits], g.short(fits))...)
 	}
+	out = append(out, g.unknown()...)
 	out = append(out, g.spots(g.lossy, g.loses)...)
 	out = append(out, g.spots(g.slow, g.lags)...)
 	for i := range out {
@@ -134,6 +149,20 @@ func (g *tunnels) judge() (out []Finding) {
 		out[i].Hosts = slices.DeleteFunc(slices.Compact(out[i].Hosts), func(id string) bool { return id == "" })
 	}
 	return out
+}
+
+// unknown names the endpoints of which nothing is known, since their hosts' agents do not answer such probes.
+func (g *tunnels) unknown() []Finding {
+	if len(g.mute) == 0 {
+		return nil
+	}
+	ends := slices.SortedFunc(maps.Keys(g.mute), netip.Addr.Compare)
+	f := g.finding(DoesNotKnow, ends, nil)
+	f.Note = true
+	f.Text = fmt.Sprintf("nothing is known of the tunnels of switch %s to %s: the agent there does not know probes of "+
+		"tunnels", g.sw, some(f.Ends))
+	f.Remedy = "update it: agents of earlier versions do not answer such probes, and forward all the same"
+	return []Finding{f}
 }
 
 // finding begins one about two sets of endpoints.

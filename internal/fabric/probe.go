@@ -17,13 +17,14 @@ const EtherType = 0x8922
 //
 //	 0  4  magic "HdlH"
 //	 4  1  version, 1
-//	 5  1  kind: 1 probe, 2 echo; plus 0x80 in a probe whose sender hears the echoes
+//	 5  1  kind: 1 probe, 2 echo; plus 0x80 in a probe whose sender hears the echoes; of a benchmark 3 load, 4 ping,
+//	       5 pong
 //	 6  2  VLAN in which it is sent, 0 = untagged
 //	 8  2  length of the packet, in bytes of layer 3
 //	10  2  0
 //	12  4  number of the key
 //	16  8  number of the probe
-//	24  8  when it was sent, in ns, by a clock that only its sender knows
+//	24  8  when it was sent, in ns, by a clock that only its sender knows; in a benchmark the benchmark's number
 //	32 16  the uplink that sent the probe
 //	48 16  the uplink for which it is
 //	64 16  HMAC-SHA256 of everything before, cut to 16 bytes
@@ -44,8 +45,38 @@ const (
 	hears     = 0x80
 )
 
+// kindAt is where the kind is in the payload.
+const kindAt = 5
+
+// Purpose is what a probe is for.
+type Purpose uint8
+
+// The purposes. All but Checks are of a benchmark.
+const (
+	Checks Purpose = iota // a probe of the health check, or its echo
+	Load                  // a frame that is counted, and not answered
+	Ping                  // a request that is answered at once
+	Pong                  // its answer
+)
+
+// kindOfLoad is the kind of Load; those of Ping and Pong follow.
+const kindOfLoad = 3
+
+// background is the priority of a benchmark's load in its 802.1Q tag: switches that know priorities let all other
+// traffic pass first (IEEE 802.1Q, table I-1: 1 is "background", below the 0 of "best effort").
+const background = 1 << 13
+
 // Head returns the bytes with which every probe begins.
 func Head() []byte { return append(binary.BigEndian.AppendUint32(nil, magic), version) }
+
+// Kinds returns the byte of the kind, and the values that it has in probes for the health check, or in those of
+// benchmarks.
+func Kinds(benchmark bool) (at int, values [][]byte) {
+	if benchmark {
+		return kindAt, [][]byte{{kindOfLoad}, {kindOfLoad + 1}, {kindOfLoad + 2}}
+	}
+	return kindAt, [][]byte{{kindProbe}, {kindProbe | hears}, {kindEcho}}
+}
 
 // Secret is a key with its number. Controllers derive the keys from the cluster's secret, a new one each day; a host
 // without controllers makes one at its start.
@@ -75,11 +106,13 @@ func Secrets(cluster []byte, now time.Time) []Secret {
 type Probe struct {
 	Echo bool
 	// Hears: the sender of a probe hears the echoes.
-	Hears    bool
+	Hears bool
+	// For says what it is for; Echo and Hears are those of Checks.
+	For      Purpose
 	VLAN     uint16
 	Size     int // bytes of layer 3
 	Number   uint64
-	Sent     int64 // ns, by the sender's clock
+	Sent     int64 // ns, by the sender's clock; in a benchmark its number
 	From, To EndID
 }
 
@@ -97,7 +130,11 @@ func (s *Secret) Frame(p Probe, from, to plan.MAC) []byte {
 	f := make([]byte, 0, 18+size)
 	f = append(append(f, to[:]...), from[:]...)
 	if p.VLAN != 0 {
-		f = binary.BigEndian.AppendUint16(append(f, 0x81, 0x00), p.VLAN)
+		tag := p.VLAN
+		if p.For == Load {
+			tag |= background
+		}
+		f = binary.BigEndian.AppendUint16(append(f, 0x81, 0x00), tag)
 	}
 	f = binary.BigEndian.AppendUint16(f, EtherType)
 	return s.Append(f, p)
@@ -109,6 +146,8 @@ func (s *Secret) Append(f []byte, p Probe) []byte {
 	start := len(f)
 	kind := byte(kindProbe)
 	switch {
+	case p.For != Checks:
+		kind = kindOfLoad + byte(p.For-Load)
 	case p.Echo:
 		kind = kindEcho
 	case p.Hears:
@@ -143,9 +182,12 @@ func Read(b []byte, keys []Secret) (p Probe, err error) {
 	if !ok {
 		return p, ErrForged
 	}
-	p = Probe{Echo: b[5]&^hears == kindEcho, Hears: b[5]&hears != 0, VLAN: binary.BigEndian.Uint16(b[6:]),
+	p = Probe{Echo: b[kindAt]&^hears == kindEcho, Hears: b[kindAt]&hears != 0, VLAN: binary.BigEndian.Uint16(b[6:]),
 		Size: int(binary.BigEndian.Uint16(b[8:])), Number: binary.BigEndian.Uint64(b[16:]),
 		Sent: int64(binary.BigEndian.Uint64(b[24:])), From: EndID(b[32:]), To: EndID(b[48:])}
+	if kind := b[kindAt]; kind >= kindOfLoad && kind-kindOfLoad <= byte(Pong-Load) {
+		p.For = Load + Purpose(kind-kindOfLoad)
+	}
 	if p.Size < Shortest || p.Size > Longest {
 		return p, ErrForged
 	}
@@ -154,6 +196,10 @@ func Read(b []byte, keys []Secret) (p Probe, err error) {
 
 // Answer returns the echo of a probe.
 func (p Probe) Answer() Probe {
+	if p.For == Ping {
+		p.For = Pong
+		return p
+	}
 	p.Echo, p.Hears = true, false
 	return p
 }

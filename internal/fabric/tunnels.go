@@ -126,6 +126,8 @@ type Tunnel struct {
 	MTU, Port int
 	// Result without its path.
 	Result
+	// Mute: the agent of the peer's host is of an earlier version, and answers no probes of tunnels.
+	Mute bool
 	// Deaf: the peer's probes arrive, and it does not hear the echoes. State is Unknown where only that is known.
 	Deaf bool
 }

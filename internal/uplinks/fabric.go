@@ -20,7 +20,9 @@ type Fabric struct {
 	done   chan struct{}
 	// plug returns where an uplink is plugged in, "" if that is not known; it is called from any goroutine.
 	plug func(plan.PortID) string
-	told func()
+	// speed returns the speed of a device in bits per second, 0 if it reports none; it is called in the loop.
+	speed func(device string) float64
+	told  func()
 	// set has the probes follow another plan. It is called under the lock, and takes that of the probes.
 	set func(linkproto.ProbePlan)
 
@@ -36,11 +38,11 @@ type Fabric struct {
 	keys     []fabric.Secret
 }
 
-// FollowFabric starts without uplinks. plug returns where an uplink is plugged in; name is this host's own;
-// told is called when results are others, from a goroutine that may wait.
+// FollowFabric starts without uplinks. plug returns where an uplink is plugged in, speed that of a device; name is this
+// host's own; told is called when results are others, from a goroutine that may wait.
 func FollowFabric(h Host, open linkproto.Opener, name string, plug func(plan.PortID) string,
-	told func()) *Fabric {
-	f := &Fabric{host: h, done: make(chan struct{}), plug: plug, told: told, name: name,
+	speed func(device string) float64, told func()) *Fabric {
+	f := &Fabric{host: h, done: make(chan struct{}), plug: plug, speed: speed, told: told, name: name,
 		changed: make(chan struct{}, 1), own: []fabric.Secret{{}}, devices: map[fabric.End]linkproto.Uplink{}}
 	_, _ = rand.Read(f.own[0].Key[:]) // never fails (crypto/rand)
 	f.probes = linkproto.StartProbes(open, h.Log, f.found)
@@ -94,8 +96,10 @@ func (f *Fabric) Settled(now InForce) {
 			if len(m.VLANs) == 0 {
 				continue
 			}
+			device := linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: true}
+			m.Speed = f.speedOf(m.End, device, d.Name)
 			members = append(members, m)
-			devices[m.End] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: true}
+			devices[m.End] = device
 		}
 	}
 	f.mu.Lock()
@@ -108,8 +112,47 @@ func (f *Fabric) Settled(now InForce) {
 	}
 }
 
+// speedOf returns the speed of an uplink, in bits per second. It changes only where the link was down, so that a device
+// is asked once.
+func (f *Fabric) speedOf(end fabric.End, device linkproto.Uplink, name string) uint64 {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.members, func(m fabric.Member) bool { return m.End == end })
+	known := i >= 0 && f.devices[end] == device && f.members[i].Speed > 0
+	was := uint64(0)
+	if known {
+		was = f.members[i].Speed
+	}
+	f.mu.Unlock()
+	if known {
+		return was
+	}
+	return uint64(max(f.speed(name), 0))
+}
+
+// Line is what a benchmark needs of a host.
+type Line struct {
+	// Devices are those of the uplinks that take part, Speeds their speeds in bits per second, 0 for unknown.
+	Devices map[fabric.End]linkproto.Uplink
+	Speeds  map[fabric.End]uint64
+	// Keys are the cluster's.
+	Keys []fabric.Secret
+}
+
+// Line returns what a benchmark needs; handed is false while no controller has handed keys.
+func (f *Fabric) Line() (l Line, handed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l = Line{map[fabric.End]linkproto.Uplink{}, map[fabric.End]uint64{}, slices.Clone(f.keys)}
+	for _, m := range f.members {
+		end := m.End
+		end.Host = f.id
+		l.Devices[end], l.Speeds[end] = f.devices[m.End], m.Speed
+	}
+	return l, f.handed
+}
+
 func sameMember(a, b fabric.Member) bool {
-	return a.End == b.End && a.MAC == b.MAC && a.MTU == b.MTU && a.Bundle == b.Bundle &&
+	return a.End == b.End && a.MAC == b.MAC && a.MTU == b.MTU && a.Bundle == b.Bundle && a.Speed == b.Speed &&
 		slices.Equal(a.VLANs, b.VLANs)
 }
 

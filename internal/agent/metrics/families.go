@@ -61,7 +61,7 @@ func Families() []Family {
 			"which other ports got copies.", Labels: portLabels},
 		Family{Name: uplinkUp, Type: Gauge, Help: "1 when frames pass the uplink, 0 when not; the uplink's state is " +
 			"the label.", Labels: with(uplinkLabels, "state")})
-	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies())
+	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies(), networkFamilies())
 }
 
 // Names of the metrics that are not about a port's or an uplink's traffic.

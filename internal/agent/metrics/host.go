@@ -36,6 +36,8 @@ type Source interface {
 	SampleNeighbours(context.Context) ([]Neighbours, error)
 	// FlowStatus returns the state of metering and export.
 	FlowStatus(context.Context) (*api.FlowStatus, error)
+	// NetworkHealth returns what the health check has found.
+	NetworkHealth(context.Context) (*api.HostHealth, error)
 }
 
 // sampleWait bounds how long a scrape waits for an agent that is busy.
@@ -85,6 +87,10 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the state of metering: %w", err)
 	}
+	network, err := h.source.NetworkHealth(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read what the health check has found: %w", err)
+	}
 	h.mu.Lock()
 	h.known = h.agent.forget(h.known, switches)
 	h.mu.Unlock()
@@ -105,6 +111,7 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	for i := range flows.Switches {
 		all.flows(&flows.Switches[i])
 	}
+	all.network(network)
 	return all.families(rest), nil
 }
 

@@ -31,6 +31,39 @@ type hostOf struct {
 	neighbours []Neighbours
 }
 
+func (h *hostOf) NetworkHealth(context.Context) (*api.HostHealth, error) {
+	return &api.HostHealth{Paths: 7, Passing: 4, Waiting: 1, Tunnels: 2, TunnelsPassing: 2, Sent: 50, Answered: 40,
+			Forged: 3,
+			Findings: []api.NetworkFinding{{Code: "vlan-missing"}, {Code: "vlan-missing"}, {Code: "lossy",
+				Note: true}}},
+		nil
+}
+
+// What the health check has found is counted by code, and paths by what is known of them.
+func TestS109_MetricsOfTheHealthCheck(t *testing.T) {
+	h, _ := (&hostOf{}).NetworkHealth(t.Context())
+	s := newSeries(0)
+	s.network(h)
+	got := map[string]float64{}
+	for _, f := range s.of {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{networkFaults + " vlan-missing": 2, networkFaults + " lossy": 1,
+		networkFaults + " mtu": 0, networkPaths + " passing": 4, networkPaths + " unknown": 1, networkPaths +
+			" failing": 2,
+		networkTunnels + " failing": 0, probesSent: 50, probesAnswered: 40, probesForged: 3} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s is %v (there: %v), not %v", name, v, ok, want)
+		}
+	}
+}
+
 func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &h.flows, nil }
 
 // metered returns a switch with flows and collectors.

@@ -53,7 +53,7 @@ func Rules() Table {
 	// What is done with ports, and changes nothing else.
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",
 		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")
-	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts")
+	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts", "RunBenchmark")
 	// The definition is judged field by field.
 	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition",
 		"PauseRollout", "ResumeRollout", "AbortRollout")

@@ -90,7 +90,7 @@ func TestRules_EachRoleAndEachCall(t *testing.T) {
 		"ListSegments": seesAll, "GetSegment": seesAll, "GetNetworkHealth": seesAll,
 		"ReleaseStaticPort": ".o...a", "SettleStaticPort": ".o...a", "MovePort": ".o...a",
 		"ReassignPort": ".o...a", "CancelMove": ".o...a",
-		"ActivateMove": ".o...a", "SyncHosts": ".O...A",
+		"ActivateMove": ".o...a", "SyncHosts": ".O...A", "RunBenchmark": ".O...A",
 		"ApplyDefinition": "..ns.a",
 	}
 	for name, r := range Rules() {

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
+	"heddle/internal/fabric"
 )
 
 // Family is one metric.
@@ -54,6 +55,9 @@ const (
 	snapCount   = "heddle_controller_snapshots"
 	snapFails   = "heddle_controller_snapshot_failures_total"
 	refused     = "heddle_controller_refused_connections_total"
+	faults      = "heddle_controller_network_faults"
+	paths       = "heddle_controller_network_paths"
+	tunnels     = "heddle_controller_network_tunnels"
 )
 
 // Families are all metrics, in the order of the reference page.
@@ -106,6 +110,12 @@ func Families() []Family {
 		{Name: refused, Help: "Connections that were refused before they could ask for anything since the " +
 			"controller's start: certificates by what is wrong with them, crowded for want of room or time, left by " +
 			"the other side, no-tls for what is no handshake.", Labels: []string{"reason"}, Counter: true},
+		{Name: faults, Help: "What \"heddle health\" finds in the network between all hosts, by code; those of " +
+			"lossy, slow, apart and does-not-know are notes.", Labels: []string{"code"}},
+		{Name: paths, Help: "Paths between uplinks that are probed, by what is known of them.",
+			Labels: []string{"state"}},
+		{Name: tunnels, Help: "Pairs of tunnel endpoints that are probed, by what is known of them.",
+			Labels: []string{"state"}},
 	}
 }
 
@@ -121,6 +131,8 @@ type Source struct {
 	Together func() together.Counts
 	// Refused are how many connections were refused, by reason.
 	Refused func() map[string]int64
+	// Network is what the probes between hosts have found.
+	Network func() *fabric.Verdict
 }
 
 // scrapeTime bounds how long a scrape may take.
@@ -213,6 +225,26 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put(spread, t.Spread.Seconds())
 	for reason, n := range c.Refused() {
 		put(refused, float64(n), reason)
+	}
+	network(c.Network(), put)
+}
+
+// network puts what the probes between hosts have found.
+func network(v *fabric.Verdict, put putter) {
+	by := map[fabric.Code]int{}
+	for _, f := range v.Findings {
+		by[f.Code]++
+	}
+	for _, code := range fabric.Codes() {
+		put(faults, float64(by[code]), string(code))
+	}
+	for _, of := range []struct {
+		name                  string
+		all, passing, waiting int
+	}{{paths, v.Paths, v.Passing, v.Waiting}, {tunnels, v.Tunnels, v.TunnelsPassing, v.TunnelsWaiting}} {
+		put(of.name, float64(of.passing), "passing")
+		put(of.name, float64(of.waiting), "unknown")
+		put(of.name, float64(of.all-of.passing-of.waiting), "failing")
 	}
 }
 

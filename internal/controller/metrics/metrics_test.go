@@ -11,6 +11,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
+	"heddle/internal/fabric"
 )
 
 // Every metric of the list is served, with its labels, and alerts and dashboard use no other.
@@ -23,6 +24,11 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 			return together.Counts{Made: 4, Refused: 2, Late: 1, Spread: time.Second}
 		},
 		Refused: func() map[string]int64 { return map[string]int64{"foreign": 3} },
+		Network: func() *fabric.Verdict {
+			return &fabric.Verdict{Paths: 9, Passing: 4, Waiting: 3, Tunnels: 5, TunnelsPassing: 5,
+				Findings: []fabric.Finding{{Code: fabric.MTULow}, {Code: fabric.MTULow}, {Code: fabric.Slow,
+					Note: true}}}
+		},
 		Status: func(context.Context) *api.ControllerStatus {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
 				Snapshots: &api.SnapshotState{Last: at, Every: time.Hour, Count: 4, Failures: 2},
@@ -62,7 +68,8 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		drives: 1, agreed + " made": 4, agreed + " refused": 2, late: 1, spread: 1,
 		signIn: 0, findings + " wrong": 1,
 		snapLast: 2e9, snapEvery: 3600, snapCount: 4, snapFails: 2, refused + " foreign": 3, expires + " root": 2e9,
-		clock: 0} {
+		clock: 0, faults + " mtu": 2, faults + " slow": 1, faults + " bundle": 0, paths + " failing": 2,
+		paths + " unknown": 3, tunnels + " passing": 5} {
 		if got, ok := served[name]; !ok || got != want {
 			t.Errorf("%s is %v", name, got)
 		}

@@ -38,8 +38,17 @@ type Options struct {
 	Log *slog.Logger
 	// Secret is the cluster's, from which the keys of probes are made.
 	Secret []byte
+	// Connected are the hosts that are connected to this controller and whose agents are of another version, by their
+	// ids, with since when; nil for nobody. It is called without the hub's lock, and takes that of whoever knows them.
+	Connected func() map[string]Connected
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
+}
+
+// Connected is a host whose agent is of another version, whether or not it takes part in probes.
+type Connected struct {
+	Name  string
+	Since time.Time
 }
 
 // Hub is safe for concurrent use.
@@ -50,7 +59,9 @@ type Hub struct {
 	mu        sync.Mutex
 	hosts     map[string]*host
 	followers map[string]*follower
-	version   uint64 // rises with every change of a host
+	mute      map[string][]string  // by other controller: the names of its hosts that take no part in probes
+	here      map[string]Connected // those of another version that are connected to this controller
+	version   uint64               // rises with every change of a host
 	dirty     bool
 	heard     map[string]heard // by other controller
 	print     uint64           // of the members of the layout
@@ -68,6 +79,7 @@ type Hub struct {
 type host struct {
 	id, name string
 	members  []fabric.Member
+	able     []string
 	results  []fabric.Result
 	deaf     []fabric.Deaf
 	tunnels  []fabric.Tunnel
@@ -109,7 +121,8 @@ func New(o Options) *Hub {
 		o.Now = time.Now
 	}
 	return &Hub{Options: o, start: rand.Text(), hosts: map[string]*host{}, followers: map[string]*follower{},
-		heard: map[string]heard{}, said: map[string]string{}, layout: fabric.NewLayout(nil, 0, nil),
+		heard: map[string]heard{}, mute: map[string][]string{}, said: map[string]string{},
+		layout:  fabric.NewLayout(nil, 0, nil),
 		verdict: &fabric.Verdict{}}
 }
 
@@ -234,6 +247,7 @@ func (h *Hub) take(f *follower, m *controllerv1.FollowProbesRequest) {
 func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.ProbeResults) {
 	if uplinks != nil {
 		o.uplinks, o.members = uplinks, wire.ReadUplinks(o.id, o.name, uplinks)
+		o.able = wire.ReadAbilities(uplinks)
 	}
 	if found != nil {
 		o.found = found
@@ -245,7 +259,12 @@ func (o *host) set(uplinks *controllerv1.ProbeUplinks, found *controllerv1.Probe
 
 // look makes the layout and the verdict anew, where they may be others.
 func (h *Hub) look() {
+	var here map[string]Connected
+	if h.Connected != nil {
+		here = h.Connected()
+	}
 	h.mu.Lock()
+	h.here = here
 	now := h.Now()
 	if !h.dirty && now.Sub(h.looked) < restEvery {
 		h.mu.Unlock()
@@ -305,6 +324,10 @@ func (h *Hub) gather(now time.Time) (g gathered) {
 			g.results, g.deaf = append(g.results, one.results...), append(g.deaf, one.deaf...)
 			g.tunnels = append(g.tunnels, one.tunnels...)
 		}
+	}
+	mute := h.silent(now)
+	for i := range g.tunnels {
+		g.tunnels[i].Mute = mute[g.tunnels[i].PeerName]
 	}
 	return g
 }

@@ -57,7 +57,8 @@ func concerning(v *fabric.Verdict, id string) (list []fabric.Finding) {
 func (h *Hub) Read(q *controllerv1.ReadProbesHereRequest) *controllerv1.ReadProbesHereResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := &controllerv1.ReadProbesHereResponse{Start: h.start, After: h.version, Whole: q.GetStart() != h.start}
+	out := &controllerv1.ReadProbesHereResponse{Start: h.start, After: h.version, Whole: q.GetStart() != h.start,
+		Mute: h.muteHere(h.Now())}
 	for _, one := range h.hosts {
 		if one.at != "" || !out.Whole && one.version <= q.GetAfter() {
 			continue
@@ -86,6 +87,9 @@ func (h *Hub) Learn(controller string, m *controllerv1.ReadProbesHereResponse, k
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heard[controller] = heard{m.GetStart(), m.GetAfter()}
+	if !slices.Equal(h.mute[controller], m.GetMute()) {
+		h.mute[controller], h.dirty = m.GetMute(), true
+	}
 	for _, said := range m.GetHosts() {
 		there[said.GetHost()] = true
 		one := h.hosts[said.GetHost()]
@@ -118,6 +122,7 @@ func (h *Hub) Lost(controller string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.heard, controller)
+	delete(h.mute, controller)
 	for _, one := range h.hosts {
 		if one.at == controller && one.gone.IsZero() {
 			one.gone, h.dirty = h.Now(), true

@@ -74,7 +74,7 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		}
 	}
 	procedure := procedureOf(r)
-	if api.LookOf(procedure) == api.LooksNot && !(l.others && api.OfMove(procedure)) {
+	if api.LookOf(procedure) == api.LooksNot && !(l.others && (api.OfMove(procedure) || api.OfBenchmark(procedure))) {
 		return false, connect.NewError(connect.CodePermissionDenied,
 			fmt.Sprintf("a controller passes on only calls that look, which %s does not: run the command on the host",
 				procedure))

@@ -55,7 +55,7 @@ const metricsPath = "/metrics"
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
 		Rollouts: leading(s).openRollouts, Drives: leading(s).drivesNow, Together: preparing{s.fleet}.counts,
-		Refused: s.refused.counts}),
+		Refused: s.refused.counts, Network: s.verdict}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }

@@ -8,6 +8,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
 	"heddle/internal/controller/probes"
+	"heddle/internal/fabric"
 	"heddle/internal/fabric/wire"
 )
 
@@ -81,6 +82,21 @@ func askOthersOf(ctx context.Context, s spanning) (list []answer[*controllerv1.R
 	return list
 }
 
+// connected are the hosts that are connected here and whose agents are of another version than this controller, with
+// since when: only these may not know probes.
+func (s spanning) connected() map[string]probes.Connected {
+	f := s.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string]probes.Connected{}
+	for id, h := range f.hosts {
+		if h.conn != nil && h.agent != s.self.Version {
+			all[id] = probes.Connected{Name: h.doc.Name, Since: h.since}
+		}
+	}
+	return all
+}
+
 // networkHealth shows people what the probes have found.
 type networkHealth Front
 
@@ -93,6 +109,12 @@ func (v networkHealth) GetNetworkHealth(context.Context, *controllerv1.GetNetwor
 		Passing: uint32(found.Passing), Waiting: uint32(found.Waiting), Lonely: uint32(found.Lonely),
 		Tunnels: uint32(found.Tunnels), TunnelsPassing: uint32(found.TunnelsPassing),
 		TunnelsWaiting: uint32(found.TunnelsWaiting)}, nil
+}
+
+// verdict is what follows from the probes of all hosts.
+func (s Front) verdict() *fabric.Verdict {
+	found, _ := s.probes.Verdict()
+	return found
 }
 
 // physical are the findings about the physical network.

@@ -133,6 +133,8 @@ type Server struct {
 	segments *segments.Hub
 	// probes says what the probes between hosts find.
 	probes *probes.Hub
+	// benchmark is the one that this controller runs.
+	benchmark *benchmarkTurn
 }
 
 // New makes a server. Run runs it.
@@ -162,13 +164,15 @@ func New(o Options) (*Server, error) {
 		roster: &roster{store: o.Store}, quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
 		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
-		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
+		benchmark: &benchmarkTurn{},
+		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
-	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now})
+	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
+		Connected: spanning{s}.connected})
 	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.readRevocations()

@@ -63,7 +63,8 @@ func rules() map[string]Rule {
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/slice/fields",
-		"internal/fabric", "internal/overlay", "internal/overlay/span",
+		"internal/fabric", "internal/fabric/alike", "internal/fabric/benchmark", "internal/overlay",
+		"internal/overlay/span",
 		"internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/flapping",
 		"internal/observe/recent",

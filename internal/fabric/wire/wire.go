@@ -17,9 +17,10 @@ import (
 
 // Bounds of what a host may say.
 const (
-	mostUplinks = 64
-	mostVLANs   = 4095
-	mostText    = 255
+	mostAbilities = 16
+	mostUplinks   = 64
+	mostVLANs     = 4095
+	mostText      = 255
 )
 
 // Uplinks makes the message of a host's uplinks.
@@ -27,7 +28,8 @@ func Uplinks(members []fabric.Member) *controllerv1.ProbeUplinks {
 	out := &controllerv1.ProbeUplinks{}
 	for _, m := range members {
 		out.Uplinks = append(out.Uplinks, &controllerv1.ProbeUplink{Switch: m.Switch, Uplink: m.Uplink, Mac: m.MAC[:],
-			Mtu: uint32(m.MTU), Vlans: numbers(m.VLANs), Bundle: m.Bundle, Plug: m.Plug})
+			Mtu: uint32(m.MTU), Vlans: numbers(m.VLANs), Bundle: m.Bundle, Plug: m.Plug,
+			Speed: m.Speed})
 	}
 	return out
 }
@@ -44,7 +46,15 @@ func ReadUplinks(id, name string, m *controllerv1.ProbeUplinks) (list []fabric.M
 		}
 		seen[end] = true
 		list = append(list, fabric.Member{End: end, Name: name, MAC: plan.MAC(u.GetMac()), MTU: int(u.GetMtu()),
-			VLANs: vlans, Bundle: short(u.GetBundle()), Plug: short(u.GetPlug())})
+			VLANs: vlans, Bundle: short(u.GetBundle()), Plug: short(u.GetPlug()), Speed: u.GetSpeed()})
+	}
+	return list
+}
+
+// ReadAbilities reads what a host's agent knows to do.
+func ReadAbilities(m *controllerv1.ProbeUplinks) (list []string) {
+	for _, a := range m.GetAbilities()[:min(len(m.GetAbilities()), mostAbilities)] {
+		list = append(list, short(a))
 	}
 	return list
 }

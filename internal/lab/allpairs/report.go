@@ -1,12 +1,14 @@
 package allpairs
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"heddle/internal/fabric/alike"
 	"heddle/internal/lab/report"
 	"heddle/internal/lab/report/topology"
 	"heddle/internal/lab/scenario"
@@ -127,35 +129,20 @@ func (m *Measured) slow() []string {
 		m.row.name, len(slow), len(m.Pairs), strings.Join(names, ", "), shared(slow, rest))}
 }
 
-// shared says what all slow pairs have in common and the fewest others have, fewer than half of them.
+// shared says what all slow pairs have in common and the others do not.
 func shared(slow, rest []Pair) string {
-	best, fewest := "they share no host and no uplink that most others do not", (len(rest)+1)/2
-	for _, c := range []struct {
-		what string
-		is   func(Pair) string
-	}{
-		{"they come from", func(p Pair) string { return p.From }},
-		{"they go to", func(p Pair) string { return p.To }},
-		{"their two ports use", func(p Pair) string {
+	return cmp.Or(alike.Of(slow, rest, []alike.Trait[Pair]{
+		{What: "they come from", Of: func(p Pair) string { return p.From }},
+		{What: "they go to", Of: func(p Pair) string { return p.To }},
+		{What: "their two ports use", Of: func(p Pair) string {
 			if p.FromUplink == p.ToUplink {
 				return "the same uplink"
 			}
 			return "different uplinks"
 		}},
-		{"they leave by", func(p Pair) string { return p.FromUplink }},
-		{"they arrive at a port of", func(p Pair) string { return p.ToUplink }},
-	} {
-		value, others := c.is(slow[0]), 0
-		for _, p := range rest {
-			if c.is(p) == value {
-				others++
-			}
-		}
-		if others < fewest && !slices.ContainsFunc(slow, func(p Pair) bool { return c.is(p) != value }) {
-			best, fewest = c.what+" "+value, others
-		}
-	}
-	return best
+		{What: "they leave by", Of: func(p Pair) string { return p.FromUplink }},
+		{What: "they arrive at a port of", Of: func(p Pair) string { return p.ToUplink }},
+	}), "they share no host and no uplink that most others do not")
 }
 
 // compare says how promiscuous mode and MAC learning compare with as many hosts.

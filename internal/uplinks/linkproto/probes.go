@@ -68,8 +68,14 @@ func StartProbes(open Opener, log *slog.Logger, report func(ProbeReport)) *Probe
 // hearsProbes returns the filter for probes and echoes. They are sent to the uplink's own address, in the VLANs of the
 // ports; the signature prevents forgery.
 func hearsProbes() wire.Listen {
+	return hearsKinds(false)
+}
+
+// hearsKinds returns the filter for the probes of the health check, or for those of a benchmark.
+func hearsKinds(benchmark bool) wire.Listen {
+	at, kinds := fabric.Kinds(benchmark)
 	return wire.Listen{EtherType: fabric.EtherType, Tagged: true, MinPayload: fabric.Shortest,
-		Fields: []wire.Field{{Offset: 0, Values: [][]byte{fabric.Head()}}}}
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{fabric.Head()}}, {Offset: at, Values: kinds}}}
 }
 
 // Want sets what is probed.

@@ -9,6 +9,7 @@ package controllerv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -73,6 +74,472 @@ func (ProbeState) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{0}
 }
 
+// RunBenchmarkRequest says which hosts send how much.
+type RunBenchmarkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// hosts by name; empty for all that match the labels.
+	Hosts []string `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// labels that the hosts have; empty for all.
+	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// rate is how much each uplink sends and receives at most, 100 kbit/s to 1 Gbit/s, in bits per second; 0 for 10 Mbit/s.
+	// No uplink gets more than a tenth of its speed.
+	Rate uint64 `protobuf:"varint,3,opt,name=rate,proto3" json:"rate,omitempty"`
+	// duration is how long all hosts send, 1 s to 1 min; unset for 5 s.
+	Duration      *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunBenchmarkRequest) Reset() {
+	*x = RunBenchmarkRequest{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunBenchmarkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunBenchmarkRequest) ProtoMessage() {}
+
+func (x *RunBenchmarkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunBenchmarkRequest.ProtoReflect.Descriptor instead.
+func (*RunBenchmarkRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *RunBenchmarkRequest) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *RunBenchmarkRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *RunBenchmarkRequest) GetRate() uint64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *RunBenchmarkRequest) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+// RunBenchmarkResponse is first what is being done, in the end the result.
+type RunBenchmarkResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// progress says what is being done, for people; "" with the result.
+	Progress      string            `protobuf:"bytes,1,opt,name=progress,proto3" json:"progress,omitempty"`
+	Result        *NetworkBenchmark `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunBenchmarkResponse) Reset() {
+	*x = RunBenchmarkResponse{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunBenchmarkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunBenchmarkResponse) ProtoMessage() {}
+
+func (x *RunBenchmarkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunBenchmarkResponse.ProtoReflect.Descriptor instead.
+func (*RunBenchmarkResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RunBenchmarkResponse) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
+}
+
+func (x *RunBenchmarkResponse) GetResult() *NetworkBenchmark {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// NetworkBenchmark is what came of a benchmark.
+type NetworkBenchmark struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stopped says why it ended early; "" where it did not. What was counted until then is there.
+	Stopped string `protobuf:"bytes,1,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	// hosts that took part.
+	Hosts []string `protobuf:"bytes,2,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// without are hosts that did not, with why.
+	Without []*BenchmarkLeftOut `protobuf:"bytes,3,rep,name=without,proto3" json:"without,omitempty"`
+	// rate is what each uplink sent and received at most, in bits per second.
+	Rate     uint64               `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`
+	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
+	Pairs    []*BenchmarkPair     `protobuf:"bytes,6,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	// findings say which pairs have faults, and what these share that the others do not.
+	Findings      []string `protobuf:"bytes,7,rep,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetworkBenchmark) Reset() {
+	*x = NetworkBenchmark{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetworkBenchmark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetworkBenchmark) ProtoMessage() {}
+
+func (x *NetworkBenchmark) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetworkBenchmark.ProtoReflect.Descriptor instead.
+func (*NetworkBenchmark) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *NetworkBenchmark) GetStopped() string {
+	if x != nil {
+		return x.Stopped
+	}
+	return ""
+}
+
+func (x *NetworkBenchmark) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *NetworkBenchmark) GetWithout() []*BenchmarkLeftOut {
+	if x != nil {
+		return x.Without
+	}
+	return nil
+}
+
+func (x *NetworkBenchmark) GetRate() uint64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *NetworkBenchmark) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *NetworkBenchmark) GetPairs() []*BenchmarkPair {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+func (x *NetworkBenchmark) GetFindings() []string {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+// BenchmarkLeftOut is a host that took no part.
+type BenchmarkLeftOut struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BenchmarkLeftOut) Reset() {
+	*x = BenchmarkLeftOut{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BenchmarkLeftOut) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BenchmarkLeftOut) ProtoMessage() {}
+
+func (x *BenchmarkLeftOut) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BenchmarkLeftOut.ProtoReflect.Descriptor instead.
+func (*BenchmarkLeftOut) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BenchmarkLeftOut) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *BenchmarkLeftOut) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// BenchmarkPair is what was measured from an uplink of one host to one of another, while all others sent too.
+type BenchmarkPair struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	From       string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	FromUplink string                 `protobuf:"bytes,2,opt,name=from_uplink,json=fromUplink,proto3" json:"from_uplink,omitempty"`
+	To         string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	ToUplink   string                 `protobuf:"bytes,4,opt,name=to_uplink,json=toUplink,proto3" json:"to_uplink,omitempty"`
+	Switch     string                 `protobuf:"bytes,5,opt,name=switch,proto3" json:"switch,omitempty"`
+	// vlan, 0 for untagged frames.
+	Vlan uint32 `protobuf:"varint,6,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// rate is the most that was to be sent, offered what was sent, throughput what arrived, in bits per second of layer 3.
+	Rate       uint64 `protobuf:"varint,7,opt,name=rate,proto3" json:"rate,omitempty"`
+	Offered    uint64 `protobuf:"varint,8,opt,name=offered,proto3" json:"offered,omitempty"`
+	Throughput uint64 `protobuf:"varint,9,opt,name=throughput,proto3" json:"throughput,omitempty"`
+	// sent are frames, lost those that did not arrive, duplicates those that arrived again.
+	Sent       uint64 `protobuf:"varint,10,opt,name=sent,proto3" json:"sent,omitempty"`
+	Lost       uint64 `protobuf:"varint,11,opt,name=lost,proto3" json:"lost,omitempty"`
+	Duplicates uint64 `protobuf:"varint,12,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
+	// pings that were sent meanwhile, those without an answer, and all answers.
+	Pings     uint64 `protobuf:"varint,13,opt,name=pings,proto3" json:"pings,omitempty"`
+	PingsLost uint64 `protobuf:"varint,14,opt,name=pings_lost,json=pingsLost,proto3" json:"pings_lost,omitempty"`
+	Replies   uint64 `protobuf:"varint,15,opt,name=replies,proto3" json:"replies,omitempty"`
+	// p50 and p99 of their round-trip times; unset without an answer.
+	P50 *durationpb.Duration `protobuf:"bytes,16,opt,name=p50,proto3" json:"p50,omitempty"`
+	P99 *durationpb.Duration `protobuf:"bytes,17,opt,name=p99,proto3" json:"p99,omitempty"`
+	// faults are no-answer, slow, lossy, late and duplicates.
+	Faults        []string `protobuf:"bytes,18,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BenchmarkPair) Reset() {
+	*x = BenchmarkPair{}
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BenchmarkPair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BenchmarkPair) ProtoMessage() {}
+
+func (x *BenchmarkPair) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BenchmarkPair.ProtoReflect.Descriptor instead.
+func (*BenchmarkPair) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BenchmarkPair) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *BenchmarkPair) GetFromUplink() string {
+	if x != nil {
+		return x.FromUplink
+	}
+	return ""
+}
+
+func (x *BenchmarkPair) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *BenchmarkPair) GetToUplink() string {
+	if x != nil {
+		return x.ToUplink
+	}
+	return ""
+}
+
+func (x *BenchmarkPair) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *BenchmarkPair) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetRate() uint64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetOffered() uint64 {
+	if x != nil {
+		return x.Offered
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetThroughput() uint64 {
+	if x != nil {
+		return x.Throughput
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetDuplicates() uint64 {
+	if x != nil {
+		return x.Duplicates
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetPings() uint64 {
+	if x != nil {
+		return x.Pings
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetPingsLost() uint64 {
+	if x != nil {
+		return x.PingsLost
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetReplies() uint64 {
+	if x != nil {
+		return x.Replies
+	}
+	return 0
+}
+
+func (x *BenchmarkPair) GetP50() *durationpb.Duration {
+	if x != nil {
+		return x.P50
+	}
+	return nil
+}
+
+func (x *BenchmarkPair) GetP99() *durationpb.Duration {
+	if x != nil {
+		return x.P99
+	}
+	return nil
+}
+
+func (x *BenchmarkPair) GetFaults() []string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
 // GetNetworkHealthRequest asks for what was found.
 type GetNetworkHealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -82,7 +549,7 @@ type GetNetworkHealthRequest struct {
 
 func (x *GetNetworkHealthRequest) Reset() {
 	*x = GetNetworkHealthRequest{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -94,7 +561,7 @@ func (x *GetNetworkHealthRequest) String() string {
 func (*GetNetworkHealthRequest) ProtoMessage() {}
 
 func (x *GetNetworkHealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -107,7 +574,7 @@ func (x *GetNetworkHealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNetworkHealthRequest.ProtoReflect.Descriptor instead.
 func (*GetNetworkHealthRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{0}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{5}
 }
 
 // GetNetworkHealthResponse is the answer.
@@ -136,7 +603,7 @@ type GetNetworkHealthResponse struct {
 
 func (x *GetNetworkHealthResponse) Reset() {
 	*x = GetNetworkHealthResponse{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -148,7 +615,7 @@ func (x *GetNetworkHealthResponse) String() string {
 func (*GetNetworkHealthResponse) ProtoMessage() {}
 
 func (x *GetNetworkHealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -161,7 +628,7 @@ func (x *GetNetworkHealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNetworkHealthResponse.ProtoReflect.Descriptor instead.
 func (*GetNetworkHealthResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetNetworkHealthResponse) GetFindings() []*NetworkFinding {
@@ -244,7 +711,8 @@ func (x *GetNetworkHealthResponse) GetTunnelsWaiting() uint32 {
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart or tunnel-unreachable.
+	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
+	// tunnel-unreachable or does-not-know.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// note: it need not be wrong.
 	Note   bool   `protobuf:"varint,2,opt,name=note,proto3" json:"note,omitempty"`
@@ -267,7 +735,7 @@ type NetworkFinding struct {
 
 func (x *NetworkFinding) Reset() {
 	*x = NetworkFinding{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +747,7 @@ func (x *NetworkFinding) String() string {
 func (*NetworkFinding) ProtoMessage() {}
 
 func (x *NetworkFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +760,7 @@ func (x *NetworkFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkFinding.ProtoReflect.Descriptor instead.
 func (*NetworkFinding) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NetworkFinding) GetCode() string {
@@ -378,7 +846,7 @@ type FollowProbesRequest struct {
 
 func (x *FollowProbesRequest) Reset() {
 	*x = FollowProbesRequest{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +858,7 @@ func (x *FollowProbesRequest) String() string {
 func (*FollowProbesRequest) ProtoMessage() {}
 
 func (x *FollowProbesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +871,7 @@ func (x *FollowProbesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowProbesRequest.ProtoReflect.Descriptor instead.
 func (*FollowProbesRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FollowProbesRequest) GetUplinks() *ProbeUplinks {
@@ -422,15 +890,17 @@ func (x *FollowProbesRequest) GetResults() *ProbeResults {
 
 // ProbeUplinks are all uplinks of a host that take part.
 type ProbeUplinks struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uplinks       []*ProbeUplink         `protobuf:"bytes,1,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Uplinks []*ProbeUplink         `protobuf:"bytes,1,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
+	// abilities are what the host's agent knows to do, by name: an agent that says none is of an earlier version.
+	Abilities     []string `protobuf:"bytes,2,rep,name=abilities,proto3" json:"abilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProbeUplinks) Reset() {
 	*x = ProbeUplinks{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +912,7 @@ func (x *ProbeUplinks) String() string {
 func (*ProbeUplinks) ProtoMessage() {}
 
 func (x *ProbeUplinks) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,12 +925,19 @@ func (x *ProbeUplinks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeUplinks.ProtoReflect.Descriptor instead.
 func (*ProbeUplinks) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProbeUplinks) GetUplinks() []*ProbeUplink {
 	if x != nil {
 		return x.Uplinks
+	}
+	return nil
+}
+
+func (x *ProbeUplinks) GetAbilities() []string {
+	if x != nil {
+		return x.Abilities
 	}
 	return nil
 }
@@ -479,14 +956,16 @@ type ProbeUplink struct {
 	// bundle says why the physical switch has to bundle its port with others; "" where it has not.
 	Bundle string `protobuf:"bytes,6,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	// plug is where it is plugged in, by LLDP, for people; "" where that is not known.
-	Plug          string `protobuf:"bytes,7,opt,name=plug,proto3" json:"plug,omitempty"`
+	Plug string `protobuf:"bytes,7,opt,name=plug,proto3" json:"plug,omitempty"`
+	// speed of its link, in bits per second; 0 where the device reports none.
+	Speed         uint64 `protobuf:"varint,8,opt,name=speed,proto3" json:"speed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProbeUplink) Reset() {
 	*x = ProbeUplink{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +977,7 @@ func (x *ProbeUplink) String() string {
 func (*ProbeUplink) ProtoMessage() {}
 
 func (x *ProbeUplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +990,7 @@ func (x *ProbeUplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeUplink.ProtoReflect.Descriptor instead.
 func (*ProbeUplink) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProbeUplink) GetSwitch() string {
@@ -563,6 +1042,13 @@ func (x *ProbeUplink) GetPlug() string {
 	return ""
 }
 
+func (x *ProbeUplink) GetSpeed() uint64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
+}
+
 // ProbeResults are what all probes of a host have found.
 type ProbeResults struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -576,7 +1062,7 @@ type ProbeResults struct {
 
 func (x *ProbeResults) Reset() {
 	*x = ProbeResults{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +1074,7 @@ func (x *ProbeResults) String() string {
 func (*ProbeResults) ProtoMessage() {}
 
 func (x *ProbeResults) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +1087,7 @@ func (x *ProbeResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeResults.ProtoReflect.Descriptor instead.
 func (*ProbeResults) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProbeResults) GetResults() []*ProbeResult {
@@ -654,7 +1140,7 @@ type ProbeTunnel struct {
 
 func (x *ProbeTunnel) Reset() {
 	*x = ProbeTunnel{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +1152,7 @@ func (x *ProbeTunnel) String() string {
 func (*ProbeTunnel) ProtoMessage() {}
 
 func (x *ProbeTunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +1165,7 @@ func (x *ProbeTunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeTunnel.ProtoReflect.Descriptor instead.
 func (*ProbeTunnel) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProbeTunnel) GetSwitch() string {
@@ -794,7 +1280,7 @@ type ProbeResult struct {
 
 func (x *ProbeResult) Reset() {
 	*x = ProbeResult{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +1292,7 @@ func (x *ProbeResult) String() string {
 func (*ProbeResult) ProtoMessage() {}
 
 func (x *ProbeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +1305,7 @@ func (x *ProbeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeResult.ProtoReflect.Descriptor instead.
 func (*ProbeResult) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProbeResult) GetPath() *ProbePath {
@@ -886,7 +1372,7 @@ type ProbePath struct {
 
 func (x *ProbePath) Reset() {
 	*x = ProbePath{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1384,7 @@ func (x *ProbePath) String() string {
 func (*ProbePath) ProtoMessage() {}
 
 func (x *ProbePath) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1397,7 @@ func (x *ProbePath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbePath.ProtoReflect.Descriptor instead.
 func (*ProbePath) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProbePath) GetSwitch() string {
@@ -962,7 +1448,7 @@ type ProbeDeaf struct {
 
 func (x *ProbeDeaf) Reset() {
 	*x = ProbeDeaf{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1460,7 @@ func (x *ProbeDeaf) String() string {
 func (*ProbeDeaf) ProtoMessage() {}
 
 func (x *ProbeDeaf) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1473,7 @@ func (x *ProbeDeaf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeDeaf.ProtoReflect.Descriptor instead.
 func (*ProbeDeaf) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ProbeDeaf) GetFrom() []byte {
@@ -1026,7 +1512,7 @@ type FollowProbesResponse struct {
 
 func (x *FollowProbesResponse) Reset() {
 	*x = FollowProbesResponse{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1524,7 @@ func (x *FollowProbesResponse) String() string {
 func (*FollowProbesResponse) ProtoMessage() {}
 
 func (x *FollowProbesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1537,7 @@ func (x *FollowProbesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowProbesResponse.ProtoReflect.Descriptor instead.
 func (*FollowProbesResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FollowProbesResponse) GetKeys() []*ProbeKey {
@@ -1085,7 +1571,7 @@ type ProbeFindings struct {
 
 func (x *ProbeFindings) Reset() {
 	*x = ProbeFindings{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1583,7 @@ func (x *ProbeFindings) String() string {
 func (*ProbeFindings) ProtoMessage() {}
 
 func (x *ProbeFindings) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1596,7 @@ func (x *ProbeFindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeFindings.ProtoReflect.Descriptor instead.
 func (*ProbeFindings) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProbeFindings) GetFindings() []*NetworkFinding {
@@ -1131,7 +1617,7 @@ type ProbeKey struct {
 
 func (x *ProbeKey) Reset() {
 	*x = ProbeKey{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1629,7 @@ func (x *ProbeKey) String() string {
 func (*ProbeKey) ProtoMessage() {}
 
 func (x *ProbeKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1642,7 @@ func (x *ProbeKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeKey.ProtoReflect.Descriptor instead.
 func (*ProbeKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProbeKey) GetNumber() uint32 {
@@ -1183,7 +1669,7 @@ type ProbeTasks struct {
 
 func (x *ProbeTasks) Reset() {
 	*x = ProbeTasks{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1681,7 @@ func (x *ProbeTasks) String() string {
 func (*ProbeTasks) ProtoMessage() {}
 
 func (x *ProbeTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1694,7 @@ func (x *ProbeTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeTasks.ProtoReflect.Descriptor instead.
 func (*ProbeTasks) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProbeTasks) GetTasks() []*ProbeTask {
@@ -1232,7 +1718,7 @@ type ProbeTask struct {
 
 func (x *ProbeTask) Reset() {
 	*x = ProbeTask{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1730,7 @@ func (x *ProbeTask) String() string {
 func (*ProbeTask) ProtoMessage() {}
 
 func (x *ProbeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1743,7 @@ func (x *ProbeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeTask.ProtoReflect.Descriptor instead.
 func (*ProbeTask) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProbeTask) GetPath() *ProbePath {
@@ -1293,7 +1779,7 @@ type ReadProbesHereRequest struct {
 
 func (x *ReadProbesHereRequest) Reset() {
 	*x = ReadProbesHereRequest{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1791,7 @@ func (x *ReadProbesHereRequest) String() string {
 func (*ReadProbesHereRequest) ProtoMessage() {}
 
 func (x *ReadProbesHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1804,7 @@ func (x *ReadProbesHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadProbesHereRequest.ProtoReflect.Descriptor instead.
 func (*ReadProbesHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReadProbesHereRequest) GetStart() string {
@@ -1342,15 +1828,17 @@ type ReadProbesHereResponse struct {
 	Start string `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
 	After uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
 	// whole: hosts are all there are; otherwise those that are another.
-	Whole         bool          `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`
-	Hosts         []*HostProbes `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Whole bool          `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`
+	Hosts []*HostProbes `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// mute are the names of the hosts that are connected there and take no part in probes: their agents may not know them.
+	Mute          []string `protobuf:"bytes,5,rep,name=mute,proto3" json:"mute,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadProbesHereResponse) Reset() {
 	*x = ReadProbesHereResponse{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1850,7 @@ func (x *ReadProbesHereResponse) String() string {
 func (*ReadProbesHereResponse) ProtoMessage() {}
 
 func (x *ReadProbesHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1863,7 @@ func (x *ReadProbesHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadProbesHereResponse.ProtoReflect.Descriptor instead.
 func (*ReadProbesHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReadProbesHereResponse) GetStart() string {
@@ -1406,6 +1894,13 @@ func (x *ReadProbesHereResponse) GetHosts() []*HostProbes {
 	return nil
 }
 
+func (x *ReadProbesHereResponse) GetMute() []string {
+	if x != nil {
+		return x.Mute
+	}
+	return nil
+}
+
 // HostProbes is what a host says.
 type HostProbes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1422,7 +1917,7 @@ type HostProbes struct {
 
 func (x *HostProbes) Reset() {
 	*x = HostProbes{}
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1929,7 @@ func (x *HostProbes) String() string {
 func (*HostProbes) ProtoMessage() {}
 
 func (x *HostProbes) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_probe_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_probe_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1942,7 @@ func (x *HostProbes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProbes.ProtoReflect.Descriptor instead.
 func (*HostProbes) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_probe_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HostProbes) GetHost() string {
@@ -1489,7 +1984,55 @@ var File_heddle_controller_v1_probe_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/probe.proto\x12\x14heddle.controller.v1\"\x19\n" +
+	" heddle/controller/v1/probe.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\"\x80\x02\n" +
+	"\x13RunBenchmarkRequest\x12\x14\n" +
+	"\x05hosts\x18\x01 \x03(\tR\x05hosts\x12M\n" +
+	"\x06labels\x18\x02 \x03(\v25.heddle.controller.v1.RunBenchmarkRequest.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\x04R\x04rate\x125\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"r\n" +
+	"\x14RunBenchmarkResponse\x12\x1a\n" +
+	"\bprogress\x18\x01 \x01(\tR\bprogress\x12>\n" +
+	"\x06result\x18\x02 \x01(\v2&.heddle.controller.v1.NetworkBenchmarkR\x06result\"\xa6\x02\n" +
+	"\x10NetworkBenchmark\x12\x18\n" +
+	"\astopped\x18\x01 \x01(\tR\astopped\x12\x14\n" +
+	"\x05hosts\x18\x02 \x03(\tR\x05hosts\x12@\n" +
+	"\awithout\x18\x03 \x03(\v2&.heddle.controller.v1.BenchmarkLeftOutR\awithout\x12\x12\n" +
+	"\x04rate\x18\x04 \x01(\x04R\x04rate\x125\n" +
+	"\bduration\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bduration\x129\n" +
+	"\x05pairs\x18\x06 \x03(\v2#.heddle.controller.v1.BenchmarkPairR\x05pairs\x12\x1a\n" +
+	"\bfindings\x18\a \x03(\tR\bfindings\">\n" +
+	"\x10BenchmarkLeftOut\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf4\x03\n" +
+	"\rBenchmarkPair\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x1f\n" +
+	"\vfrom_uplink\x18\x02 \x01(\tR\n" +
+	"fromUplink\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x1b\n" +
+	"\tto_uplink\x18\x04 \x01(\tR\btoUplink\x12\x16\n" +
+	"\x06switch\x18\x05 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04vlan\x18\x06 \x01(\rR\x04vlan\x12\x12\n" +
+	"\x04rate\x18\a \x01(\x04R\x04rate\x12\x18\n" +
+	"\aoffered\x18\b \x01(\x04R\aoffered\x12\x1e\n" +
+	"\n" +
+	"throughput\x18\t \x01(\x04R\n" +
+	"throughput\x12\x12\n" +
+	"\x04sent\x18\n" +
+	" \x01(\x04R\x04sent\x12\x12\n" +
+	"\x04lost\x18\v \x01(\x04R\x04lost\x12\x1e\n" +
+	"\n" +
+	"duplicates\x18\f \x01(\x04R\n" +
+	"duplicates\x12\x14\n" +
+	"\x05pings\x18\r \x01(\x04R\x05pings\x12\x1d\n" +
+	"\n" +
+	"pings_lost\x18\x0e \x01(\x04R\tpingsLost\x12\x18\n" +
+	"\areplies\x18\x0f \x01(\x04R\areplies\x12+\n" +
+	"\x03p50\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x03p50\x12+\n" +
+	"\x03p99\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\x03p99\x12\x16\n" +
+	"\x06faults\x18\x12 \x03(\tR\x06faults\"\x19\n" +
 	"\x17GetNetworkHealthRequest\"\xf0\x02\n" +
 	"\x18GetNetworkHealthResponse\x12@\n" +
 	"\bfindings\x18\x01 \x03(\v2$.heddle.controller.v1.NetworkFindingR\bfindings\x12\x14\n" +
@@ -1518,9 +2061,10 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	" \x01(\tR\x06remedy\"\x91\x01\n" +
 	"\x13FollowProbesRequest\x12<\n" +
 	"\auplinks\x18\x01 \x01(\v2\".heddle.controller.v1.ProbeUplinksR\auplinks\x12<\n" +
-	"\aresults\x18\x02 \x01(\v2\".heddle.controller.v1.ProbeResultsR\aresults\"K\n" +
+	"\aresults\x18\x02 \x01(\v2\".heddle.controller.v1.ProbeResultsR\aresults\"i\n" +
 	"\fProbeUplinks\x12;\n" +
-	"\auplinks\x18\x01 \x03(\v2!.heddle.controller.v1.ProbeUplinkR\auplinks\"\xa3\x01\n" +
+	"\auplinks\x18\x01 \x03(\v2!.heddle.controller.v1.ProbeUplinkR\auplinks\x12\x1c\n" +
+	"\tabilities\x18\x02 \x03(\tR\tabilities\"\xb9\x01\n" +
 	"\vProbeUplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
 	"\x06uplink\x18\x02 \x01(\tR\x06uplink\x12\x10\n" +
@@ -1528,7 +2072,8 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\x03mtu\x18\x04 \x01(\rR\x03mtu\x12\x14\n" +
 	"\x05vlans\x18\x05 \x03(\rR\x05vlans\x12\x16\n" +
 	"\x06bundle\x18\x06 \x01(\tR\x06bundle\x12\x12\n" +
-	"\x04plug\x18\a \x01(\tR\x04plug\"\xbd\x01\n" +
+	"\x04plug\x18\a \x01(\tR\x04plug\x12\x14\n" +
+	"\x05speed\x18\b \x01(\x04R\x05speed\"\xbd\x01\n" +
 	"\fProbeResults\x12;\n" +
 	"\aresults\x18\x01 \x03(\v2!.heddle.controller.v1.ProbeResultR\aresults\x123\n" +
 	"\x04deaf\x18\x02 \x03(\v2\x1f.heddle.controller.v1.ProbeDeafR\x04deaf\x12;\n" +
@@ -1584,12 +2129,13 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"\x03mtu\x18\x03 \x01(\rR\x03mtu\"C\n" +
 	"\x15ReadProbesHereRequest\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\tR\x05start\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x04R\x05after\"\x92\x01\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\"\xa6\x01\n" +
 	"\x16ReadProbesHereResponse\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\tR\x05start\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
 	"\x05whole\x18\x03 \x01(\bR\x05whole\x126\n" +
-	"\x05hosts\x18\x04 \x03(\v2 .heddle.controller.v1.HostProbesR\x05hosts\"\xc4\x01\n" +
+	"\x05hosts\x18\x04 \x03(\v2 .heddle.controller.v1.HostProbesR\x05hosts\x12\x12\n" +
+	"\x04mute\x18\x05 \x03(\tR\x04mute\"\xc4\x01\n" +
 	"\n" +
 	"HostProbes\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
@@ -1601,9 +2147,10 @@ const file_heddle_controller_v1_probe_proto_rawDesc = "" +
 	"ProbeState\x12\x1b\n" +
 	"\x17PROBE_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12PROBE_STATE_PASSES\x10\x01\x12\x14\n" +
-	"\x10PROBE_STATE_LOST\x10\x022\x82\x01\n" +
+	"\x10PROBE_STATE_LOST\x10\x022\xeb\x01\n" +
 	"\rHealthService\x12q\n" +
-	"\x10GetNetworkHealth\x12-.heddle.controller.v1.GetNetworkHealthRequest\x1a..heddle.controller.v1.GetNetworkHealthResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\x10GetNetworkHealth\x12-.heddle.controller.v1.GetNetworkHealthRequest\x1a..heddle.controller.v1.GetNetworkHealthResponse\x12g\n" +
+	"\fRunBenchmark\x12).heddle.controller.v1.RunBenchmarkRequest\x1a*.heddle.controller.v1.RunBenchmarkResponse0\x01B.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_probe_proto_rawDescOnce sync.Once
@@ -1618,58 +2165,75 @@ func file_heddle_controller_v1_probe_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_probe_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_probe_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_heddle_controller_v1_probe_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_heddle_controller_v1_probe_proto_goTypes = []any{
 	(ProbeState)(0),                  // 0: heddle.controller.v1.ProbeState
-	(*GetNetworkHealthRequest)(nil),  // 1: heddle.controller.v1.GetNetworkHealthRequest
-	(*GetNetworkHealthResponse)(nil), // 2: heddle.controller.v1.GetNetworkHealthResponse
-	(*NetworkFinding)(nil),           // 3: heddle.controller.v1.NetworkFinding
-	(*FollowProbesRequest)(nil),      // 4: heddle.controller.v1.FollowProbesRequest
-	(*ProbeUplinks)(nil),             // 5: heddle.controller.v1.ProbeUplinks
-	(*ProbeUplink)(nil),              // 6: heddle.controller.v1.ProbeUplink
-	(*ProbeResults)(nil),             // 7: heddle.controller.v1.ProbeResults
-	(*ProbeTunnel)(nil),              // 8: heddle.controller.v1.ProbeTunnel
-	(*ProbeResult)(nil),              // 9: heddle.controller.v1.ProbeResult
-	(*ProbePath)(nil),                // 10: heddle.controller.v1.ProbePath
-	(*ProbeDeaf)(nil),                // 11: heddle.controller.v1.ProbeDeaf
-	(*FollowProbesResponse)(nil),     // 12: heddle.controller.v1.FollowProbesResponse
-	(*ProbeFindings)(nil),            // 13: heddle.controller.v1.ProbeFindings
-	(*ProbeKey)(nil),                 // 14: heddle.controller.v1.ProbeKey
-	(*ProbeTasks)(nil),               // 15: heddle.controller.v1.ProbeTasks
-	(*ProbeTask)(nil),                // 16: heddle.controller.v1.ProbeTask
-	(*ReadProbesHereRequest)(nil),    // 17: heddle.controller.v1.ReadProbesHereRequest
-	(*ReadProbesHereResponse)(nil),   // 18: heddle.controller.v1.ReadProbesHereResponse
-	(*HostProbes)(nil),               // 19: heddle.controller.v1.HostProbes
+	(*RunBenchmarkRequest)(nil),      // 1: heddle.controller.v1.RunBenchmarkRequest
+	(*RunBenchmarkResponse)(nil),     // 2: heddle.controller.v1.RunBenchmarkResponse
+	(*NetworkBenchmark)(nil),         // 3: heddle.controller.v1.NetworkBenchmark
+	(*BenchmarkLeftOut)(nil),         // 4: heddle.controller.v1.BenchmarkLeftOut
+	(*BenchmarkPair)(nil),            // 5: heddle.controller.v1.BenchmarkPair
+	(*GetNetworkHealthRequest)(nil),  // 6: heddle.controller.v1.GetNetworkHealthRequest
+	(*GetNetworkHealthResponse)(nil), // 7: heddle.controller.v1.GetNetworkHealthResponse
+	(*NetworkFinding)(nil),           // 8: heddle.controller.v1.NetworkFinding
+	(*FollowProbesRequest)(nil),      // 9: heddle.controller.v1.FollowProbesRequest
+	(*ProbeUplinks)(nil),             // 10: heddle.controller.v1.ProbeUplinks
+	(*ProbeUplink)(nil),              // 11: heddle.controller.v1.ProbeUplink
+	(*ProbeResults)(nil),             // 12: heddle.controller.v1.ProbeResults
+	(*ProbeTunnel)(nil),              // 13: heddle.controller.v1.ProbeTunnel
+	(*ProbeResult)(nil),              // 14: heddle.controller.v1.ProbeResult
+	(*ProbePath)(nil),                // 15: heddle.controller.v1.ProbePath
+	(*ProbeDeaf)(nil),                // 16: heddle.controller.v1.ProbeDeaf
+	(*FollowProbesResponse)(nil),     // 17: heddle.controller.v1.FollowProbesResponse
+	(*ProbeFindings)(nil),            // 18: heddle.controller.v1.ProbeFindings
+	(*ProbeKey)(nil),                 // 19: heddle.controller.v1.ProbeKey
+	(*ProbeTasks)(nil),               // 20: heddle.controller.v1.ProbeTasks
+	(*ProbeTask)(nil),                // 21: heddle.controller.v1.ProbeTask
+	(*ReadProbesHereRequest)(nil),    // 22: heddle.controller.v1.ReadProbesHereRequest
+	(*ReadProbesHereResponse)(nil),   // 23: heddle.controller.v1.ReadProbesHereResponse
+	(*HostProbes)(nil),               // 24: heddle.controller.v1.HostProbes
+	nil,                              // 25: heddle.controller.v1.RunBenchmarkRequest.LabelsEntry
+	(*durationpb.Duration)(nil),      // 26: google.protobuf.Duration
 }
 var file_heddle_controller_v1_probe_proto_depIdxs = []int32{
-	3,  // 0: heddle.controller.v1.GetNetworkHealthResponse.findings:type_name -> heddle.controller.v1.NetworkFinding
-	5,  // 1: heddle.controller.v1.FollowProbesRequest.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
-	7,  // 2: heddle.controller.v1.FollowProbesRequest.results:type_name -> heddle.controller.v1.ProbeResults
-	6,  // 3: heddle.controller.v1.ProbeUplinks.uplinks:type_name -> heddle.controller.v1.ProbeUplink
-	9,  // 4: heddle.controller.v1.ProbeResults.results:type_name -> heddle.controller.v1.ProbeResult
-	11, // 5: heddle.controller.v1.ProbeResults.deaf:type_name -> heddle.controller.v1.ProbeDeaf
-	8,  // 6: heddle.controller.v1.ProbeResults.tunnels:type_name -> heddle.controller.v1.ProbeTunnel
-	0,  // 7: heddle.controller.v1.ProbeTunnel.state:type_name -> heddle.controller.v1.ProbeState
-	0,  // 8: heddle.controller.v1.ProbeTunnel.full:type_name -> heddle.controller.v1.ProbeState
-	10, // 9: heddle.controller.v1.ProbeResult.path:type_name -> heddle.controller.v1.ProbePath
-	0,  // 10: heddle.controller.v1.ProbeResult.state:type_name -> heddle.controller.v1.ProbeState
-	0,  // 11: heddle.controller.v1.ProbeResult.full:type_name -> heddle.controller.v1.ProbeState
-	14, // 12: heddle.controller.v1.FollowProbesResponse.keys:type_name -> heddle.controller.v1.ProbeKey
-	15, // 13: heddle.controller.v1.FollowProbesResponse.tasks:type_name -> heddle.controller.v1.ProbeTasks
-	13, // 14: heddle.controller.v1.FollowProbesResponse.findings:type_name -> heddle.controller.v1.ProbeFindings
-	3,  // 15: heddle.controller.v1.ProbeFindings.findings:type_name -> heddle.controller.v1.NetworkFinding
-	16, // 16: heddle.controller.v1.ProbeTasks.tasks:type_name -> heddle.controller.v1.ProbeTask
-	10, // 17: heddle.controller.v1.ProbeTask.path:type_name -> heddle.controller.v1.ProbePath
-	19, // 18: heddle.controller.v1.ReadProbesHereResponse.hosts:type_name -> heddle.controller.v1.HostProbes
-	5,  // 19: heddle.controller.v1.HostProbes.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
-	7,  // 20: heddle.controller.v1.HostProbes.results:type_name -> heddle.controller.v1.ProbeResults
-	1,  // 21: heddle.controller.v1.HealthService.GetNetworkHealth:input_type -> heddle.controller.v1.GetNetworkHealthRequest
-	2,  // 22: heddle.controller.v1.HealthService.GetNetworkHealth:output_type -> heddle.controller.v1.GetNetworkHealthResponse
-	22, // [22:23] is the sub-list for method output_type
-	21, // [21:22] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	25, // 0: heddle.controller.v1.RunBenchmarkRequest.labels:type_name -> heddle.controller.v1.RunBenchmarkRequest.LabelsEntry
+	26, // 1: heddle.controller.v1.RunBenchmarkRequest.duration:type_name -> google.protobuf.Duration
+	3,  // 2: heddle.controller.v1.RunBenchmarkResponse.result:type_name -> heddle.controller.v1.NetworkBenchmark
+	4,  // 3: heddle.controller.v1.NetworkBenchmark.without:type_name -> heddle.controller.v1.BenchmarkLeftOut
+	26, // 4: heddle.controller.v1.NetworkBenchmark.duration:type_name -> google.protobuf.Duration
+	5,  // 5: heddle.controller.v1.NetworkBenchmark.pairs:type_name -> heddle.controller.v1.BenchmarkPair
+	26, // 6: heddle.controller.v1.BenchmarkPair.p50:type_name -> google.protobuf.Duration
+	26, // 7: heddle.controller.v1.BenchmarkPair.p99:type_name -> google.protobuf.Duration
+	8,  // 8: heddle.controller.v1.GetNetworkHealthResponse.findings:type_name -> heddle.controller.v1.NetworkFinding
+	10, // 9: heddle.controller.v1.FollowProbesRequest.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
+	12, // 10: heddle.controller.v1.FollowProbesRequest.results:type_name -> heddle.controller.v1.ProbeResults
+	11, // 11: heddle.controller.v1.ProbeUplinks.uplinks:type_name -> heddle.controller.v1.ProbeUplink
+	14, // 12: heddle.controller.v1.ProbeResults.results:type_name -> heddle.controller.v1.ProbeResult
+	16, // 13: heddle.controller.v1.ProbeResults.deaf:type_name -> heddle.controller.v1.ProbeDeaf
+	13, // 14: heddle.controller.v1.ProbeResults.tunnels:type_name -> heddle.controller.v1.ProbeTunnel
+	0,  // 15: heddle.controller.v1.ProbeTunnel.state:type_name -> heddle.controller.v1.ProbeState
+	0,  // 16: heddle.controller.v1.ProbeTunnel.full:type_name -> heddle.controller.v1.ProbeState
+	15, // 17: heddle.controller.v1.ProbeResult.path:type_name -> heddle.controller.v1.ProbePath
+	0,  // 18: heddle.controller.v1.ProbeResult.state:type_name -> heddle.controller.v1.ProbeState
+	0,  // 19: heddle.controller.v1.ProbeResult.full:type_name -> heddle.controller.v1.ProbeState
+	19, // 20: heddle.controller.v1.FollowProbesResponse.keys:type_name -> heddle.controller.v1.ProbeKey
+	20, // 21: heddle.controller.v1.FollowProbesResponse.tasks:type_name -> heddle.controller.v1.ProbeTasks
+	18, // 22: heddle.controller.v1.FollowProbesResponse.findings:type_name -> heddle.controller.v1.ProbeFindings
+	8,  // 23: heddle.controller.v1.ProbeFindings.findings:type_name -> heddle.controller.v1.NetworkFinding
+	21, // 24: heddle.controller.v1.ProbeTasks.tasks:type_name -> heddle.controller.v1.ProbeTask
+	15, // 25: heddle.controller.v1.ProbeTask.path:type_name -> heddle.controller.v1.ProbePath
+	24, // 26: heddle.controller.v1.ReadProbesHereResponse.hosts:type_name -> heddle.controller.v1.HostProbes
+	10, // 27: heddle.controller.v1.HostProbes.uplinks:type_name -> heddle.controller.v1.ProbeUplinks
+	12, // 28: heddle.controller.v1.HostProbes.results:type_name -> heddle.controller.v1.ProbeResults
+	6,  // 29: heddle.controller.v1.HealthService.GetNetworkHealth:input_type -> heddle.controller.v1.GetNetworkHealthRequest
+	1,  // 30: heddle.controller.v1.HealthService.RunBenchmark:input_type -> heddle.controller.v1.RunBenchmarkRequest
+	7,  // 31: heddle.controller.v1.HealthService.GetNetworkHealth:output_type -> heddle.controller.v1.GetNetworkHealthResponse
+	2,  // 32: heddle.controller.v1.HealthService.RunBenchmark:output_type -> heddle.controller.v1.RunBenchmarkResponse
+	31, // [31:33] is the sub-list for method output_type
+	29, // [29:31] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_probe_proto_init() }
@@ -1683,7 +2247,7 @@ func file_heddle_controller_v1_probe_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_probe_proto_rawDesc), len(file_heddle_controller_v1_probe_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,8 @@ const (
 	// HealthServiceGetNetworkHealthProcedure is the procedure name of the HealthService's
 	// GetNetworkHealth RPC.
 	HealthServiceGetNetworkHealthProcedure = "/heddle.controller.v1.HealthService/GetNetworkHealth"
+	// HealthServiceRunBenchmarkProcedure is the procedure name of the HealthService's RunBenchmark RPC.
+	HealthServiceRunBenchmarkProcedure = "/heddle.controller.v1.HealthService/RunBenchmark"
 )
 
 var (
@@ -37,12 +39,22 @@ var (
 			Procedure:  HealthServiceGetNetworkHealthProcedure,
 		}
 	})
+	healthServiceRunBenchmarkSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeServer,
+			Schema:     v1.File_heddle_controller_v1_probe_proto.Services().ByName("HealthService").Methods().ByName("RunBenchmark"),
+			Procedure:  HealthServiceRunBenchmarkProcedure,
+		}
+	})
 )
 
 // HealthServiceClient is a client for the heddle.controller.v1.HealthService service.
 type HealthServiceClient interface {
 	// GetNetworkHealth is what is wrong, with what to do.
 	GetNetworkHealth(context.Context, *v1.GetNetworkHealthRequest) (*v1.GetNetworkHealthResponse, error)
+	// RunBenchmark has all hosts send to one another at once, bounded in rate and time, and says which pairs are slow and
+	// what they share. It ends when the caller goes away, and when a host does. One runs at a time.
+	RunBenchmark(context.Context, *v1.RunBenchmarkRequest) (HealthServiceRunBenchmarkClientStream, error)
 }
 
 // NewHealthServiceClient constructs a client for the heddle.controller.v1.HealthService service.
@@ -51,10 +63,34 @@ func NewHealthServiceClient(client *connect.Client) HealthServiceClient {
 	return &healthServiceClient{client: client}
 }
 
+// HealthServiceRunBenchmarkClientStream is the client stream for the HealthService's RunBenchmark
+// RPC.
+type HealthServiceRunBenchmarkClientStream struct {
+	stream connect.ClientStream
+}
+
+// Receive returns the next response message from the server.
+func (s HealthServiceRunBenchmarkClientStream) Receive() (*v1.RunBenchmarkResponse, error) {
+	var res v1.RunBenchmarkResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s HealthServiceRunBenchmarkClientStream) Close() error {
+	return s.stream.Close()
+}
+
 // HealthServiceHandler is an implementation of the heddle.controller.v1.HealthService service.
 type HealthServiceHandler interface {
 	// GetNetworkHealth is what is wrong, with what to do.
 	GetNetworkHealth(context.Context, *v1.GetNetworkHealthRequest) (*v1.GetNetworkHealthResponse, error)
+	// RunBenchmark has all hosts send to one another at once, bounded in rate and time, and says which pairs are slow and
+	// what they share. It ends when the caller goes away, and when a host does. One runs at a time.
+	RunBenchmark(context.Context, *v1.RunBenchmarkRequest, HealthServiceRunBenchmarkServerStream) error
 }
 
 // RegisterHealthServiceHandler registers svc as the heddle.controller.v1.HealthService
@@ -63,7 +99,24 @@ func RegisterHealthServiceHandler(server *connect.Server, svc HealthServiceHandl
 	adapter := healthServiceHandler{svc: svc}
 	server.Register(
 		connect.Method{Spec: healthServiceGetNetworkHealthSpec(), Handler: adapter.getNetworkHealth},
+		connect.Method{Spec: healthServiceRunBenchmarkSpec(), Handler: adapter.runBenchmark},
 	)
+}
+
+// HealthServiceRunBenchmarkServerStream is the server stream for the HealthService's RunBenchmark
+// RPC.
+type HealthServiceRunBenchmarkServerStream struct {
+	stream connect.ServerStream
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s HealthServiceRunBenchmarkServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s HealthServiceRunBenchmarkServerStream) Send(res *v1.RunBenchmarkResponse) error {
+	return s.stream.Send(res)
 }
 
 // UnimplementedHealthServiceHandler returns CodeUnimplemented from all methods.
@@ -71,6 +124,10 @@ type UnimplementedHealthServiceHandler struct{}
 
 func (UnimplementedHealthServiceHandler) GetNetworkHealth(context.Context, *v1.GetNetworkHealthRequest) (*v1.GetNetworkHealthResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HealthService.GetNetworkHealth is not implemented")
+}
+
+func (UnimplementedHealthServiceHandler) RunBenchmark(context.Context, *v1.RunBenchmarkRequest, HealthServiceRunBenchmarkServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HealthService.RunBenchmark is not implemented")
 }
 
 type healthServiceClient struct {
@@ -85,6 +142,14 @@ func (c *healthServiceClient) GetNetworkHealth(ctx context.Context, req *v1.GetN
 	return &res, nil
 }
 
+func (c *healthServiceClient) RunBenchmark(ctx context.Context, req *v1.RunBenchmarkRequest) (HealthServiceRunBenchmarkClientStream, error) {
+	stream, err := c.client.CallServerStream(ctx, healthServiceRunBenchmarkSpec(), req)
+	if err != nil {
+		return HealthServiceRunBenchmarkClientStream{}, err
+	}
+	return HealthServiceRunBenchmarkClientStream{stream: stream}, nil
+}
+
 type healthServiceHandler struct{ svc HealthServiceHandler }
 
 func (h healthServiceHandler) getNetworkHealth(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
@@ -97,4 +162,12 @@ func (h healthServiceHandler) getNetworkHealth(ctx context.Context, _ connect.Sp
 		return err
 	}
 	return stream.Send(res)
+}
+
+func (h healthServiceHandler) runBenchmark(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RunBenchmarkRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	return h.svc.RunBenchmark(ctx, &req, HealthServiceRunBenchmarkServerStream{stream: stream})
 }
