@@ -47,6 +47,7 @@ struct catalogue {
 	enum neighbour_limits neighbour_limits;
 	enum neighbour_count neighbour_count;
 	enum binding_flag binding_flag;
+	enum trunk_flag trunk_flag;
 	enum capture_stage capture_stage;
 	enum capture_flag capture_flag;
 	struct tunnel tunnel;
@@ -56,6 +57,7 @@ struct catalogue {
 	struct endpoint endpoint;
 	struct location_key location_key;
 	struct location location;
+	struct overlay_trunk overlay_trunk;
 	struct binding_key binding_key;
 	struct binding binding;
 	struct told_binding told_binding;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The second run of a frame that leaves or enters a tunnel: two programs of the tunnel's device, beside the switch
- * program. A host without overlay segments loads neither, and the switch program is the same on every host.
+ * program. A host without overlay segments loads none of them, and the switch program is the same on every host. Two
+ * more run on the devices of ports that are trunks inside a VNI (overlay/trunk.h).
  *
  *   port ─▶ switch program ─▶ heddle_overlay_out ─▶ VXLAN device ─▶ underlay
  *   underlay ─▶ VXLAN device ─▶ heddle_overlay_in ─▶ switch program ─▶ port */
 #include "overlay/arrive.h"
 #include "overlay/leave.h"
+#include "overlay/trunk.h"
 
 INLINE s32 come_in(struct __sk_buff *skb)
 {
@@ -72,6 +74,28 @@ SEC("tcx/egress") s32 heddle_overlay_out_or(struct __sk_buff *skb)
 	return go_out(skb);
 }
 
+/* Attached to a trunk's device before the switch program. */
+SEC("tcx/ingress") s32 heddle_trunk_in(struct __sk_buff *skb)
+{
+	u32 slot = slot_of(skb->ifindex);
+	struct overlay_trunk *t = trunk_of(slot);
+	struct crossing *c = crossing_of_cpu();
+
+	if (!t)
+		return VERDICT_NEXT;
+	if (!c)
+		return VERDICT_DROP;
+	c->slot = slot;
+	return enter_trunk(skb, c, t);
+}
+
+SEC("tcx/egress") s32 heddle_trunk_out(struct __sk_buff *skb)
+{
+	struct overlay_trunk *t = trunk_of(slot_of(skb->ifindex));
+
+	return t && skb->ingress_ifindex ? leave_trunk(skb, t) : VERDICT_NEXT;
+}
+
 /* A test run hands over a frame without its outermost tag, which the kernel keeps beside the frame. */
 INLINE bool put_tag(struct __sk_buff *skb, const struct crossing_record *r)
 {
@@ -100,6 +124,28 @@ SEC("tcx/egress") s32 heddle_record_out(struct __sk_buff *skb)
 		return VERDICT_DROP;
 	c->slot = r->slot;
 	return leave(skb, c);
+}
+
+SEC("tcx/ingress") s32 heddle_record_trunk_in(struct __sk_buff *skb)
+{
+	struct crossing *c = crossing_of_cpu();
+	struct crossing_record *r = recorded_crossing();
+	struct overlay_trunk *t = r ? trunk_of(r->slot) : 0;
+
+	if (!c || !t || !put_tag(skb, r))
+		return VERDICT_DROP;
+	c->slot = r->slot;
+	return record_tag(skb, r, enter_trunk(skb, c, t));
+}
+
+SEC("tcx/egress") s32 heddle_record_trunk_out(struct __sk_buff *skb)
+{
+	struct crossing_record *r = recorded_crossing();
+	struct overlay_trunk *t = r ? trunk_of(r->slot) : 0;
+
+	if (!t || !put_tag(skb, r))
+		return VERDICT_DROP;
+	return record_tag(skb, r, leave_trunk(skb, t));
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

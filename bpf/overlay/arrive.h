@@ -53,11 +53,12 @@ INLINE void learn_location(struct crossing *c, u32 sender, struct endpoint *e, u
 
 	if (c->mac[6] & 1 || !(*(u32 *)(c->mac + 6) | *(u16 *)(c->mac + 10)))
 		return;
-	__builtin_memcpy(c->at.mac, c->mac + 6, 6);
-	c->at.reserved = 0;
-	l = bpf_map_lookup_elem(&locations, &c->at);
+	l = said_of(c, c->mac + 6);
 	if (l && l->source == LOCATION_STATIC)
 		return;
+	__builtin_memcpy(c->at.mac, c->mac + 6, 6);
+	c->at.whole = 0;
+	l = bpf_map_lookup_elem(&locations, &c->at);
 	if (l && l->endpoint == sender) {
 		if (l->seen != now)
 			l->seen = now;

@@ -183,7 +183,7 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 		return FORM_OTHER;
 	k->owner.segment = k->asked.segment = k->speaker.segment = c->at.segment;
 	__builtin_memcpy(k->speaker.mac, c->mac + 6, 6);
-	k->speaker.reserved = 0;
+	k->speaker.whole = 0;
 	k->slot = c->slot;
 	k->says = flags;
 	k->now = clock();

@@ -148,21 +148,39 @@ static s64 replicate_one(u32 i, struct replicate *r)
 	return 0;
 }
 
-/* The number of the endpoint behind which the destination is known to be; 0 = unknown, or a group. */
+/* What the file or the controllers say of a MAC in the frame's VNI. */
+INLINE struct location *said_of(struct crossing *c, const u8 *mac)
+{
+	struct location_key whole = { .segment = c->key.vni, .whole = c->slot };
+
+	__builtin_memcpy(whole.mac, mac, 6);
+	return bpf_map_lookup_elem(&locations, &whole);
+}
+
+INLINE bool location_counts(const struct location *l)
+{
+	if (!l || !named_endpoint(l->endpoint))
+		return false;
+	return l->source != LOCATION_LEARNED || clock() - l->seen <= LOCATION_AGEING * ticks_per_second;
+}
+
+/* The number of the endpoint behind which the destination is known to be; 0 = unknown, or a group. The file's word
+ * counts most, then what frames show, then what the controllers say: they are silent while a tunnel learns. */
 INLINE u32 locate(struct crossing *c)
 {
-	struct location *l;
+	struct location *said, *l;
 
 	if (c->mac[0] & 1)
 		return 0;
-	__builtin_memcpy(c->at.mac, c->mac, 6);
-	c->at.reserved = 0;
-	l = bpf_map_lookup_elem(&locations, &c->at);
-	if (!l || !named_endpoint(l->endpoint))
-		return 0;
-	if (l->source == LOCATION_LEARNED && clock() - l->seen > LOCATION_AGEING * ticks_per_second)
-		return 0;
-	return l->endpoint;
+	said = said_of(c, c->mac);
+	if (!said || said->source != LOCATION_STATIC) {
+		__builtin_memcpy(c->at.mac, c->mac, 6);
+		c->at.whole = 0;
+		l = bpf_map_lookup_elem(&locations, &c->at);
+		if (location_counts(l))
+			return l->endpoint;
+	}
+	return location_counts(said) ? said->endpoint : 0;
 }
 
 /* What the outer headers of a frame's copies depend on. */

@@ -92,16 +92,30 @@ struct endpoint {
 	u32 reserved;
 };
 
+/* What frames show of a MAC holds in their segment; what the file and the controllers say of it, in the whole VNI. */
 struct location_key {
-	u32 segment; /* slot of the tunnel << 16 | number */
+	u32 segment; /* slot of the tunnel << 16 | number; of a whole VNI, the VNI */
 	u8 mac[6];
-	u16 reserved;
+	u16 whole; /* of a whole VNI, the slot of the tunnel; else 0 */
 };
 
 struct location {
 	u32 endpoint; /* number */
 	u32 source; /* enum location_source */
 	u64 seen; /* ticks; of a learned one */
+};
+
+enum trunk_flag {
+	TRUNK_UNTAGGED = 1 << 0, /* the trunk has the VLAN 0, that of untagged frames */
+	TRUNK_CHANGES = 1 << 1, /* the port becomes such a trunk or ceases to be one: no frame passes */
+};
+
+/* A trunk inside a VNI, by the port's slot. */
+struct overlay_trunk {
+	u32 slot; /* of the tunnel */
+	u32 vni;
+	u32 flags; /* enum trunk_flag */
+	u32 reserved;
 };
 
 #define OVERLAY_HASH(table, k, v, n) \
@@ -117,6 +131,7 @@ OVERLAY_HASH(tunnels, u32, struct tunnel, MAX_TUNNELS);
 OVERLAY_HASH(overlay_segments, u32, struct overlay_segment, MAX_OVERLAY_SEGMENTS);
 OVERLAY_HASH(overlay_numbers, struct segment_name, u32, MAX_OVERLAY_SEGMENTS);
 OVERLAY_HASH(endpoint_numbers, struct endpoint_name, u32, MAX_ENDPOINTS);
+OVERLAY_HASH(overlay_trunks, u32, struct overlay_trunk, MAX_PORTS);
 OVERLAY_HASH(locations, struct location_key, struct location, MAX_LOCATIONS);
 
 struct {

@@ -377,6 +377,12 @@ const (
 	BindingRouter     = 4
 )
 
+// Values of enum trunk_flag.
+const (
+	TrunkUntagged = 1
+	TrunkChanges  = 2
+)
+
 // Values of enum capture_stage.
 const (
 	CaptureAdmit   = 1
@@ -446,10 +452,10 @@ type Endpoint struct {
 
 // LocationKey is struct location_key.
 type LocationKey struct {
-	_        structs.HostLayout
-	Segment  uint32
-	MAC      [6]uint8
-	Reserved uint16
+	_       structs.HostLayout
+	Segment uint32
+	MAC     [6]uint8
+	Whole   uint16
 }
 
 // Location is struct location.
@@ -458,6 +464,15 @@ type Location struct {
 	Endpoint uint32
 	Source   uint32
 	Seen     uint64
+}
+
+// OverlayTrunk is struct overlay_trunk.
+type OverlayTrunk struct {
+	_        structs.HostLayout
+	Slot     uint32
+	Vni      uint32
+	Flags    uint32
+	Reserved uint32
 }
 
 // BindingKey is struct binding_key.

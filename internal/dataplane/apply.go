@@ -49,6 +49,10 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
 	}
+	d, err := k.overlays.attachTrunks(d)
+	if err != nil {
+		return Instant{}, err
+	}
 	a, err := k.slots.Assign(d.Plan)
 	if err != nil {
 		return Instant{}, err
@@ -58,7 +62,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	at, err := k.activate(d, a, points, ready)
 	if err != nil {
 		k.slots.Undo(a)
-		return Instant{}, err
+		return Instant{}, errors.Join(err, k.overlays.undoTrunks())
 	}
 	k.flows.note(points(), k.slots)
 	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,

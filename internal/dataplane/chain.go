@@ -138,10 +138,15 @@ func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain
 	return c, nil
 }
 
-// ofTunnel reports whether a link is the instance's own that runs a tunnel's program on its device.
+// ofTunnel reports whether a link is the instance's own that runs a tunnel's program on its device, or that of a trunk
+// inside a VNI.
 func ofTunnel(dir string, index uint32, id link.ID) bool {
-	own, err := pinnedLink(filepath.Join(filepath.Dir(dir), inDir), index)
-	return err == nil && own == id
+	for _, of := range []string{inDir, trunkInDir} {
+		if own, err := pinnedLink(filepath.Join(filepath.Dir(dir), of), index); err == nil && own == id {
+			return true
+		}
+	}
+	return false
 }
 
 func hookOf(t ebpf.AttachType) Hook {
@@ -203,8 +208,15 @@ func pinnedLink(dir string, index uint32) (link.ID, error) {
 // anchor returns the position in a device's chain where the program is attached. This is the first position, because a
 // program before it may consume or pass on frames that the switch would refuse; but it is after a program of another
 // instance with the same run directory, whose ports would otherwise lose their traffic. Programs after it, whoever
-// attached them, see the frames that continue to the host's stack or to the wire.
+// attached them, see the frames that continue to the host's stack or to the wire. On a trunk inside a VNI the switch
+// program is after the one that turns the owner's tags into numbers.
 func (l *links) anchor(index uint32) (link.Anchor, error) {
+	if filepath.Base(l.dir) == linkDir {
+		trunk, err := pinnedLink(filepath.Join(filepath.Dir(l.dir), trunkInDir), index)
+		if err == nil && attachedHere(index, l.hook, trunk) {
+			return link.AfterLinkByID(trunk), nil
+		}
+	}
 	beside := linksBeside(l.dir, index)
 	if len(beside) == 0 {
 		return link.Head(), nil

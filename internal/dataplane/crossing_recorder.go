@@ -14,7 +14,6 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
-	"heddle/internal/observe"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -47,6 +46,9 @@ type crossingMaps struct {
 type crossingPrograms struct {
 	In  *ebpf.Program `ebpf:"heddle_record_in"`
 	Out *ebpf.Program `ebpf:"heddle_record_out"`
+	// of a trunk inside a VNI
+	TrunkIn  *ebpf.Program `ebpf:"heddle_record_trunk_in"`
+	TrunkOut *ebpf.Program `ebpf:"heddle_record_trunk_out"`
 }
 
 // RecordedOuter is a packet in which a frame would have left, or a copy that was refused.
@@ -95,9 +97,10 @@ func NewCrossingRecorder() (*CrossingRecorder, error) {
 // Close frees the tables and programs.
 func (r *CrossingRecorder) Close() error {
 	m := &r.maps
-	errs := []error{r.programs.In.Close(), r.programs.Out.Close()}
+	p := &r.programs
+	errs := []error{p.In.Close(), p.Out.Close(), p.TrunkIn.Close(), p.TrunkOut.Close()}
 	for _, m := range []*ebpf.Map{m.Tunnels, m.OverlaySegments, m.OverlayNumbers, m.EndpointNumbers, m.Locations,
-		m.Endpoints, m.Bindings, m.ToldBindings, m.NeighbourCounts, m.Counts, m.RareCounts,
+		m.Endpoints, m.OverlayTrunks, m.Bindings, m.ToldBindings, m.NeighbourCounts, m.Counts, m.RareCounts,
 		m.CrossingRecord, m.RecordControl} {
 		errs = append(errs, m.Close())
 	}
@@ -140,7 +143,8 @@ func (r *CrossingRecorder) Set(d binding.Desired) error {
 	return errors.Join(replace(r.maps.Tunnels, was.Tunnels, want.Tunnels),
 		replace(r.maps.OverlaySegments, was.Segments, want.Segments),
 		replace(r.maps.OverlayNumbers, was.Numbers, want.Numbers),
-		replace(r.maps.Locations, was.Locations, want.Locations))
+		replace(r.maps.Locations, was.Locations, want.Locations),
+		replace(r.maps.OverlayTrunks, was.Trunks, want.Trunks))
 }
 
 // replace makes a table's entries, those that were written before, the wanted ones.
@@ -165,17 +169,8 @@ func (r *CrossingRecorder) Locate(sw string, l overlay.Location) error {
 	if !ok {
 		return fmt.Errorf("%s is no endpoint of switch %s", l.Endpoint, sw)
 	}
-	for seg, n := range r.slots.Segments {
-		if seg.Switch != sw || seg.VNI != l.VNI {
-			continue
-		}
-		key := abi.LocationKey{Segment: slot<<16 | uint32(n), MAC: l.MAC}
-		if err := r.maps.Locations.Put(key, &abi.Location{Endpoint: number,
-			Source: abi.LocationAnnounced}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.maps.Locations.Put(compile.WholeVNI(slot, l.Key), &abi.Location{Endpoint: number,
+		Source: abi.LocationAnnounced})
 }
 
 // Leave runs a frame that the switch hands to its tunnel in a VNI, with the tag that it has inside. With a segment size
@@ -289,6 +284,12 @@ func (r *CrossingRecorder) run(program *ebpf.Program, sw string, frame []byte, c
 	if !ok {
 		return nil, nil, fmt.Errorf("switch %s has no tunnel", sw)
 	}
+	return r.runAt(program, slot, frame, c, size, now)
+}
+
+// runAt is run on the device of the port at a slot.
+func (r *CrossingRecorder) runAt(program *ebpf.Program, slot uint32, frame []byte, c *abi.CrossingRecord, size uint32,
+	now time.Duration) (*abi.CrossingRecord, []byte, error) {
 	c.Slot = slot
 	if err := errors.Join(r.maps.CrossingRecord.Put(uint32(0), c),
 		r.maps.RecordControl.Put(uint32(0), &abi.RecordControl{Now: uint64(now.Milliseconds())})); err != nil {
@@ -324,46 +325,6 @@ func (r *CrossingRecorder) Bind(sw string, b overlay.Binding, now time.Duration)
 	copy(bytesOf(key.Address[:]), sixteen[:])
 	return r.maps.ToldBindings.Put(key, &abi.ToldBinding{Seen: uint64((now - b.Age).Milliseconds()), MAC: b.MAC,
 		Flags: abi.BindingAdvertised})
-}
-
-// Counters reads what the programs count at a switch's tunnel.
-func (r *CrossingRecorder) Counters(sw string) (observe.Counters, error) {
-	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU())
-	var rare abi.RareCounters
-	if err := errors.Join(r.maps.Counts.Lookup(slot, &perCPU), r.maps.RareCounts.Lookup(slot, &rare)); err != nil {
-		return observe.Counters{}, err
-	}
-	c := sum(perCPU)
-	addReasons(c.Drops, abi.ReasonsPerCPU, rare.Drops[:])
-	addReasons(c.Refused, abi.ReasonsPerCPU, rare.Refused[:])
-	return c, nil
-}
-
-// Locations reads where the MACs of a switch's segments are known to be; learned ones that are too old are among them.
-func (r *CrossingRecorder) Locations(sw string) (map[Located]overlay.Location, error) {
-	all, err := readAll[abi.LocationKey, abi.Location](r.maps.Locations)
-	if err != nil {
-		return nil, err
-	}
-	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	out := map[Located]overlay.Location{}
-	for key, l := range all {
-		for seg, n := range r.slots.Segments {
-			if seg.Switch == sw && key.Segment == slot<<16|uint32(n) {
-				out[Located{seg.VNI, seg.VLAN, key.MAC}] = overlay.Location{Endpoint: r.addr[l.Endpoint],
-					Key: overlay.Key{VNI: seg.VNI, MAC: key.MAC}, Source: sourceOf(l.Source)}
-			}
-		}
-	}
-	return out, nil
-}
-
-// Located is what a location is for, in one VLAN inside a VNI.
-type Located struct {
-	VNI  uint32
-	VLAN uint16
-	MAC  plan.MAC
 }
 
 // Cost returns how long the program takes for a frame that leaves in a VNI, on average of as many runs: the kernel's

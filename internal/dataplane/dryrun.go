@@ -46,7 +46,7 @@ func (d *DryRun) fill(s *Snapshot) error {
 	for id, slot := range s.slots {
 		d.r.slots.Ports[id], d.r.ids[slot] = slot, id
 	}
-	d.r.slots.Segments = s.overlays
+	d.r.slots.Segments, d.r.trunks = s.overlays, s.trunks
 	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks),
 		s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
 		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))

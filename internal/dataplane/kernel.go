@@ -201,7 +201,8 @@ func Remove(pinDir string, progress func(left int)) error {
 	if progress == nil {
 		progress = func(int) {}
 	}
-	for _, dir := range []string{egressDir, outDir, inDir, linkDir} {
+	// Those of trunks come last: without them the switch program would put frames into wrong segments.
+	for _, dir := range []string{egressDir, outDir, inDir, linkDir, trunkInDir, trunkOutDir} {
 		l, err := adoptLinks(filepath.Join(pinDir, dir), ebpf.AttachNone, nil, slog.New(slog.DiscardHandler))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -50,17 +50,15 @@ func (l locator) Locate(sw string, all bool, put []overlay.Location, removed []o
 		o.announced.doubted = true
 		return o.relocate()
 	}
-	keys := o.segmentKeys(sw)
+	vnis := o.vnisOf(sw)
 	want := map[abi.LocationKey]abi.Location{}
 	var gone []abi.LocationKey
 	for _, key := range touched {
-		for _, segment := range keys[key.VNI] {
-			at := abi.LocationKey{Segment: segment, MAC: key.MAC}
-			if loc, ok := o.announcement(sw, key, at); ok {
-				want[at] = loc
-			} else {
-				gone = append(gone, at)
-			}
+		at, loc, ok := o.announcement(sw, vnis, key)
+		if ok {
+			want[at] = loc
+		} else if vnis.has[key.VNI] {
+			gone = append(gone, at)
 		}
 	}
 	return o.announce(want, gone)
@@ -73,32 +71,32 @@ type announced struct {
 	doubted bool
 }
 
-// segmentKeys are the segments of a switch in the tunnels' tables, by VNI: one for each VLAN inside.
-func (o *overlays) segmentKeys(sw string) map[uint32][]uint32 {
-	keys := map[uint32][]uint32{}
-	slot, ok := o.kernel.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	if !ok {
-		return nil
-	}
-	for name, number := range o.written.Numbers {
-		if name.Slot == slot {
-			keys[name.Vni] = append(keys[name.Vni], slot<<16|number)
-		}
-	}
-	return keys
+// vnis are those of a switch in the tunnels' tables.
+type vnis struct {
+	tunnel uint32 // its slot
+	has    map[uint32]bool
 }
 
-// announcement is the entry of the kernel's table for a MAC in one of its segments; false where there is to be none.
-func (o *overlays) announcement(sw string, key overlay.Key, at abi.LocationKey) (loc abi.Location, ok bool) {
-	address, ok := o.located[sw][key]
-	if !ok {
-		return loc, false
+func (o *overlays) vnisOf(sw string) vnis {
+	slot, ok := o.kernel.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
+	all := vnis{slot, map[uint32]bool{}}
+	for name := range o.written.Numbers {
+		if ok && name.Slot == slot {
+			all.has[name.Vni] = true
+		}
 	}
-	if _, static := o.written.Locations[at]; static {
-		return loc, false
+	return all
+}
+
+// announcement is the entry of the kernel's table for a MAC of a VNI; false where there is to be none.
+func (o *overlays) announcement(sw string, in vnis, key overlay.Key) (at abi.LocationKey, loc abi.Location, ok bool) {
+	at = compile.WholeVNI(in.tunnel, key)
+	address, said := o.located[sw][key]
+	if _, static := o.written.Locations[at]; !said || static || !in.has[key.VNI] {
+		return at, loc, false
 	}
-	number, named := o.numbers.Of(at.Segment>>16, address)
-	return abi.Location{Endpoint: number, Source: abi.LocationAnnounced}, named
+	number, named := o.numbers.Of(in.tunnel, address)
+	return at, abi.Location{Endpoint: number, Source: abi.LocationAnnounced}, named
 }
 
 // relocate makes the kernel's table what controllers have said, after segments or endpoints have changed.
@@ -108,13 +106,10 @@ func (o *overlays) relocate() error {
 	}
 	want := map[abi.LocationKey]abi.Location{}
 	for sw, all := range o.located {
-		keys := o.segmentKeys(sw)
+		in := o.vnisOf(sw)
 		for key := range all {
-			for _, segment := range keys[key.VNI] {
-				at := abi.LocationKey{Segment: segment, MAC: key.MAC}
-				if loc, ok := o.announcement(sw, key, at); ok {
-					want[at] = loc
-				}
+			if at, loc, ok := o.announcement(sw, in, key); ok {
+				want[at] = loc
 			}
 		}
 	}

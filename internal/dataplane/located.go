@@ -22,10 +22,23 @@ func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (l 
 	if !has || !tunnel || s.tunnels.Locations == nil {
 		return l, false, nil
 	}
-	key := abi.LocationKey{Segment: slot<<16 | uint32(number), MAC: mac}
-	l, ok, err = locatedBy(s.tunnels, key, s.ticks, s.hz)
-	l.Key = overlay.Key{VNI: vni, MAC: mac}
-	return l, ok, err
+	return locatedIn(s.tunnels, slot<<16|uint32(number), overlay.Key{VNI: vni, MAC: mac}, s.ticks, s.hz)
+}
+
+// locatedIn is where a MAC is that is in a segment of the tunnels' tables: by the file, else by frames of the segment,
+// else by the controllers.
+func locatedIn(tables tunnelMaps, segment uint32, key overlay.Key, now, hz uint64) (l overlay.Location, ok bool,
+	err error) {
+	said, ok, err := locatedBy(tables, compile.WholeVNI(segment>>16, key), now, hz)
+	if err == nil && !(ok && said.Source == overlay.Static) {
+		var shown bool
+		l, shown, err = locatedBy(tables, abi.LocationKey{Segment: segment, MAC: key.MAC}, now, hz)
+		if shown {
+			said, ok = l, true
+		}
+	}
+	said.Key = key
+	return said, ok, err
 }
 
 // locatedBy is the location in the tunnels' tables, without its key.

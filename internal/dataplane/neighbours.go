@@ -108,7 +108,7 @@ func (r *NeighbourReader) Endpoint(s compile.OverlaySegment, mac plan.MAC) (neti
 	if r == nil {
 		return netip.Addr{}, nil
 	}
-	l, _, err := locatedBy(r.maps, abi.LocationKey{Segment: r.keys[s], MAC: mac}, r.ticks, r.hz)
+	l, _, err := locatedIn(r.maps, r.keys[s], overlay.Key{VNI: s.VNI, MAC: mac}, r.ticks, r.hz)
 	return l.Endpoint, err
 }
 

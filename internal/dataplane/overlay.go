@@ -37,6 +37,7 @@ type overlays struct {
 	limits  tunnelLimits
 	live    tunnelPrograms
 	in, out *links
+	trunks  trunks
 	written compile.TunnelTables // what the tables hold
 	numbers compile.EndpointNumbers
 	// retired are numbers of endpoints that are gone and that learned locations may still have.
@@ -62,7 +63,7 @@ type tunnelLimits struct {
 
 // pinnedOverlayMaps are the pinned tables of the tunnels' programs.
 var pinnedOverlayMaps = []string{"tunnels", "overlay_segments", "overlay_numbers", "endpoint_numbers", "locations",
-	"endpoints", "bindings", "told_bindings", "neighbour_counts"}
+	"endpoints", "overlay_trunks", "bindings", "told_bindings", "neighbour_counts"}
 
 // scratchOverlayMaps belong to a process's programs alone.
 var scratchOverlayMaps = []string{"crossings", "crossing_record", "packets", "record_control",
@@ -103,7 +104,8 @@ func (o *overlays) open() error {
 	k := o.kernel
 	o.dir, o.numbers, o.retired = filepath.Join(k.dir, overlayDir), compile.EndpointNumbers{}, map[uint32]bool{}
 	o.located, o.announced = map[string]map[overlay.Key]netip.Addr{}, announced{all: map[abi.LocationKey]abi.Location{}}
-	for _, dir := range []string{o.dir, filepath.Join(k.dir, inDir), filepath.Join(k.dir, outDir)} {
+	for _, dir := range []string{o.dir, o.pinDir(inDir), o.pinDir(outDir), o.pinDir(trunkInDir),
+		o.pinDir(trunkOutDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create pin directory: %w", err)
 		}
@@ -112,9 +114,12 @@ func (o *overlays) open() error {
 	if err != nil {
 		return err
 	}
-	o.in, err = adoptLinks(filepath.Join(k.dir, inDir), ebpf.AttachTCXIngress, o.live.In, k.log)
+	o.in, err = adoptLinks(o.pinDir(inDir), ebpf.AttachTCXIngress, o.live.In, k.log)
 	if err == nil {
-		o.out, err = adoptLinks(filepath.Join(k.dir, outDir), ebpf.AttachTCXEgress, o.live.Out, k.log)
+		o.out, err = adoptLinks(o.pinDir(outDir), ebpf.AttachTCXEgress, o.live.Out, k.log)
+	}
+	if err == nil {
+		err = o.openTrunks()
 	}
 	if err == nil {
 		err = o.adopt(k.slots)
@@ -138,7 +143,7 @@ func (o *overlays) load() error {
 	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
 		return err
 	}
-	onlyPrograms(spec, "heddle_overlay_in", "heddle_overlay_out")
+	onlyPrograms(spec, "heddle_overlay_in", "heddle_overlay_out", "heddle_trunk_in", "heddle_trunk_out")
 	shared := k.sharedMaps()
 	replaced := map[string]*ebpf.Map{}
 	for name, m := range spec.Maps {
@@ -156,12 +161,14 @@ func (o *overlays) load() error {
 		tunnelMaps
 		tunnelLimits
 		tunnelPrograms
+		trunkPrograms
 	}
 	if err := spec.LoadAndAssign(&all, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: o.dir},
 		MapReplacements: replaced}); err != nil {
 		return fmt.Errorf("load the programs of tunnels: %w", explainLoad(err))
 	}
 	o.maps, o.limits, o.live = all.tunnelMaps, all.tunnelLimits, all.tunnelPrograms
+	o.trunks.live = all.trunkPrograms
 	return nil
 }
 
@@ -179,6 +186,7 @@ type tunnelMaps struct {
 	Bindings        *ebpf.Map `ebpf:"bindings"`
 	ToldBindings    *ebpf.Map `ebpf:"told_bindings"`
 	NeighbourCounts *ebpf.Map `ebpf:"neighbour_counts"`
+	OverlayTrunks   *ebpf.Map `ebpf:"overlay_trunks"`
 }
 
 // adopt reads what an earlier process wrote, so that segments and endpoints keep their numbers.
@@ -265,6 +273,10 @@ func (o *overlays) note(d binding.Desired) {
 	}
 	o.in.note(want)
 	o.out.note(want)
+	o.trunks.before = nil
+	trunks := o.trunkDevices(d)
+	o.trunks.in.note(trunks)
+	o.trunks.out.note(trunks)
 }
 
 // links are the attachments of the tunnels' programs.
@@ -272,7 +284,7 @@ func (o *overlays) links() []*links {
 	if !o.loaded {
 		return nil
 	}
-	return []*links{o.in, o.out}
+	return []*links{o.in, o.out, o.trunks.in, o.trunks.out}
 }
 
 func (o *overlays) close() error {
@@ -280,7 +292,7 @@ func (o *overlays) close() error {
 		return nil
 	}
 	var errs []error
-	for _, l := range []*links{o.in, o.out} {
+	for _, l := range []*links{o.in, o.out, o.trunks.in, o.trunks.out} {
 		if l != nil {
 			errs = append(errs, l.close())
 		}
@@ -306,7 +318,11 @@ func (o *overlays) pinned() map[string]*ebpf.Map {
 	all := map[string]*ebpf.Map{"tunnels": o.maps.Tunnels, "overlay_segments": o.maps.OverlaySegments,
 		"overlay_numbers": o.maps.OverlayNumbers, "endpoint_numbers": o.maps.EndpointNumbers,
 		"locations": o.maps.Locations, "endpoints": o.maps.Endpoints, "bindings": o.maps.Bindings,
-		"told_bindings": o.maps.ToldBindings, "neighbour_counts": o.maps.NeighbourCounts}
+		"told_bindings": o.maps.ToldBindings, "neighbour_counts": o.maps.NeighbourCounts,
+		"overlay_trunks": o.maps.OverlayTrunks}
 	maps.DeleteFunc(all, func(_ string, m *ebpf.Map) bool { return m == nil })
 	return all
 }
+
+// pinDir is a directory of the instance's pins.
+func (o *overlays) pinDir(name string) string { return filepath.Join(o.kernel.dir, name) }

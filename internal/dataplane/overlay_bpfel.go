@@ -16,57 +16,62 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayMapBindings            = "bindings"
-	overlayMapControl             = "control"
-	overlayMapCounts              = "counts"
-	overlayMapCountsBefore        = "counts_before"
-	overlayMapCrossingRecord      = "crossing_record"
-	overlayMapCrossings           = "crossings"
-	overlayMapEndpointNumbers     = "endpoint_numbers"
-	overlayMapEndpoints           = "endpoints"
-	overlayMapErrorBudgets        = "error_budgets"
-	overlayMapGrace               = "grace"
-	overlayMapGroups              = "groups"
-	overlayMapGuardAddresses      = "guard_addresses"
-	overlayMapHeld                = "held"
-	overlayMapInStandIn           = "in_stand_in"
-	overlayMapLocations           = "locations"
-	overlayMapMacs                = "macs"
-	overlayMapMarks               = "marks"
-	overlayMapMembers             = "members"
-	overlayMapNeighbourCounts     = "neighbour_counts"
-	overlayMapNeighbourSpeakers   = "neighbour_speakers"
-	overlayMapNeighbours          = "neighbours"
-	overlayMapOutStandIn          = "out_stand_in"
-	overlayMapOverlayNumbers      = "overlay_numbers"
-	overlayMapOverlaySegments     = "overlay_segments"
-	overlayMapOwnMarks            = "own_marks"
-	overlayMapOwners              = "owners"
-	overlayMapPackets             = "packets"
-	overlayMapPortNames           = "port_names"
-	overlayMapPorts               = "ports"
-	overlayMapQuotes              = "quotes"
-	overlayMapRareCounts          = "rare_counts"
-	overlayMapRareCountsBefore    = "rare_counts_before"
-	overlayMapRecordControl       = "record_control"
-	overlayMapRecords             = "records"
-	overlayMapSegments            = "segments"
-	overlayMapSlotByHighIfindex   = "slot_by_high_ifindex"
-	overlayMapSlotByIfindex       = "slot_by_ifindex"
-	overlayMapStormBuckets        = "storm_buckets"
-	overlayMapSwitchNames         = "switch_names"
-	overlayMapTeams               = "teams"
-	overlayMapToldBindings        = "told_bindings"
-	overlayMapTunnels             = "tunnels"
-	overlayMapVlanSets            = "vlan_sets"
-	overlayProgHeddleOverlayIn    = "heddle_overlay_in"
-	overlayProgHeddleOverlayInOr  = "heddle_overlay_in_or"
-	overlayProgHeddleOverlayOut   = "heddle_overlay_out"
-	overlayProgHeddleOverlayOutOr = "heddle_overlay_out_or"
-	overlayProgHeddleRecordIn     = "heddle_record_in"
-	overlayProgHeddleRecordOut    = "heddle_record_out"
-	overlayVarRecording           = "recording"
-	overlayVarTicksPerSecond      = "ticks_per_second"
+	overlayMapBindings              = "bindings"
+	overlayMapControl               = "control"
+	overlayMapCounts                = "counts"
+	overlayMapCountsBefore          = "counts_before"
+	overlayMapCrossingRecord        = "crossing_record"
+	overlayMapCrossings             = "crossings"
+	overlayMapEndpointNumbers       = "endpoint_numbers"
+	overlayMapEndpoints             = "endpoints"
+	overlayMapErrorBudgets          = "error_budgets"
+	overlayMapGrace                 = "grace"
+	overlayMapGroups                = "groups"
+	overlayMapGuardAddresses        = "guard_addresses"
+	overlayMapHeld                  = "held"
+	overlayMapInStandIn             = "in_stand_in"
+	overlayMapLocations             = "locations"
+	overlayMapMacs                  = "macs"
+	overlayMapMarks                 = "marks"
+	overlayMapMembers               = "members"
+	overlayMapNeighbourCounts       = "neighbour_counts"
+	overlayMapNeighbourSpeakers     = "neighbour_speakers"
+	overlayMapNeighbours            = "neighbours"
+	overlayMapOutStandIn            = "out_stand_in"
+	overlayMapOverlayNumbers        = "overlay_numbers"
+	overlayMapOverlaySegments       = "overlay_segments"
+	overlayMapOverlayTrunks         = "overlay_trunks"
+	overlayMapOwnMarks              = "own_marks"
+	overlayMapOwners                = "owners"
+	overlayMapPackets               = "packets"
+	overlayMapPortNames             = "port_names"
+	overlayMapPorts                 = "ports"
+	overlayMapQuotes                = "quotes"
+	overlayMapRareCounts            = "rare_counts"
+	overlayMapRareCountsBefore      = "rare_counts_before"
+	overlayMapRecordControl         = "record_control"
+	overlayMapRecords               = "records"
+	overlayMapSegments              = "segments"
+	overlayMapSlotByHighIfindex     = "slot_by_high_ifindex"
+	overlayMapSlotByIfindex         = "slot_by_ifindex"
+	overlayMapStormBuckets          = "storm_buckets"
+	overlayMapSwitchNames           = "switch_names"
+	overlayMapTeams                 = "teams"
+	overlayMapToldBindings          = "told_bindings"
+	overlayMapTunnels               = "tunnels"
+	overlayMapVlanSets              = "vlan_sets"
+	overlayProgHeddleOverlayIn      = "heddle_overlay_in"
+	overlayProgHeddleOverlayInOr    = "heddle_overlay_in_or"
+	overlayProgHeddleOverlayOut     = "heddle_overlay_out"
+	overlayProgHeddleOverlayOutOr   = "heddle_overlay_out_or"
+	overlayProgHeddleRecordIn       = "heddle_record_in"
+	overlayProgHeddleRecordOut      = "heddle_record_out"
+	overlayProgHeddleRecordTrunkIn  = "heddle_record_trunk_in"
+	overlayProgHeddleRecordTrunkOut = "heddle_record_trunk_out"
+	overlayProgHeddleTrunkIn        = "heddle_trunk_in"
+	overlayProgHeddleTrunkOut       = "heddle_trunk_out"
+	overlayVarRecording             = "recording"
+	overlayVarTicksPerSecond        = "ticks_per_second"
 )
 
 // loadOverlay returns the embedded CollectionSpec for overlay.
@@ -111,12 +116,16 @@ type overlaySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayProgramSpecs struct {
-	HeddleOverlayIn    *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
-	HeddleOverlayInOr  *ebpf.ProgramSpec `ebpf:"heddle_overlay_in_or"`
-	HeddleOverlayOut   *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
-	HeddleOverlayOutOr *ebpf.ProgramSpec `ebpf:"heddle_overlay_out_or"`
-	HeddleRecordIn     *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
-	HeddleRecordOut    *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
+	HeddleOverlayIn      *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr    *ebpf.ProgramSpec `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut     *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr   *ebpf.ProgramSpec `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn       *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
+	HeddleRecordOut      *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
+	HeddleRecordTrunkIn  *ebpf.ProgramSpec `ebpf:"heddle_record_trunk_in"`
+	HeddleRecordTrunkOut *ebpf.ProgramSpec `ebpf:"heddle_record_trunk_out"`
+	HeddleTrunkIn        *ebpf.ProgramSpec `ebpf:"heddle_trunk_in"`
+	HeddleTrunkOut       *ebpf.ProgramSpec `ebpf:"heddle_trunk_out"`
 }
 
 // overlayMapSpecs contains maps before they are loaded into the kernel.
@@ -147,6 +156,7 @@ type overlayMapSpecs struct {
 	OutStandIn        *ebpf.MapSpec `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.MapSpec `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.MapSpec `ebpf:"overlay_segments"`
+	OverlayTrunks     *ebpf.MapSpec `ebpf:"overlay_trunks"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	Packets           *ebpf.MapSpec `ebpf:"packets"`
@@ -220,6 +230,7 @@ type overlayMaps struct {
 	OutStandIn        *ebpf.Map `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.Map `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.Map `ebpf:"overlay_segments"`
+	OverlayTrunks     *ebpf.Map `ebpf:"overlay_trunks"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	Packets           *ebpf.Map `ebpf:"packets"`
@@ -267,6 +278,7 @@ func (m *overlayMaps) Close() error {
 		m.OutStandIn,
 		m.OverlayNumbers,
 		m.OverlaySegments,
+		m.OverlayTrunks,
 		m.OwnMarks,
 		m.Owners,
 		m.Packets,
@@ -301,12 +313,16 @@ type overlayVariables struct {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayPrograms struct {
-	HeddleOverlayIn    *ebpf.Program `ebpf:"heddle_overlay_in"`
-	HeddleOverlayInOr  *ebpf.Program `ebpf:"heddle_overlay_in_or"`
-	HeddleOverlayOut   *ebpf.Program `ebpf:"heddle_overlay_out"`
-	HeddleOverlayOutOr *ebpf.Program `ebpf:"heddle_overlay_out_or"`
-	HeddleRecordIn     *ebpf.Program `ebpf:"heddle_record_in"`
-	HeddleRecordOut    *ebpf.Program `ebpf:"heddle_record_out"`
+	HeddleOverlayIn      *ebpf.Program `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr    *ebpf.Program `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut     *ebpf.Program `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr   *ebpf.Program `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn       *ebpf.Program `ebpf:"heddle_record_in"`
+	HeddleRecordOut      *ebpf.Program `ebpf:"heddle_record_out"`
+	HeddleRecordTrunkIn  *ebpf.Program `ebpf:"heddle_record_trunk_in"`
+	HeddleRecordTrunkOut *ebpf.Program `ebpf:"heddle_record_trunk_out"`
+	HeddleTrunkIn        *ebpf.Program `ebpf:"heddle_trunk_in"`
+	HeddleTrunkOut       *ebpf.Program `ebpf:"heddle_trunk_out"`
 }
 
 func (p *overlayPrograms) Close() error {
@@ -317,6 +333,10 @@ func (p *overlayPrograms) Close() error {
 		p.HeddleOverlayOutOr,
 		p.HeddleRecordIn,
 		p.HeddleRecordOut,
+		p.HeddleRecordTrunkIn,
+		p.HeddleRecordTrunkOut,
+		p.HeddleTrunkIn,
+		p.HeddleTrunkOut,
 	)
 }
 

@@ -46,7 +46,7 @@ func (o *overlays) prepare(d binding.Desired) error {
 		putNew(o.maps.Locations, w.Locations, want.Locations)); err != nil {
 		return fmt.Errorf("write the tunnels' tables: %w", err)
 	}
-	return nil
+	return o.prepareTrunks(want.Trunks)
 }
 
 // removeStale removes segments that neither the plan in force nor the next one has: those that settle failed to
@@ -98,6 +98,9 @@ func (o *overlays) settle(d binding.Desired) error {
 		delete(w.Endpoints, name)
 		delete(o.numbers, name)
 		o.retired[number] = true
+	}
+	if err := o.settleTrunks(want.Trunks); err != nil {
+		return err
 	}
 	stale := len(compile.Gone(w.Numbers, want.Numbers)) > 0
 	if err := errors.Join(removeGone(o.maps.OverlayNumbers, w.Numbers, want.Numbers),

@@ -25,6 +25,7 @@ type Recorder struct {
 	tables  *planTables
 	slots   *compile.Slots
 	ids     map[uint32]plan.PortID
+	trunks  map[plan.PortID]compile.Trunk // inside VNIs
 	control *ebpf.Memory
 	records *ebpf.Memory
 	now     time.Duration
@@ -196,6 +197,14 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 		delete(r.ids, slot)
 	}
 	r.slots.Release(a)
+	r.trunks = map[plan.PortID]compile.Trunk{}
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
+			if t, ok := compile.TrunkOf(port); ok {
+				r.trunks[port.ID] = t
+			}
+		}
+	}
 	r.flows.settle(p)
 	return nil
 }
@@ -289,6 +298,9 @@ func (r *Recorder) runIn(program *ebpf.Program, at plan.PortID, frame []byte, ti
 		return nil, fmt.Errorf("no port %s in the plan", at)
 	}
 	c := abi.RecordControl{Now: ticks, Slot: slot}
+	if t, is := r.trunks[at]; is && len(frame) >= 14 {
+		frame = t.Enter(r.slots, frame)
+	}
 	in := frame
 	if len(frame) > maxTestRun {
 		for _, b := range frame[maxTestRun:] {
@@ -342,8 +354,12 @@ func (r *Recorder) result() (*Recorded, error) {
 	return out, nil
 }
 
-// inside returns a copy for a tunnel as it is inside its VNI: the program tags it with the segment's number.
+// inside returns a copy for a tunnel, or for a trunk inside a VNI, as it is inside: the program tags it with the
+// segment's number.
 func (r *Recorder) inside(to plan.PortID, frame []byte) []byte {
+	if t, is := r.trunks[to]; is {
+		return t.Leave(r.slots, frame)
+	}
 	if to.Name != spec.TunnelName || len(frame) < 18 || len(r.slots.Segments) == 0 {
 		return frame
 	}

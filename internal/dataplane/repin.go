@@ -17,7 +17,10 @@ import (
 func (k *Kernel) Repin() (missing int, err error) {
 	dirs := []string{k.links.dir, k.egress.dir, k.gen.dir}
 	if k.overlays.loaded {
-		dirs = append(dirs, k.overlays.dir, k.overlays.in.dir, k.overlays.out.dir)
+		dirs = append(dirs, k.overlays.dir)
+		for _, l := range k.overlays.links() {
+			dirs = append(dirs, l.dir)
+		}
 	}
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

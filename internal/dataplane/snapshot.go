@@ -34,7 +34,8 @@ type Snapshot struct {
 	room      uint32 // for learned MACs
 	slots     map[plan.PortID]uint32
 	overlays  map[compile.OverlaySegment]uint16
-	tunnels   tunnelMaps // the live tables; none on a host without overlay segments
+	trunks    map[plan.PortID]compile.Trunk // inside VNIs
+	tunnels   tunnelMaps                    // the live tables; none on a host without overlay segments
 	control   abi.Control
 	plan      [][]byte // the active half of each plan table, in the order of halves
 	macs      contents[abi.MACKey, abi.Learned]
@@ -120,7 +121,12 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 	s.Now = s.at(s.ticks)
 	s.overlays = maps.Clone(k.slots.Segments)
 	if k.overlays != nil && k.overlays.loaded {
-		s.tunnels = k.overlays.maps
+		s.tunnels, s.trunks = k.overlays.maps, map[plan.PortID]compile.Trunk{}
+		for id, slot := range s.slots {
+			if t, is := k.overlays.trunks.written[slot]; is {
+				s.trunks[id] = compile.Trunk{Switch: id.Switch, VNI: t.Vni, Untagged: t.Flags&abi.TrunkUntagged != 0}
+			}
+		}
 	}
 	s.name(k.slots)
 	return s, nil

@@ -134,6 +134,8 @@ func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken []observe.
 		e.Switch, e.Port = id.Switch, id
 		if vni, vlan, _ := decode(here); vni != 0 {
 			e.VNI, e.VLAN, e.AD = vni, vlan, false // what came with the port says nothing of this host's VNI
+		} else if t, is := k.overlays.trunks.written[slot]; is {
+			e.VNI, e.AD = t.Vni, false
 		}
 		key, _, known := macKey(k.slots, &e)
 		age := uint64(max(0, e.Idle) * float64(k.hz))

@@ -22,7 +22,8 @@ func classify(r *run) abi.Reason {
 	v := &r.from.Policy.VLAN.V
 	if v.Mode == plan.VLANTrunk {
 		r.seg = segmentOf(f.vid(), f.ad)
-		if !r.from.admits(r.seg) { // S24, S25
+		r.seg.VNI = r.from.VNI
+		if !r.from.admits(r.seg) || hidesTag(r.from, f) { // S24, S25
 			return abi.ReasonVLANNotAllowed
 		}
 		return abi.ReasonNone
@@ -36,3 +37,7 @@ func classify(r *run) abi.Reason {
 	}
 	return abi.ReasonNone
 }
+
+// hidesTag reports whether a priority tag hides another tag inside a VNI, where it is not carried: then the other one
+// would name the VLAN.
+func hidesTag(p *port, f *header) bool { return p.VNI != 0 && f.tags > 1 && f.vid() == 0 }

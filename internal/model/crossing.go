@@ -67,7 +67,7 @@ func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
 	}
 	for _, p := range sw.Ports {
 		if p.VNI != 0 {
-			c.has[inside(p)] = true
+			c.add(p)
 		}
 	}
 	for _, s := range reach.Segments {
@@ -82,13 +82,18 @@ func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
 // Own are this host's endpoints of the tunnel that can be used.
 func (c *Crossing) Own() []netip.Addr { return c.fact.Endpoints }
 
-// inside is the segment of a port with a VNI: there are no trunks inside one.
-func inside(p *plan.Port) Segment {
-	s := Segment{VNI: p.VNI}
-	if p.Policy.VLAN.V.Mode == plan.VLANAccess {
-		s.VLAN = p.Policy.VLAN.V.ID
+// add adds the segments of a port with a VNI.
+func (c *Crossing) add(p *plan.Port) {
+	switch v := &p.Policy.VLAN.V; v.Mode {
+	case plan.VLANTrunk:
+		for id := range v.Set.All() {
+			c.has[Segment{VNI: p.VNI, VLAN: id}] = true
+		}
+	case plan.VLANAccess:
+		c.has[Segment{VNI: p.VNI, VLAN: v.ID}] = true
+	default:
+		c.has[Segment{VNI: p.VNI}] = true
 	}
-	return s
 }
 
 // receivers are one endpoint of each host, of a family that this host has as well.

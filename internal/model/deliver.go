@@ -19,13 +19,17 @@ func wire(r *run, tagged bool) []byte {
 	}
 	out := make([]byte, 0, len(f.raw)+4)
 	out = append(out, f.raw[:12]...)
-	if tagged && r.seg.VLAN != 0 { // S21, S24
+	switch {
+	case tagged && r.seg.VLAN != 0: // S21, S24
 		tpid := uint16(typeQ)
 		if r.seg.AD {
 			tpid = typeAD
 		}
 		out = binary.BigEndian.AppendUint16(out, tpid)
 		out = binary.BigEndian.AppendUint16(out, f.pcpDEI()|r.seg.VLAN)
+	case tagged && f.tags > 1: // else a trunk inside the VNI would take the second tag for a VLAN
+		out = binary.BigEndian.AppendUint16(out, typeQ)
+		out = binary.BigEndian.AppendUint16(out, f.pcpDEI())
 	}
 	return append(out, rest...) // S22
 }
@@ -49,9 +53,13 @@ func (r *run) toPort(p *port) {
 	}
 	b := r.bytes(p.Policy.VLAN.V.Mode == plan.VLANTrunk)
 	r.res.Copies = append(r.res.Copies, Copy{To: p.ID, Frame: b})
-	p.tally.out(r.head.class, len(b))
+	n := len(b)
+	if p.nested() && r.seg.VLAN == 0 && !(r.head.tags > 1) {
+		n += 4
+	}
+	p.tally.out(r.head.class, n)
 	if r.via != nil {
-		p.tally.bytesInFromPnic += uint64(len(b))
+		p.tally.bytesInFromPnic += uint64(n)
 	}
 	r.sayCopy(p.ID)
 }

@@ -52,3 +52,14 @@ func (r *run) numbered(at *uplink, tagged bool) int {
 	}
 	return 4
 }
+
+// nested reports whether the port is a trunk inside a VNI.
+func (p *port) nested() bool { return p.VNI != 0 && p.Policy.VLAN.V.Mode == plan.VLANTrunk }
+
+// numberedAt is the same of an untagged frame that comes from a trunk inside a VNI.
+func (r *run) numberedAt(p *port) int {
+	if p == nil || !p.nested() || r.head.tags > 0 || len(r.head.raw) < ethernetHeader || !p.Policy.VLAN.V.Set.Has(0) {
+		return 0
+	}
+	return 4
+}

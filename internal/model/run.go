@@ -59,9 +59,9 @@ func (h *Host) frame(at plan.PortID, vni uint32, frame []byte, now time.Duration
 		r.sw.wake(r.from) // S99
 	}
 	t := r.arrival()
-	t.in(r.head.class, len(frame)+r.numbered(r.via, r.head.tags > 0))
+	t.in(r.head.class, len(frame)+r.numbered(r.via, r.head.tags > 0)+r.numberedAt(r.from))
 	r.res.Reason = abi.ReasonMalformed
-	if whole {
+	if whole && !(r.numberedAt(r.from) > 0 && len(frame) < ethernetHeader+2) { // with a tag it would end within that
 		r.res.Reason = r.pass()
 	}
 	r.sayFate()

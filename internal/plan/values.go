@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 	"net"
 	"strings"
@@ -68,6 +69,19 @@ func (s *VLANSet) Count() int {
 
 // Has reports whether the set has id; it never has ids above 4095.
 func (s *VLANSet) Has(id uint16) bool { return id < 4096 && s[id/64]&(1<<(id%64)) != 0 }
+
+// All lists the ids of the set, in order.
+func (s *VLANSet) All() iter.Seq[uint16] {
+	return func(yield func(uint16) bool) {
+		for i, w := range s {
+			for ; w != 0; w &= w - 1 {
+				if !yield(uint16(64*i + bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // String writes the set as ranges: "0,10-20".
 func (s VLANSet) String() string {

@@ -105,6 +105,9 @@ const (
 	MaxTunnelMACs = 4096
 	// MaxOverlays is how many overlay segments the switches of a host can have together.
 	MaxOverlays = 1024
+	// MaxInside is how many segments a switch has on a host, each VLAN inside a VNI being one: the kernel's program
+	// knows them by numbers that are VLANs to it.
+	MaxInside = 4094
 	// TunnelName is the name of a switch's tunnel among its ports and uplinks, in counters, traces and captures. No
 	// port or uplink of a switch with a tunnel has this name.
 	TunnelName = "tunnel"

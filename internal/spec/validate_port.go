@@ -33,7 +33,7 @@ func (v *validator) port(a at, p *Port) {
 		chain = append(chain, level{policy: &g.Policy, kind: "port group", name: g.Name})
 		v.overrides(a, p, g)
 		if g.Overlay != nil && p.VLAN != nil && len(p.VLAN.Trunk) > 0 {
-			tunnelRules{v}.trunkInside(a.field("vlan"))
+			tunnelRules{v}.trunkInside(a.field("vlan"), p.VLAN)
 		}
 		if g.Overlay != nil && p.TxUplink {
 			v.fault(a.field("txUplink"), "true", "port group %s is an overlay segment, whose frames leave by the "+

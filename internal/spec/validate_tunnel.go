@@ -243,6 +243,7 @@ func (v tunnelRules) overlay(a at, i int, g *PortGroup) {
 	if g.Overlay == nil {
 		return
 	}
+	group := a
 	a = a.field("overlay")
 	v.vni(a.field("vni"), g.Overlay.VNI)
 	if v.cfg.Switches[i].Tunnel == nil && !v.fleet {
@@ -250,21 +251,85 @@ func (v tunnelRules) overlay(a at, i int, g *PortGroup) {
 			v.cfg.Switches[i].Name)
 	}
 	if inside := cmp.Or(g.VLAN, v.cfg.Switches[i].Defaults.VLAN); inside != nil && len(inside.Trunk) > 0 {
-		v.trunkInside(a)
+		v.trunkInside(group.field("vlan"), inside)
 	}
 }
 
-// trunkInside reports a trunk in an overlay port group: the program has one number for each VLAN inside a VNI, and
-// could not tell those of a trunk from the guest's tags.
-func (v tunnelRules) trunkInside(a at) {
-	v.fault(a, "", "the ports of an overlay segment are in one VLAN inside it: use vlan: {none: true} or "+
-		"{access: ID}, and a port for each VLAN, instead of a trunk")
+// trunkInside checks a trunk in an overlay port group. To the program each VLAN inside a VNI is a segment with a
+// number, of which a switch has MaxInside.
+func (v tunnelRules) trunkInside(a at, inside *VLAN) {
+	if inside.Outer == "802.1ad" {
+		v.fault(a.field("outer"), shown(inside.Outer), "a trunk inside an overlay segment is one of 802.1Q: leave out "+
+			"outer; a second tag in the guests' frames is carried as it is")
+	}
+	if n := len(vlansInside(inside)); n > MaxInside {
+		v.fault(a.field("trunk"), "", "a switch has at most %d VLANs inside its overlay segments on a host, and here "+
+			"are %d: name the VLANs that the guests use", MaxInside, n)
+	}
+}
+
+// vlansInside are the VLANs of a port group inside its VNI, 0 for untagged frames.
+func vlansInside(w *VLAN) map[uint16]bool {
+	all := map[uint16]bool{}
+	switch {
+	case w == nil || w.None:
+		all[0] = true
+	case len(w.Trunk) == 0:
+		all[uint16(w.Access)] = true
+	}
+	for _, text := range trunkOf(w) {
+		if r, err := ParseVLANRange(text); err == nil {
+			for id := int(r.Lo); id <= int(r.Hi); id++ {
+				all[uint16(id)] = true
+			}
+		}
+	}
+	return all
+}
+
+func trunkOf(w *VLAN) []string {
+	if w == nil {
+		return nil
+	}
+	return w.Trunk
+}
+
+// inside checks that a switch has no more VLANs inside its VNIs than it has numbers, at the first port group too many.
+func (v tunnelRules) inside(i int) {
+	s := &v.cfg.Switches[i]
+	type segment struct {
+		vni  int
+		vlan uint16
+	}
+	all := map[segment]bool{}
+	for k := range s.PortGroups {
+		g := &s.PortGroups[k]
+		if g.Overlay == nil {
+			continue
+		}
+		own := vlansInside(cmp.Or(g.VLAN, s.Defaults.VLAN))
+		if len(own) > MaxInside {
+			return // that was said
+		}
+		for id := range own {
+			all[segment{g.Overlay.VNI, id}] = true
+		}
+		if len(all) > MaxInside {
+			v.fault(at{}.field("switches").item(i, s.Name).field("portGroups").item(k, g.Name), "",
+				"a switch has at most %d VLANs inside its overlay segments on a host, and up to here are %d: name in "+
+					"trunks the VLANs that guests use", MaxInside, len(all))
+			return
+		}
+	}
 }
 
 // overlays checks that the host has no more overlay segments than its tables hold, at the first switch too many.
 func (v tunnelRules) overlays() {
 	n := 0
 	for i := range v.cfg.Switches {
+		if !v.fleet {
+			v.inside(i)
+		}
 		vnis := map[int]bool{}
 		for k := range v.cfg.Switches[i].PortGroups {
 			if o := v.cfg.Switches[i].PortGroups[k].Overlay; o != nil {

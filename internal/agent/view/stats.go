@@ -169,7 +169,7 @@ func ownVLAN(p *plan.Port) plan.Segment {
 	case plan.VLANAccess:
 		return plan.SegmentOf(v.ID, false).In(p.VNI)
 	case plan.VLANTrunk:
-		return plan.Segment{Kind: plan.SegmentTrunk}
+		return plan.Segment{Kind: plan.SegmentTrunk}.In(p.VNI)
 	}
 	return plan.SegmentOf(0, false).In(p.VNI)
 }

@@ -156,7 +156,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	}{
 		{f.Up, abi.PortUp},
 		{pol.Blocked.V || f.LoopBlocked != nil, abi.PortBlocked},
-		{a.PeerRedirect, abi.PortPeerRedirect},
+		{a.PeerRedirect && !IsTrunk(p), abi.PortPeerRedirect}, // it would miss the program of the device's sending side
 		{pol.Learning.Enabled.V, abi.PortLearns},
 		{pol.Learning.Enabled.V && pol.Learning.UnicastFlooding.V, abi.PortFloods},
 		{pol.Learning.LimitPolicy.V == spec.LimitDrop, abi.PortLimitDrops},

@@ -57,7 +57,7 @@ func Points(d binding.Desired, s *Slots) map[plan.PortID]flow.Point {
 			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device,
 				Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
 		}
-		overlay := s.overlayOf(sw)
+		overlay, inside := s.overlayOf(sw), map[policyIn]*flow.Overlay{}
 		if t := sw.Tunnel; t != nil {
 			points[t.ID] = flow.Point{ID: t.ID, Uplink: true, Number: t.Number, Device: t.Device,
 				Ifindex: d.Attachments[t.ID].Ifindex, Overlay: overlay}
@@ -69,14 +69,27 @@ func Points(d binding.Desired, s *Slots) map[plan.PortID]flow.Point {
 			}
 			point := flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device,
 				Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
-			if seg, ok := SegmentOf(p); ok {
-				n := s.Segments[seg]
-				point.Overlay = &flow.Overlay{n: flow.Segment{VNI: seg.VNI, VLAN: seg.VLAN}}
+			if p.VNI != 0 {
+				point.Overlay = s.overlayAt(p, inside)
 			}
 			points[p.ID] = point
 		}
 	}
 	return points
+}
+
+// overlayAt returns the overlay segments of a port by their numbers. Ports of one port group share them: done are those
+// of the ports before.
+func (s *Slots) overlayAt(p *plan.Port, done map[policyIn]*flow.Overlay) *flow.Overlay {
+	at := policyIn{p.Policy, p.VNI}
+	if done[at] == nil {
+		all := flow.Overlay{}
+		for seg := range segmentsOf(p) {
+			all[s.Segments[seg]] = flow.Segment{VNI: seg.VNI, VLAN: seg.VLAN}
+		}
+		done[at] = &all
+	}
+	return done[at]
 }
 
 // overlayOf returns the overlay segments of a switch by their numbers, nil for none.

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -35,13 +36,42 @@ func spaces(sw *plan.Switch) []string {
 // SpaceOf returns the switch of a name under which it has an id, and whether that is for its overlay segments.
 func SpaceOf(name string) (sw string, overlay bool) { return strings.CutSuffix(name, overlaySpace) }
 
-// SegmentOf returns the overlay segment of a port, false for a port of a VLAN.
-func SegmentOf(p *plan.Port) (OverlaySegment, bool) {
+// IsTrunk reports whether a port is a trunk inside a VNI: the programs of its device turn its owner's tags into the
+// segments' numbers and back.
+func IsTrunk(p *plan.Port) bool {
+	return p.VNI != 0 && p.Policy != nil && p.Policy.VLAN.V.Mode == plan.VLANTrunk
+}
+
+// SegmentIn returns the overlay segment of a port's frames; false for a port of a VLAN. The VLAN of a trunk's frames is
+// that of their tag, 0 without one.
+func SegmentIn(p *plan.Port, tag uint16) (OverlaySegment, bool) {
 	s := OverlaySegment{Switch: p.ID.Switch, VNI: p.VNI}
-	if p.Policy != nil && p.Policy.VLAN.V.Mode == plan.VLANAccess {
+	switch {
+	case IsTrunk(p):
+		s.VLAN = tag
+	case p.Policy != nil && p.Policy.VLAN.V.Mode == plan.VLANAccess:
 		s.VLAN = p.Policy.VLAN.V.ID
 	}
 	return s, p.VNI != 0
+}
+
+// segmentsOf returns the overlay segments of a port: one, or one for each VLAN of a trunk.
+func segmentsOf(p *plan.Port) iter.Seq[OverlaySegment] {
+	return func(yield func(OverlaySegment) bool) {
+		if p.VNI == 0 {
+			return
+		}
+		if !IsTrunk(p) {
+			s, _ := SegmentIn(p, 0)
+			yield(s)
+			return
+		}
+		for v := range p.Policy.VLAN.V.Set.All() {
+			if s, _ := SegmentIn(p, v); !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // OverlaySegments returns the overlay segments in which ports of a switch are.
@@ -50,8 +80,14 @@ func OverlaySegments(sw *plan.Switch) map[OverlaySegment]bool {
 		return nil
 	}
 	all := map[OverlaySegment]bool{}
+	done := map[policyIn]bool{} // ports of one port group are in the same segments
 	for _, p := range sw.Ports {
-		if s, ok := SegmentOf(p); ok {
+		if at := (policyIn{p.Policy, p.VNI}); done[at] {
+			continue
+		} else {
+			done[at] = true
+		}
+		for s := range segmentsOf(p) {
 			all[s] = true
 		}
 	}
@@ -61,29 +97,35 @@ func OverlaySegments(sw *plan.Switch) map[OverlaySegment]bool {
 // assignSegments gives each overlay segment of a plan a number, which is its VLAN in the program. A segment keeps its
 // number while it is in the plan.
 func (s *Slots) assignSegments(p *plan.Plan, a *Assignment) error {
+	all := map[OverlaySegment]bool{}
 	for _, sw := range p.Switches {
-		if err := s.assignSegmentsOf(sw, a); err != nil {
+		has := OverlaySegments(sw)
+		if err := s.assignSegmentsOf(sw, has, a); err != nil {
 			return err
 		}
+		maps.Copy(all, has)
 	}
 	for seg, n := range s.Segments {
-		sw := p.Switch(seg.Switch)
-		if _, fresh := a.NewSegments[seg]; !fresh && (sw == nil || !OverlaySegments(sw)[seg]) {
+		if !all[seg] {
 			a.GoneSegments[seg] = n
 		}
 	}
 	return nil
 }
 
-func (s *Slots) assignSegmentsOf(sw *plan.Switch, a *Assignment) error {
-	used := map[uint16]bool{}
+func (s *Slots) assignSegmentsOf(sw *plan.Switch, has map[OverlaySegment]bool, a *Assignment) error {
+	used, leaving := map[uint16]bool{}, 0
 	for seg, n := range s.Segments {
-		if seg.Switch == sw.Name {
-			used[n] = true
+		if seg.Switch != sw.Name {
+			continue
+		}
+		used[n] = true
+		if !has[seg] {
+			leaving++
 		}
 	}
 	next := uint16(1)
-	for _, seg := range slices.SortedFunc(maps.Keys(OverlaySegments(sw)), OverlaySegment.compare) {
+	for _, seg := range slices.SortedFunc(maps.Keys(has), OverlaySegment.compare) {
 		if _, ok := s.Segments[seg]; ok {
 			continue
 		}
@@ -92,7 +134,8 @@ func (s *Slots) assignSegmentsOf(sw *plan.Switch, a *Assignment) error {
 		}
 		if next >= mostSegments {
 			return fmt.Errorf("switch %s: a switch can have at most %d overlay segments on a host, each VLAN inside a "+
-				"VNI being one", sw.Name, mostSegments-1)
+				"VNI being one; its ports are in %d, and %d that this change removes are there until it is active: "+
+				"list in trunks the VLANs that guests use", sw.Name, mostSegments-1, len(has), leaving)
 		}
 		used[next], a.NewSegments[seg] = true, next
 	}
@@ -164,20 +207,17 @@ func (c *compiler) parts(sw *plan.Switch, own []OwnMAC) ([]part, error) {
 	numbers := plan.VLANSet{}
 	policies := map[policyIn]*plan.Effective{}
 	for i, p := range sw.Ports {
-		seg, ok := SegmentOf(p)
-		if !ok {
+		if p.VNI == 0 {
 			rest.Ports, vlans.own = append(rest.Ports, p), append(vlans.own, own[i])
 			continue
 		}
-		if p.Policy.VLAN.V.Mode == plan.VLANTrunk {
-			return nil, fmt.Errorf("port %s: a trunk inside an overlay segment is not carried: use one port for each "+
-				"VLAN inside, or none", p.ID.Name)
+		if p.Policy.VLAN.V.AD {
+			return nil, fmt.Errorf("port %s: a trunk of 802.1ad inside an overlay segment is not carried: leave out "+
+				"outer", p.ID.Name)
 		}
-		number := c.slots.Segments[seg]
-		numbers.AddRange(number, number)
-		key := policyIn{p.Policy, number}
+		key := policyIn{p.Policy, p.VNI}
 		if policies[key] == nil {
-			policies[key] = insideOverlay(p.Policy, number)
+			policies[key] = c.insideOverlay(p, &numbers)
 		}
 		inside := *p
 		inside.Policy = policies[key]
@@ -188,16 +228,27 @@ func (c *compiler) parts(sw *plan.Switch, own []OwnMAC) ([]part, error) {
 	return []part{vlans, overlay}, nil
 }
 
+// policyIn is what ports of one port group have in common: their policy and their VNI.
 type policyIn struct {
 	policy *plan.Effective
-	number uint16
+	vni    uint32
 }
 
-// insideOverlay returns the policy as the program carries it out: the segment's number for the VLAN, and the tunnel for
-// the team.
-func insideOverlay(e *plan.Effective, number uint16) *plan.Effective {
-	inside := *e
-	inside.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: number}
+// insideOverlay returns the policy of a port as the program carries it out: the numbers of its segments for the VLANs,
+// and the tunnel for the team. It adds the numbers to those of the tunnel.
+func (c *compiler) insideOverlay(p *plan.Port, numbers *plan.VLANSet) *plan.Effective {
+	inside := *p.Policy
+	var own plan.VLANSet
+	var last uint16
+	for seg := range segmentsOf(p) {
+		last = c.slots.Segments[seg]
+		own.AddRange(last, last)
+		numbers.AddRange(last, last)
+	}
+	inside.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: last}
+	if IsTrunk(p) {
+		inside.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: own}
+	}
 	inside.Teaming.Policy.V = spec.ExplicitOrder
 	inside.Teaming.Active.V, inside.Teaming.Standby.V = []string{spec.TunnelName}, nil
 	return &inside

@@ -80,8 +80,8 @@ func TestWhatCannotBeCarriedIsRefused(t *testing.T) {
 	}{
 		"no tunnel": {func(sw *plan.Switch) { sw.Tunnel = nil }, "the switch has no tunnel"},
 		"trunk": {func(sw *plan.Switch) {
-			sw.Ports[1].Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: plan.AllVLANs()}
-		}, "a trunk inside an overlay segment"},
+			sw.Ports[1].Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: plan.VLANSet{2}, AD: true}
+		}, "a trunk of 802.1ad inside an overlay segment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := overlayPlan(OverlaySegment{VNI: 7})
@@ -97,6 +97,43 @@ func TestWhatCannotBeCarriedIsRefused(t *testing.T) {
 				t.Error("it is said to fit")
 			}
 		})
+	}
+}
+
+// A trunk is in the segment of each of its VLANs, by numbers that it shares with the ports of these VLANs. One of as
+// many VLANs as there are numbers fits, and one of more says the bound.
+func TestATrunkIsInASegmentForEachVLAN(t *testing.T) {
+	p := overlayPlan(OverlaySegment{VNI: 5, VLAN: 10}, OverlaySegment{VNI: 5}, OverlaySegment{VNI: 6})
+	trunk := &p.Switches[0].Ports[2].Policy.VLAN.V
+	*trunk = plan.VLAN{Mode: plan.VLANTrunk}
+	trunk.Set.AddRange(9, 11)
+	s := NewSlots()
+	if _, err := s.Assign(p); err != nil {
+		t.Fatal(err)
+	}
+	img, err := Tables(bound(p), s, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(vni uint32, vlan uint16) uint16 { return s.Segments[OverlaySegment{"lab", vni, vlan}] }
+	rec := img.Ports[s.Ports[p.Switches[0].Ports[2].ID]]
+	set := plan.VLANSet(img.VLANSets[rec.VLANSet].Bits)
+	if rec.VLANMode != abi.VLANTrunk || set.Count() != 3 || !set.Has(number(5, 9)) || !set.Has(number(5, 10)) ||
+		!set.Has(number(5, 11)) || set.Has(number(6, 0)) {
+		t.Errorf("the trunk is %+v with %s; the numbers are %v", rec, set, s.Segments)
+	}
+	if access := img.Ports[s.Ports[p.Switches[0].Ports[1].ID]].Access; access != number(5, 10) || access == 0 {
+		t.Errorf("the port of VLAN 10 has number %d, the trunk %d", access, number(5, 10))
+	}
+	trunk.Set = plan.VLANSet{}
+	trunk.Set.AddRange(1, 4093)
+	if _, err := NewSlots().Assign(p); err != nil {
+		t.Errorf("4,094 segments are refused: %v", err)
+	}
+	trunk.Set.AddRange(1, 4094)
+	if _, err := NewSlots().Assign(p); err == nil || !strings.Contains(err.Error(), "at most 4094 overlay segments") ||
+		!strings.Contains(err.Error(), "its ports are in 4095") {
+		t.Errorf("for 4,095 segments the error is %v", err)
 	}
 }
 
@@ -154,16 +191,17 @@ func TestTunnelsAreCompiled(t *testing.T) {
 		t.Errorf("this host's end is %+v", own)
 	}
 	number := n[endpointName(slot, four)]
-	if number == 1 || len(n) != 3 || len(tables.Segments) != 2 || len(tables.Locations) != 2 {
+	if number == 1 || len(n) != 3 || len(tables.Segments) != 2 || len(tables.Locations) != 1 {
 		t.Errorf("endpoints %v, segments %v, locations %v", n, tables.Segments, tables.Locations)
 	}
 	for key, seg := range tables.Segments {
 		if seg.Vni != 5 || seg.Count != 1 || uint32(seg.Member[0]) != number {
 			t.Errorf("segment %x is %+v, and endpoint %s has number %d", key, seg, four, number)
 		}
-		if l := tables.Locations[abi.LocationKey{Segment: key, MAC: [6]byte{2, 0, 0, 0, 0, 9}}]; l.Endpoint != number {
-			t.Errorf("in segment %x the MAC is at %+v", key, l)
-		}
+	}
+	where := WholeVNI(slot, overlay.Key{VNI: 5, MAC: plan.MAC{2, 0, 0, 0, 0, 9}})
+	if l := tables.Locations[where]; l.Endpoint != number || where.Whole == 0 {
+		t.Errorf("in VNI 5 the MAC is at %+v", l)
 	}
 	for name, e := range tables.Endpoints {
 		if AddressOf(e) != four && AddressOf(e) != again && AddressOf(e) != six || e.Flags&abi.EndpointNamed == 0 {

@@ -22,6 +22,8 @@ type TunnelTables struct {
 	Endpoints map[abi.EndpointName]abi.Endpoint
 	// Locations are those of the file.
 	Locations map[abi.LocationKey]abi.Location
+	// Trunks are the ports that are trunks inside a VNI, by slot.
+	Trunks map[uint32]abi.OverlayTrunk
 }
 
 // EndpointNumbers are the numbers of the endpoints of other hosts: 1–16383.
@@ -65,7 +67,7 @@ func (n EndpointNumbers) Assign(d binding.Desired, s *Slots, busy map[uint32]boo
 func Tunnels(d binding.Desired, s *Slots, n EndpointNumbers) *TunnelTables {
 	t := &TunnelTables{Tunnels: map[uint32]abi.Tunnel{}, Segments: map[uint32]abi.OverlaySegment{},
 		Numbers: map[abi.SegmentName]uint32{}, Endpoints: map[abi.EndpointName]abi.Endpoint{},
-		Locations: map[abi.LocationKey]abi.Location{}}
+		Locations: map[abi.LocationKey]abi.Location{}, Trunks: map[uint32]abi.OverlayTrunk{}}
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel != nil {
 			t.add(sw, d, s, n)
@@ -100,10 +102,7 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 	for _, g := range reach.Segments {
 		members[g.VNI] = tiersOf(membersOf(g.Members, host, &own), near, reach)
 	}
-	static := map[uint32][]overlay.Location{}
-	for _, l := range overlay.StaticOf(sw) {
-		static[l.VNI] = append(static[l.VNI], l)
-	}
+	has := map[uint32]bool{}
 	for seg, number := range s.Segments {
 		if seg.Switch != sw.Name {
 			continue
@@ -117,11 +116,34 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 		}
 		t.Segments[key] = rec
 		t.Numbers[abi.SegmentName{Slot: slot, Vni: seg.VNI, VLAN: uint32(seg.VLAN)}] = uint32(number)
-		for _, l := range static[seg.VNI] {
-			t.Locations[abi.LocationKey{Segment: key, MAC: l.MAC}] = abi.Location{
-				Endpoint: n[endpointName(slot, l.Endpoint)], Source: abi.LocationStatic}
+		has[seg.VNI] = true
+	}
+	for _, l := range overlay.StaticOf(sw) {
+		if has[l.VNI] {
+			t.Locations[WholeVNI(slot, l.Key)] = abi.Location{Endpoint: n[endpointName(slot, l.Endpoint)],
+				Source: abi.LocationStatic}
 		}
 	}
+	t.addTrunks(sw, s, slot)
+}
+
+// addTrunks adds the ports of a switch that are trunks inside a VNI.
+func (t *TunnelTables) addTrunks(sw *plan.Switch, s *Slots, tunnel uint32) {
+	for _, p := range sw.Ports {
+		if !IsTrunk(p) {
+			continue
+		}
+		rec := abi.OverlayTrunk{Slot: tunnel, Vni: p.VNI}
+		if p.Policy.VLAN.V.Set.Has(0) {
+			rec.Flags = abi.TrunkUntagged
+		}
+		t.Trunks[s.Ports[p.ID]] = rec
+	}
+}
+
+// WholeVNI is the key of a location that holds in every VLAN inside a VNI, of the switch with the tunnel at that slot.
+func WholeVNI(tunnel uint32, k overlay.Key) abi.LocationKey {
+	return abi.LocationKey{Segment: k.VNI, MAC: k.MAC, Whole: uint16(tunnel)}
 }
 
 // ownTunnel returns this host's ends of a tunnel.

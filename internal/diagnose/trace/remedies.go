@@ -157,6 +157,22 @@ func (s *subject) frameTag() string {
 	return fmt.Sprintf("tagged with VLAN %d", s.vid)
 }
 
+// notInside explains tags that no trunk inside a VNI carries; false for one that is a VLAN's.
+func (s *subject) notInside(c *diagnose.Cause) bool {
+	switch {
+	case s.tags > 1 && s.vid == 0:
+		c.Why = "a tag is hidden behind the frame's priority tag, which is not carried inside a VNI: the hidden one " +
+			"would be the VLAN"
+		c.Change = "Have the guest send the frame with one priority: in the tag of its VLAN."
+	case s.ad && s.vid != 0:
+		c.Why += ": inside a VNI tags are those of 802.1Q"
+		c.Change = "Have the guest send tags of 802.1Q; behind the first tag any other is carried."
+	default:
+		return false
+	}
+	return true
+}
+
 // tagged: the port does not pass the frame's tag, or an untagged frame.
 func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 	v := &p.Policy.VLAN
@@ -179,6 +195,9 @@ func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 		outer = ", outer: 802.1ad"
 	}
 	id := strconv.Itoa(int(s.vid))
+	if p.VNI != 0 && why == abi.ReasonVLANNotAllowed && s.notInside(c) {
+		return
+	}
 	if !(v.V.Mode == plan.VLANTrunk && v.V.Set.Has(s.vid)) {
 		trunk = append(trunk, id)
 	}

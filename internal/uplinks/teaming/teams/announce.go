@@ -129,7 +129,7 @@ func (r *Round) sharedOf(p Subject) []compile.Shared {
 // VLAN.
 func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.Tag) []announce.Announcement {
 	if p.Port.VNI != 0 {
-		return r.overTunnel(p, kind, mac)
+		return r.overTunnel(p, kind, mac, tag)
 	}
 	u := r.uplink(p, mac)
 	if u == nil || u.Blocked || !u.VLANs.Has(tag.VID) {
@@ -141,8 +141,8 @@ func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.T
 
 // overTunnel returns the announcement to the other hosts of an overlay segment. Those without controllers learn from it
 // where the MAC is.
-func (r *Round) overTunnel(p Subject, kind announce.Kind, mac plan.MAC) []announce.Announcement {
-	seg, _ := compile.SegmentOf(p.Port)
+func (r *Round) overTunnel(p Subject, kind announce.Kind, mac plan.MAC, tag announce.Tag) []announce.Announcement {
+	seg, _ := compile.SegmentIn(p.Port, tag.VID)
 	n, ok := r.number(seg)
 	at, attached := r.inForce.Attachments[p.Switch.Tunnel.ID]
 	if !ok || !attached {
