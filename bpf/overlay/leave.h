@@ -165,15 +165,16 @@ INLINE bool location_counts(const struct location *l)
 }
 
 /* The number of the endpoint behind which the destination is known to be; 0 = unknown, or a group. The file's word
- * counts most, then what frames show, then what the controllers say: they are silent while a tunnel learns. */
-INLINE u32 locate(struct crossing *c)
+ * counts most, then what frames show where the tunnel learns, then what the controllers say: they are silent while it
+ * does. */
+INLINE u32 locate(struct crossing *c, const struct tunnel *t)
 {
 	struct location *said, *l;
 
 	if (c->mac[0] & 1)
 		return 0;
 	said = said_of(c, c->mac);
-	if (!said || said->source != LOCATION_STATIC) {
+	if (t && t->rules & TUNNEL_LEARNS && (!said || said->source != LOCATION_STATIC)) {
 		__builtin_memcpy(c->at.mac, c->mac, 6);
 		c->at.whole = 0;
 		l = bpf_map_lookup_elem(&locations, &c->at);
@@ -236,7 +237,7 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 	if (capturing)
 		c->numbered = 0;
 	read_inner(skb, c);
-	c->waiting = locate(c);
+	c->waiting = locate(c, t);
 	if (!c->waiting) {
 		if (!s->count)
 			return refuse_leaving(skb, c, 0, REASON_TUNNEL_NO_ENDPOINT);

@@ -37,8 +37,9 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
 	a.flowing.flows = metering.Start(metering.Options{Log: a.log, Dir: dir, Origin: place, Source: source,
-		Retire: source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log,
-			Publish: a.events.Publish})})
+		Locator: source,
+		Retire:  source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log,
+			Locator: source, Publish: a.events.Publish})})
 	a.closers = append(a.closers, a.flowing.flows.Close)
 	return nil
 }

@@ -75,6 +75,17 @@ type Flow struct {
 	TOS      uint8     `json:"tos,omitzero"` // of the first packet
 	MinTTL   uint8     `json:"minTtl,omitzero"`
 	MaxTTL   uint8     `json:"maxTtl,omitzero"`
+	// Tunnel is how the flow crosses to or from another host; nil for one that stays on this host or is in a VLAN.
+	Tunnel *FlowTunnel `json:"tunnel,omitempty"`
+}
+
+// FlowTunnel are the endpoints between which the frames of a flow of an overlay segment cross, as the host knows its
+// MACs now.
+type FlowTunnel struct {
+	// Local is this host's endpoint; not set where the other host chooses one of several.
+	Local netip.Addr `json:"local,omitzero"`
+	// Remote is the endpoint of the other host.
+	Remote netip.Addr `json:"remote"`
 }
 
 // ICMPMessage is a message type and code of ICMP or ICMPv6.

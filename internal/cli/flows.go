@@ -53,13 +53,14 @@ func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 }
 
 func newFlowsList(d Deps, t *target) *cobra.Command {
-	o, q, by := &output{}, api.FlowQuery{}, ""
+	o, q, by := &output{wide: true}, api.FlowQuery{}, ""
 	c := &cobra.Command{
 		Use: "list", Short: "List the current flows, the largest first",
 		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp " +
 			"--l4port 443 --sort last\n" +
-			"  heddle flows list --by conversation --port-group web\n  heddle flows list --by address --sort packets " +
-			"--limit 10\n  heddle flows list --limit 20000 -o json",
+			"  heddle flows list --port tunnel -o wide\n" +
+			"  heddle flows list --by conversation --port-group web\n" +
+			"  heddle flows list --by address --sort packets --limit 10\n  heddle flows list --limit 20000 -o json",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err == nil && c.Flags().Changed("by") {
@@ -91,7 +92,7 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, list, func(w io.Writer) error { return flowTable(w, list, time.Now()) })
+			return o.print(d, list, func(w io.Writer) error { return flowTable(w, list, o.format, time.Now()) })
 		},
 	}
 	t = t.looking(d, c)
@@ -114,8 +115,8 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 }
 
 // flowTable shows flows as a table, and what it leaves out below.
-func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
-	tab := flowRows()
+func flowTable(w io.Writer, list *api.FlowList, format string, now time.Time) error {
+	tab := flowRows(format)
 	for _, f := range list.Flows {
 		tab.add(flowCells(f, now)...)
 	}
@@ -125,18 +126,31 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	return flowNotes(w, list)
 }
 
-// flowRows is a table for flows.
-func flowRows() *table {
+// flowRows is a table for flows; the wide one has the tunnels by which they go to or come from other hosts.
+func flowRows(format string) *table {
 	return &table{
-		head:  []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST"},
-		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true}}
+		head:  []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST", "TUNNEL"},
+		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true},
+		hidden: map[int]bool{9: format != "wide"}}
 }
 
 func flowCells(f api.Flow, now time.Time) []string {
 	return []string{seenAt(f), direction(f), vlanShort(f), protocolText(f),
 		flowEnd(f.Source, f.SourceMAC, f.SourcePort),
 		flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
-		countText(f.Packets), countText(f.Bytes), times.Age(now.Sub(f.Last))}
+		countText(f.Packets), countText(f.Bytes), times.Age(now.Sub(f.Last)), tunnelText(f.Tunnel)}
+}
+
+// tunnelText is the way of a flow to or from another host: this host's endpoint, where it is known, and the other
+// one's.
+func tunnelText(t *api.FlowTunnel) string {
+	switch {
+	case t == nil:
+		return "-"
+	case t.Local.IsValid():
+		return t.Local.String() + " ↔ " + t.Remote.String()
+	}
+	return "↔ " + t.Remote.String()
 }
 
 // flowNotes says below a table what it leaves out.

@@ -49,7 +49,7 @@ func flowsOfHosts(c *cobra.Command, d Deps, t *target, o *output, q api.FlowQuer
 	out.Flows = out.Flows[:min(len(out.Flows), q.Limit)]
 	sum.Total, sum.Flows = out.Total, make([]api.Flow, len(out.Flows))
 	err = o.print(d, out, func(w io.Writer) error {
-		tab, now := flowRows(), time.Now()
+		tab, now := flowRows(o.format), time.Now()
 		tab.withHosts()
 		for _, f := range out.Flows {
 			tab.add(append([]string{f.host}, flowCells(f.of, now)...)...)

@@ -16,63 +16,68 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	capturingtunnelMapBindings            = "bindings"
-	capturingtunnelMapCaptureControl      = "capture_control"
-	capturingtunnelMapCaptureCounts       = "capture_counts"
-	capturingtunnelMapCaptureRings        = "capture_rings"
-	capturingtunnelMapCaptureScratch      = "capture_scratch"
-	capturingtunnelMapCaptureSegments     = "capture_segments"
-	capturingtunnelMapCaptures            = "captures"
-	capturingtunnelMapControl             = "control"
-	capturingtunnelMapCounts              = "counts"
-	capturingtunnelMapCountsBefore        = "counts_before"
-	capturingtunnelMapCrossingRecord      = "crossing_record"
-	capturingtunnelMapCrossings           = "crossings"
-	capturingtunnelMapEndpointNumbers     = "endpoint_numbers"
-	capturingtunnelMapEndpoints           = "endpoints"
-	capturingtunnelMapErrorBudgets        = "error_budgets"
-	capturingtunnelMapGrace               = "grace"
-	capturingtunnelMapGroups              = "groups"
-	capturingtunnelMapGuardAddresses      = "guard_addresses"
-	capturingtunnelMapHeld                = "held"
-	capturingtunnelMapInStandIn           = "in_stand_in"
-	capturingtunnelMapLocations           = "locations"
-	capturingtunnelMapMacs                = "macs"
-	capturingtunnelMapMarks               = "marks"
-	capturingtunnelMapMembers             = "members"
-	capturingtunnelMapNeighbourCounts     = "neighbour_counts"
-	capturingtunnelMapNeighbourSpeakers   = "neighbour_speakers"
-	capturingtunnelMapNeighbours          = "neighbours"
-	capturingtunnelMapOutStandIn          = "out_stand_in"
-	capturingtunnelMapOverlayNumbers      = "overlay_numbers"
-	capturingtunnelMapOverlaySegments     = "overlay_segments"
-	capturingtunnelMapOwnMarks            = "own_marks"
-	capturingtunnelMapOwners              = "owners"
-	capturingtunnelMapPackets             = "packets"
-	capturingtunnelMapPortNames           = "port_names"
-	capturingtunnelMapPorts               = "ports"
-	capturingtunnelMapQuotes              = "quotes"
-	capturingtunnelMapRareCounts          = "rare_counts"
-	capturingtunnelMapRareCountsBefore    = "rare_counts_before"
-	capturingtunnelMapRecordControl       = "record_control"
-	capturingtunnelMapRecords             = "records"
-	capturingtunnelMapSegments            = "segments"
-	capturingtunnelMapSlotByHighIfindex   = "slot_by_high_ifindex"
-	capturingtunnelMapSlotByIfindex       = "slot_by_ifindex"
-	capturingtunnelMapStormBuckets        = "storm_buckets"
-	capturingtunnelMapSwitchNames         = "switch_names"
-	capturingtunnelMapTeams               = "teams"
-	capturingtunnelMapToldBindings        = "told_bindings"
-	capturingtunnelMapTunnels             = "tunnels"
-	capturingtunnelMapVlanSets            = "vlan_sets"
-	capturingtunnelProgHeddleOverlayIn    = "heddle_overlay_in"
-	capturingtunnelProgHeddleOverlayInOr  = "heddle_overlay_in_or"
-	capturingtunnelProgHeddleOverlayOut   = "heddle_overlay_out"
-	capturingtunnelProgHeddleOverlayOutOr = "heddle_overlay_out_or"
-	capturingtunnelProgHeddleRecordIn     = "heddle_record_in"
-	capturingtunnelProgHeddleRecordOut    = "heddle_record_out"
-	capturingtunnelVarRecording           = "recording"
-	capturingtunnelVarTicksPerSecond      = "ticks_per_second"
+	capturingtunnelMapBindings              = "bindings"
+	capturingtunnelMapCaptureControl        = "capture_control"
+	capturingtunnelMapCaptureCounts         = "capture_counts"
+	capturingtunnelMapCaptureRings          = "capture_rings"
+	capturingtunnelMapCaptureScratch        = "capture_scratch"
+	capturingtunnelMapCaptureSegments       = "capture_segments"
+	capturingtunnelMapCaptures              = "captures"
+	capturingtunnelMapControl               = "control"
+	capturingtunnelMapCounts                = "counts"
+	capturingtunnelMapCountsBefore          = "counts_before"
+	capturingtunnelMapCrossingRecord        = "crossing_record"
+	capturingtunnelMapCrossings             = "crossings"
+	capturingtunnelMapEndpointNumbers       = "endpoint_numbers"
+	capturingtunnelMapEndpoints             = "endpoints"
+	capturingtunnelMapErrorBudgets          = "error_budgets"
+	capturingtunnelMapGrace                 = "grace"
+	capturingtunnelMapGroups                = "groups"
+	capturingtunnelMapGuardAddresses        = "guard_addresses"
+	capturingtunnelMapHeld                  = "held"
+	capturingtunnelMapInStandIn             = "in_stand_in"
+	capturingtunnelMapLocations             = "locations"
+	capturingtunnelMapMacs                  = "macs"
+	capturingtunnelMapMarks                 = "marks"
+	capturingtunnelMapMembers               = "members"
+	capturingtunnelMapNeighbourCounts       = "neighbour_counts"
+	capturingtunnelMapNeighbourSpeakers     = "neighbour_speakers"
+	capturingtunnelMapNeighbours            = "neighbours"
+	capturingtunnelMapOutStandIn            = "out_stand_in"
+	capturingtunnelMapOverlayNumbers        = "overlay_numbers"
+	capturingtunnelMapOverlaySegments       = "overlay_segments"
+	capturingtunnelMapOverlayTrunks         = "overlay_trunks"
+	capturingtunnelMapOwnMarks              = "own_marks"
+	capturingtunnelMapOwners                = "owners"
+	capturingtunnelMapPackets               = "packets"
+	capturingtunnelMapPortNames             = "port_names"
+	capturingtunnelMapPorts                 = "ports"
+	capturingtunnelMapQuotes                = "quotes"
+	capturingtunnelMapRareCounts            = "rare_counts"
+	capturingtunnelMapRareCountsBefore      = "rare_counts_before"
+	capturingtunnelMapRecordControl         = "record_control"
+	capturingtunnelMapRecords               = "records"
+	capturingtunnelMapSegments              = "segments"
+	capturingtunnelMapSlotByHighIfindex     = "slot_by_high_ifindex"
+	capturingtunnelMapSlotByIfindex         = "slot_by_ifindex"
+	capturingtunnelMapStormBuckets          = "storm_buckets"
+	capturingtunnelMapSwitchNames           = "switch_names"
+	capturingtunnelMapTeams                 = "teams"
+	capturingtunnelMapToldBindings          = "told_bindings"
+	capturingtunnelMapTunnels               = "tunnels"
+	capturingtunnelMapVlanSets              = "vlan_sets"
+	capturingtunnelProgHeddleOverlayIn      = "heddle_overlay_in"
+	capturingtunnelProgHeddleOverlayInOr    = "heddle_overlay_in_or"
+	capturingtunnelProgHeddleOverlayOut     = "heddle_overlay_out"
+	capturingtunnelProgHeddleOverlayOutOr   = "heddle_overlay_out_or"
+	capturingtunnelProgHeddleRecordIn       = "heddle_record_in"
+	capturingtunnelProgHeddleRecordOut      = "heddle_record_out"
+	capturingtunnelProgHeddleRecordTrunkIn  = "heddle_record_trunk_in"
+	capturingtunnelProgHeddleRecordTrunkOut = "heddle_record_trunk_out"
+	capturingtunnelProgHeddleTrunkIn        = "heddle_trunk_in"
+	capturingtunnelProgHeddleTrunkOut       = "heddle_trunk_out"
+	capturingtunnelVarRecording             = "recording"
+	capturingtunnelVarTicksPerSecond        = "ticks_per_second"
 )
 
 // loadCapturingtunnel returns the embedded CollectionSpec for capturingtunnel.
@@ -117,12 +122,16 @@ type capturingtunnelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingtunnelProgramSpecs struct {
-	HeddleOverlayIn    *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
-	HeddleOverlayInOr  *ebpf.ProgramSpec `ebpf:"heddle_overlay_in_or"`
-	HeddleOverlayOut   *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
-	HeddleOverlayOutOr *ebpf.ProgramSpec `ebpf:"heddle_overlay_out_or"`
-	HeddleRecordIn     *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
-	HeddleRecordOut    *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
+	HeddleOverlayIn      *ebpf.ProgramSpec `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr    *ebpf.ProgramSpec `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut     *ebpf.ProgramSpec `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr   *ebpf.ProgramSpec `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn       *ebpf.ProgramSpec `ebpf:"heddle_record_in"`
+	HeddleRecordOut      *ebpf.ProgramSpec `ebpf:"heddle_record_out"`
+	HeddleRecordTrunkIn  *ebpf.ProgramSpec `ebpf:"heddle_record_trunk_in"`
+	HeddleRecordTrunkOut *ebpf.ProgramSpec `ebpf:"heddle_record_trunk_out"`
+	HeddleTrunkIn        *ebpf.ProgramSpec `ebpf:"heddle_trunk_in"`
+	HeddleTrunkOut       *ebpf.ProgramSpec `ebpf:"heddle_trunk_out"`
 }
 
 // capturingtunnelMapSpecs contains maps before they are loaded into the kernel.
@@ -159,6 +168,7 @@ type capturingtunnelMapSpecs struct {
 	OutStandIn        *ebpf.MapSpec `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.MapSpec `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.MapSpec `ebpf:"overlay_segments"`
+	OverlayTrunks     *ebpf.MapSpec `ebpf:"overlay_trunks"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	Packets           *ebpf.MapSpec `ebpf:"packets"`
@@ -238,6 +248,7 @@ type capturingtunnelMaps struct {
 	OutStandIn        *ebpf.Map `ebpf:"out_stand_in"`
 	OverlayNumbers    *ebpf.Map `ebpf:"overlay_numbers"`
 	OverlaySegments   *ebpf.Map `ebpf:"overlay_segments"`
+	OverlayTrunks     *ebpf.Map `ebpf:"overlay_trunks"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	Packets           *ebpf.Map `ebpf:"packets"`
@@ -291,6 +302,7 @@ func (m *capturingtunnelMaps) Close() error {
 		m.OutStandIn,
 		m.OverlayNumbers,
 		m.OverlaySegments,
+		m.OverlayTrunks,
 		m.OwnMarks,
 		m.Owners,
 		m.Packets,
@@ -325,12 +337,16 @@ type capturingtunnelVariables struct {
 //
 // It can be passed to loadCapturingtunnelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingtunnelPrograms struct {
-	HeddleOverlayIn    *ebpf.Program `ebpf:"heddle_overlay_in"`
-	HeddleOverlayInOr  *ebpf.Program `ebpf:"heddle_overlay_in_or"`
-	HeddleOverlayOut   *ebpf.Program `ebpf:"heddle_overlay_out"`
-	HeddleOverlayOutOr *ebpf.Program `ebpf:"heddle_overlay_out_or"`
-	HeddleRecordIn     *ebpf.Program `ebpf:"heddle_record_in"`
-	HeddleRecordOut    *ebpf.Program `ebpf:"heddle_record_out"`
+	HeddleOverlayIn      *ebpf.Program `ebpf:"heddle_overlay_in"`
+	HeddleOverlayInOr    *ebpf.Program `ebpf:"heddle_overlay_in_or"`
+	HeddleOverlayOut     *ebpf.Program `ebpf:"heddle_overlay_out"`
+	HeddleOverlayOutOr   *ebpf.Program `ebpf:"heddle_overlay_out_or"`
+	HeddleRecordIn       *ebpf.Program `ebpf:"heddle_record_in"`
+	HeddleRecordOut      *ebpf.Program `ebpf:"heddle_record_out"`
+	HeddleRecordTrunkIn  *ebpf.Program `ebpf:"heddle_record_trunk_in"`
+	HeddleRecordTrunkOut *ebpf.Program `ebpf:"heddle_record_trunk_out"`
+	HeddleTrunkIn        *ebpf.Program `ebpf:"heddle_trunk_in"`
+	HeddleTrunkOut       *ebpf.Program `ebpf:"heddle_trunk_out"`
 }
 
 func (p *capturingtunnelPrograms) Close() error {
@@ -341,6 +357,10 @@ func (p *capturingtunnelPrograms) Close() error {
 		p.HeddleOverlayOutOr,
 		p.HeddleRecordIn,
 		p.HeddleRecordOut,
+		p.HeddleRecordTrunkIn,
+		p.HeddleRecordTrunkOut,
+		p.HeddleTrunkIn,
+		p.HeddleTrunkOut,
 	)
 }
 

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Flows are the tables in which the switch program counts flows; it implements flow.Source. One goroutine may use it in
-// parallel with the one that uses the Kernel, until the Kernel is closed.
+// Flows are the tables in which the switch program counts flows; it implements flow.Source and flow.Locator. One
+// goroutine may use it in parallel with the one that uses the Kernel, until the Kernel is closed.
 //
 // The kernel's tables exist in two sets. A round is the time in which one of them is written; the lowest bit of the
 // round's number selects the set. A drain begins the next round, waits until no run of the program writes the set of
@@ -25,6 +25,7 @@ import (
 // batches with the same numbers.
 type Flows struct {
 	maps *vswitchMaps
+	whereabouts
 	// clock returns a function that converts a number of ticks to milliseconds since 1970.
 	clock func() (func(uint32) int64, error)
 	// grace returns when no run of the program that began before the call is still executing.

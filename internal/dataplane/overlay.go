@@ -131,6 +131,7 @@ func (o *overlays) open() error {
 		return errors.Join(err, o.close())
 	}
 	o.loaded = true
+	k.flows.whereabouts.maps.Store(&o.maps)
 	return nil
 }
 
@@ -262,15 +263,17 @@ func (o *overlays) note(d binding.Desired) {
 	if !o.loaded {
 		return
 	}
-	want := map[uint32]uint32{}
+	want, ports := map[uint32]uint32{}, map[uint32]uint16{}
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel == nil {
 			continue
 		}
+		ports[o.kernel.slots.Ports[sw.Tunnel.ID]] = uint16(sw.Tunnel.Port)
 		if at, ok := d.Attachments[sw.Tunnel.ID]; ok {
 			want[at.Ifindex] = o.kernel.slots.Ports[sw.Tunnel.ID]
 		}
 	}
+	o.kernel.flows.ports.Store(&ports)
 	o.in.note(want)
 	o.out.note(want)
 	o.trunks.before = nil

@@ -239,12 +239,30 @@ func words(a netip.Addr) (w [4]uint32) {
 }
 
 // AddressOf returns the address of an endpoint.
-func AddressOf(e abi.Endpoint) netip.Addr {
-	var b [16]byte
-	for i, w := range e.Address {
-		binary.NativeEndian.PutUint32(b[i*4:], w)
+func AddressOf(e abi.Endpoint) netip.Addr { return address(e.Address, e.Flags&abi.EndpointIpv6 == 0) }
+
+// OwnOf returns this host's endpoints of a tunnel, of one family, in the order in which frames are spread over them.
+func OwnOf(t abi.Tunnel, ipv4 bool) []netip.Addr {
+	own := make([]netip.Addr, 0, abi.LocalEndpoints)
+	if ipv4 {
+		for _, w := range t.Own4[:min(t.Ipv4, abi.LocalEndpoints)] {
+			own = append(own, address([4]uint32{w}, true))
+		}
+		return own
 	}
-	if e.Flags&abi.EndpointIpv6 == 0 {
+	for _, w := range t.Own6[:min(t.Ipv6, abi.LocalEndpoints)] {
+		own = append(own, address(w, false))
+	}
+	return own
+}
+
+// address is the opposite of words.
+func address(w [4]uint32, ipv4 bool) netip.Addr {
+	var b [16]byte
+	for i, part := range w {
+		binary.NativeEndian.PutUint32(b[i*4:], part)
+	}
+	if ipv4 {
 		return netip.AddrFrom4([4]byte(b[:4]))
 	}
 	return netip.AddrFrom16(b)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"heddle/internal/flow"
 )
 
 // Shape is the form of records.
@@ -61,6 +63,8 @@ type Config struct {
 	// Default: 100,000.
 	Rate int
 	Log  *slog.Logger
+	// Locator finds the endpoints of flows that cross between hosts. Default: flow.NoLocator.
+	Locator flow.Locator
 	// Lookup resolves a host name. Default: the host's resolver.
 	Lookup Lookup
 	// pace is for streams.
@@ -72,6 +76,9 @@ func (c Config) withDefaults() Config {
 	c.TemplateEvery = cmp.Or(c.TemplateEvery, time.Minute)
 	c.Rate = cmp.Or(c.Rate, 100_000)
 	c.pace = cmp.Or(c.pace, usualPace())
+	if c.Locator == nil {
+		c.Locator = flow.NoLocator{}
+	}
 	if c.dial == nil {
 		c.dial = dialStream
 	}

@@ -42,7 +42,8 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &Exporter{c: c, options: options, cancel: cancel, filled: now.Up, tokens: burst(c.Rate)}
+	x := &Exporter{c: c, options: options, cancel: cancel, ports: ports{locator: c.Locator}, filled: now.Up,
+		tokens: burst(c.Rate)}
 	for i, to := range c.Collectors {
 		shape, err := shapeOf(to.Shape)
 		if err != nil {

@@ -27,7 +27,7 @@ type totals struct{ records, packets, octets uint64 }
 // totals are the sums of records in a shape; both says whether directions of a biflow count as separate records.
 func (r *rig) totals(s shape, records []flow.Record, both bool) (t totals) {
 	for i := range records {
-		l, v := s.of(&records[i])
+		l, v, _ := s.of(&records[i], &r.x.ports)
 		if l == nil {
 			continue
 		}

@@ -19,6 +19,7 @@ type layout struct {
 	icmp, direction, reason, biflow, id   ipfix.Place
 	ingress, egress                       ipfix.Place
 	ingressAttr, egressAttr               ipfix.Place
+	tunnel                                tunnelPlaces
 	forward, reverse                      measures
 	addressLength                         int
 	flagsMask                             uint64
@@ -55,6 +56,7 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 	if l.source == (ipfix.Place{}) {
 		l.source, l.destination, l.addressLength = at("sourceIPv6Address"), at("destinationIPv6Address"), 16
 	}
+	l.tunnel.find(at)
 	if l.icmp = at("icmpTypeCodeIPv4"); l.icmp == (ipfix.Place{}) {
 		l.icmp = at("icmpTypeCodeIPv6")
 	}
@@ -76,8 +78,9 @@ func measuresAt(at func(string) ipfix.Place) measures {
 	return m
 }
 
-// fill writes a record of the flow; its reverse direction is left out unless the layout has it.
-func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
+// fill writes a record of the flow, whose frames cross between these endpoints; its reverse direction is left out
+// unless the layout has it.
+func (l *layout) fill(rec []byte, r *flow.Record, ports *ports, ends flow.Ends) {
 	k := &r.Key
 	l.sourceMAC.Bytes(rec, k.SrcMAC[:])
 	l.destinationMAC.Bytes(rec, k.DstMAC[:])
@@ -110,6 +113,7 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 		l.id.Unsigned(rec, flowID(k, ports.of(k.Point).number, r.Start))
 	}
 	l.forward.fill(rec, &r.Delta, &r.Total, l)
+	l.tunnel.fill(rec, k, ends, l)
 	if r.Reverse != nil {
 		l.reverse.fill(rec, &r.Reverse.Delta, &r.Reverse.Total, l)
 		l.biflow.Unsigned(rec, initiator)

@@ -3,8 +3,11 @@ package export
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/flow/ipfix"
 )
@@ -57,9 +60,46 @@ func TestPageShowsEveryTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, all := range [][]*ipfix.Template{standard.templates(), options, like.templates()} {
+	local := standard.templates()[:len(standard.templates())/3]
+	for _, all := range [][]*ipfix.Template{local, options, like.templates()} {
 		if want := layoutsOf(all); !strings.Contains(string(page), want) {
 			t.Errorf("docs/reference/ipfix.md lacks this table:\n%s", want)
+		}
+	}
+	for hop, field := range map[int]string{1: "ipNextHopIPv4Address (15):4", 2: "ipNextHopIPv6Address (62):16"} {
+		first, last := int(local[0].ID())+hop*hopOffset, int(local[len(local)-1].ID())+hop*hopOffset
+		if want := fmt.Sprintf("%d–%d: with `%s` after `ethernetType`", first, last, field); !strings.Contains(
+			string(page), want) {
+			t.Errorf("docs/reference/ipfix.md lacks: %s", want)
+		}
+	}
+}
+
+// Records of frames that leave for another host by a tunnel are the others, with the next hop.
+func TestTemplatesWithANextHopAreTheOthersWithOneFieldMore(t *testing.T) {
+	s, err := newStandard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(tpl *ipfix.Template) (all []string) {
+		for i := range tpl.Len() {
+			all = append(all, fmt.Sprint(tpl.Field(i)))
+		}
+		return all
+	}
+	all := s.templates()
+	n := len(all) / 3
+	for i, tpl := range all[:n] {
+		for hop, name := range []string{"ipNextHopIPv4Address", "ipNextHopIPv6Address"} {
+			field, err := ipfix.Fields(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Insert(names(tpl), len(standardPoint), fmt.Sprint(field[0]))
+			got := all[(hop+1)*n+i]
+			if diff := cmp.Diff(want, names(got)); diff != "" || int(got.ID()) != int(tpl.ID())+(hop+1)*hopOffset {
+				t.Errorf("template %d beside %d: (-want +got)\n%s", got.ID(), tpl.ID(), diff)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 const (
 	uplinkPort = 1
 	accessPort = 2
+	tunnelPort = 3
 )
 
 // port is what records say about a point.
@@ -33,8 +34,23 @@ func (p port) segment(vlan uint16) (inside uint16, id uint64) {
 
 // ports are the points by slot; they are computed again only when the points change.
 type ports struct {
-	from   flow.Points
-	bySlot []port
+	from    flow.Points
+	bySlot  []port
+	tunnel  bool // one of the points is a tunnel
+	locator flow.Locator
+}
+
+// leaves returns the endpoints between which the frames of a record leave for another host; false for a record of
+// others, and where nothing is known of them.
+func (p *ports) leaves(r *flow.Record) (flow.Ends, bool) {
+	if !p.tunnel {
+		return flow.Ends{}, false
+	}
+	way, ok := p.from.Crossing(&r.Key, r.Total.In, r.Total.Out)
+	if !ok || !way.Leaves {
+		return flow.Ends{}, false
+	}
+	return p.locator.Locate(way)
 }
 
 // follow takes new points. Whoever passes a map does not change it, so the same map has the same content.
@@ -42,13 +58,16 @@ func (p *ports) follow(points flow.Points) {
 	if p.bySlot != nil && reflect.ValueOf(points).UnsafePointer() == reflect.ValueOf(p.from).UnsafePointer() {
 		return
 	}
-	p.from, p.bySlot = points, make([]port, 1, len(points)+1)
+	p.from, p.tunnel, p.bySlot = points, false, make([]port, 1, len(points)+1)
 	for slot, point := range points {
 		for int(slot) >= len(p.bySlot) {
 			p.bySlot = append(p.bySlot, port{})
 		}
 		kind := uint8(accessPort)
-		if point.Uplink {
+		switch {
+		case point.IsTunnel():
+			kind, p.tunnel = tunnelPort, true
+		case point.Uplink:
 			kind = uplinkPort
 		}
 		p.bySlot[slot] = port{number: point.Number, kind: kind, overlay: point.Overlay}

@@ -15,7 +15,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 		s.announce(now)
 	}
 	for i := range records {
-		l, r := s.shape.of(&records[i])
+		l, r, ends := s.shape.of(&records[i], &s.x.ports)
 		if l == nil {
 			s.status.Unshaped++
 			continue
@@ -29,7 +29,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 			s.status.Lost.Add(loss)
 			continue
 		}
-		l.fill(rec, r, &s.x.ports)
+		l.fill(rec, r, &s.x.ports, ends)
 		s.underWay.Add(loss)
 	}
 	s.flush(now)

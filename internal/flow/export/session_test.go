@@ -32,7 +32,7 @@ func TestS70_TemplatesAreSentFirstAndAgainByTime(t *testing.T) {
 	r := newRig(t, conf)
 	r.send(record(0))
 	c.awaitMessages(2)
-	if len(c.results) != 2 || c.results[0].Templates != 9 || c.results[1].Unknown != 0 {
+	if len(c.results) != 2 || c.results[0].Templates != 13 || c.results[1].Unknown != 0 {
 		t.Errorf("first messages %+v", c.results)
 	}
 	for range 60 {

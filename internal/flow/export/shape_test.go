@@ -33,7 +33,20 @@ func TestS69_VDSTemplatesAreThoseOfVSphere(t *testing.T) {
 		return id + "0012 " + addresses + counts + points + middle + behind + segment + vmware + "00d20002 "
 	}
 	const four, six = "00080004 000c0004 ", "001b0010 001c0010 "
-	want := with("0100", four) + without("0101", four) + with("0102", six) + without("0103", six) + with("0108", four) +
+	// Of packets in tunnels: addresses and ports are the outer ones, and the tenant's are the inner ones.
+	const (
+		outer       = four + counts + ports + points + "00040001 "
+		tenantFour  = "83710004 00001adc 83720004 00001adc "
+		tenantSix   = "83730010 00001adc 83740010 00001adc "
+		tenantPorts = "83760002 00001adc 83770002 00001adc "
+		tenant      = "83700001 00001adc "
+	)
+	tunnels := "0104 0019 " + outer + "00880001 00060001 " + behind + segment + tenantFour + tenantPorts + tenant +
+		vmware + "0105 0017 " + outer + "00880001 " + behind + segment + tenantFour + tenant + vmware + "00d20001 " +
+		"0106 0019 " + outer + "00880001 00060001 " + behind + segment + tenantSix + tenantPorts + tenant + vmware +
+		"0107 0017 " + outer + behind + "00880001 " + segment + tenantSix + tenant + vmware + "00d20001 "
+	want := with("0100", four) + without("0101", four) + with("0102", six) + without("0103", six) + tunnels +
+		with("0108", four) +
 		with("0109", six) +
 		with("010a", four) + with("010b", six) + without("010c", four)
 	want = strings.ReplaceAll(want, " ", "")
@@ -57,7 +70,8 @@ func TestS69_VDSRecordsHaveTheirLengthsAndValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lengths := map[uint16]int{256: 72, 257: 68, 258: 96, 259: 92, 264: 72, 265: 96, 266: 72, 267: 96, 268: 68}
+	lengths := map[uint16]int{256: 72, 257: 68, 258: 96, 259: 92, 260: 84, 261: 80, 262: 108, 263: 104,
+		264: 72, 265: 96, 266: 72, 267: 96, 268: 68}
 	for _, tpl := range v.templates() {
 		if tpl.RecordLength() != lengths[tpl.ID()] {
 			t.Errorf("template %d: records of %d bytes, want %d", tpl.ID(), tpl.RecordLength(), lengths[tpl.ID()])

@@ -11,9 +11,9 @@ import (
 type shape interface {
 	// templates are all templates that records can have.
 	templates() []*ipfix.Template
-	// of is the layout of a record, and the record in the form in which the shape shows it; nil if the shape has no
-	// template for it.
-	of(r *flow.Record) (*layout, *flow.Record)
+	// of is the layout of a record, the record in the form in which the shape shows it, and the endpoints between which
+	// its frames leave for another host, if any; nil if the shape has no template for it.
+	of(r *flow.Record, ports *ports) (*layout, *flow.Record, flow.Ends)
 	// options says whether collectors of the shape get options records.
 	options() bool
 }
@@ -27,14 +27,16 @@ const (
 	withICMP     = 2
 	withAllFlags = 3 // with ports, and TCP flags in two bytes
 	biflowOffset = 50
+	hopOffset    = 200 // to an endpoint of IPv4; twice as much to one of IPv6
 )
 
 // standard is the shape of public elements. It has templates for IPv4 and IPv6, each with ports, with ICMP and with
 // neither, and one for flows identified by MACs alone; all of them for one direction and for both. TCP flags have one
 // byte (RFC 7125 allows it), because some collectors read no other length; records with a flag beyond that byte have
-// templates of their own.
+// templates of their own; so have records of frames that leave for another host by a tunnel, with the endpoint there as
+// the next hop.
 type standard struct {
-	ether, four, six [2][4]*layout // [both directions][none, ports, ICMP, all flags]
+	ether, four, six [3][2][4]*layout // [no hop, IPv4, IPv6][both directions][none, ports, ICMP, all flags]
 	all              []*ipfix.Template
 }
 
@@ -58,29 +60,38 @@ var (
 
 func newStandard() (*standard, error) {
 	s := &standard{}
-	for both := range 2 {
-		for kind := range 4 {
-			var err error
-			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address",
-				"icmpTypeCodeIPv4"); err != nil {
+	for hop, field := range []string{"", "ipNextHopIPv4Address", "ipNextHopIPv6Address"} {
+		for both := range 2 {
+			if err := s.layouts(hop, field, both); err != nil {
 				return nil, err
 			}
-			if s.six[both][kind], err = s.layout(idIPv6, both, kind, "sourceIPv6Address", "destinationIPv6Address",
-				"icmpTypeCodeIPv6"); err != nil {
-				return nil, err
-			}
-		}
-		var err error
-		if s.ether[both][0], err = s.layout(idEther, both, 0, "", "", ""); err != nil {
-			return nil, err
 		}
 	}
 	slices.SortFunc(s.all, func(a, b *ipfix.Template) int { return int(a.ID()) - int(b.ID()) })
 	return s, nil
 }
 
-func (s *standard) layout(id, both, kind int, source, destination, icmp string) (*layout, error) {
+// layouts makes those of one kind of next hop, which has a field of its own unless that is "".
+func (s *standard) layouts(hop int, field string, both int) (err error) {
+	for kind := range 4 {
+		if s.four[hop][both][kind], err = s.layout(idIPv4+hop*hopOffset, field, both, kind, "sourceIPv4Address",
+			"destinationIPv4Address", "icmpTypeCodeIPv4"); err != nil {
+			return err
+		}
+		if s.six[hop][both][kind], err = s.layout(idIPv6+hop*hopOffset, field, both, kind, "sourceIPv6Address",
+			"destinationIPv6Address", "icmpTypeCodeIPv6"); err != nil {
+			return err
+		}
+	}
+	s.ether[hop][both][0], err = s.layout(idEther+hop*hopOffset, field, both, 0, "", "", "")
+	return err
+}
+
+func (s *standard) layout(id int, hop string, both, kind int, source, destination, icmp string) (*layout, error) {
 	fields := slices.Clone(standardPoint)
+	if hop != "" {
+		fields = append(fields, hop)
+	}
 	if source != "" {
 		fields = append(append(fields, source, destination), standardIP...)
 	}
@@ -111,18 +122,26 @@ func (s *standard) layout(id, both, kind int, source, destination, icmp string) 
 func (s *standard) templates() []*ipfix.Template { return s.all }
 func (s *standard) options() bool                { return true }
 
-func (s *standard) of(r *flow.Record) (*layout, *flow.Record) {
+func (s *standard) of(r *flow.Record, ports *ports) (*layout, *flow.Record, flow.Ends) {
 	both := 0
 	if r.Reverse != nil {
 		both = 1
 	}
+	hop := 0
+	ends, ok := ports.leaves(r)
+	switch {
+	case ok && ends.Remote.Is4():
+		hop = 1
+	case ok:
+		hop = 2
+	}
 	switch r.Key.EtherType {
 	case flow.IPv4:
-		return s.four[both][kindWithFlags(r)], r
+		return s.four[hop][both][kindWithFlags(r)], r, ends
 	case flow.IPv6:
-		return s.six[both][kindWithFlags(r)], r
+		return s.six[hop][both][kindWithFlags(r)], r, ends
 	}
-	return s.ether[both][0], r
+	return s.ether[hop][both][0], r, ends
 }
 
 // Protocols with ports in a flow.Key, and those of ICMP.

@@ -8,9 +8,11 @@ import (
 )
 
 // vds is the shape of vSphere's distributed switches: records of IPv4 and IPv6 frames that leave by a port, in
-// templates 256–259 and 264–268. Templates 260–263 are for traffic in tunnels, which the switch does not have.
+// templates 256–259 and 264–268. What leaves by a tunnel over IPv4 to an endpoint that is known has the outer packet
+// and the inner one, as the tenant's, in templates 260–263.
 type vds struct {
 	byFamily [2]vdsFamily
+	tunnels  [2][2]*layout // by the inner family, with and without ports
 	all      []*ipfix.Template
 }
 
@@ -31,6 +33,36 @@ func vdsFields(source, destination string, ports bool) []string {
 		"ipClassOfService", "maximumTTL",
 		"flowDirection", "layer2SegmentId", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole",
 		"paddingOctets/2")
+}
+
+// vdsTunnelFields are the fields of a template for packets in a tunnel, in the order of a VDS.
+func vdsTunnelFields(id uint16) []string {
+	six, ports := id >= 262, id%2 == 0
+	fields := []string{"sourceIPv4Address", "destinationIPv4Address", "octetDeltaCount", "packetDeltaCount",
+		"flowStartMilliseconds", "flowEndMilliseconds", "sourceTransportPort", "destinationTransportPort",
+		"ingressInterface", "egressInterface", "protocolIdentifier"}
+	switch {
+	case ports:
+		fields = append(fields, "flowEndReason", "tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection")
+	case six:
+		fields = append(fields, "ipClassOfService", "maximumTTL", "flowDirection", "flowEndReason")
+	default:
+		fields = append(fields, "flowEndReason", "ipClassOfService", "maximumTTL", "flowDirection")
+	}
+	fields = append(fields, "layer2SegmentId")
+	if six {
+		fields = append(fields, "tenantSourceIPv6", "tenantDestIPv6")
+	} else {
+		fields = append(fields, "tenantSourceIPv4", "tenantDestIPv4")
+	}
+	if ports {
+		fields = append(fields, "tenantSourcePort", "tenantDestPort")
+	}
+	fields = append(fields, "tenantProtocol", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole")
+	if !ports {
+		fields = append(fields, "paddingOctets/1")
+	}
+	return fields
 }
 
 func newVDS() (*vds, error) {
@@ -57,6 +89,14 @@ func newVDS() (*vds, error) {
 		*x.to, v.all = l, append(v.all, l.t)
 	}
 	six.icmp = six.other
+	for id := uint16(260); id <= 263; id++ {
+		l, err := newLayout(id, vdsTunnelFields(id)...)
+		if err != nil {
+			return nil, err
+		}
+		v.tunnels[(id-260)/2][id%2], v.all = l, append(v.all, l.t)
+	}
+	slices.SortFunc(v.all, func(a, b *ipfix.Template) int { return int(a.ID()) - int(b.ID()) })
 	return v, nil
 }
 
@@ -65,33 +105,45 @@ func (v *vds) options() bool                { return false }
 
 // of returns, for a conversation, the direction that leaves by the port; for a record of incoming frames there is no
 // template (S63).
-func (v *vds) of(r *flow.Record) (*layout, *flow.Record) {
+func (v *vds) of(r *flow.Record, ports *ports) (*layout, *flow.Record, flow.Ends) {
 	r = leaving(r)
 	if r == nil {
-		return nil, nil
+		return nil, nil, flow.Ends{}
 	}
-	var f *vdsFamily
+	family := 0
 	switch r.Key.EtherType {
 	case flow.IPv4:
-		f = &v.byFamily[0]
 	case flow.IPv6:
-		f = &v.byFamily[1]
+		family = 1
 	default:
-		return nil, nil
+		return nil, nil, flow.Ends{}
 	}
+	if ports.of(r.Key.Point).kind == tunnelPort {
+		if ends, ok := ports.leaves(r); ok && ends.Remote.Is4() {
+			plain := 1
+			if kindOf(&r.Key) == withPorts {
+				plain = 0
+			}
+			return v.tunnels[family][plain], r, ends
+		}
+	}
+	return v.byFamily[family].of(r), r, flow.Ends{}
+}
+
+func (f *vdsFamily) of(r *flow.Record) *layout {
 	switch kindOf(&r.Key) {
 	case withICMP:
-		return f.icmp, r
+		return f.icmp
 	case withPorts:
 		switch r.Key.Protocol {
 		case protoTCP:
-			return f.tcp, r
+			return f.tcp
 		case protoUDP:
-			return f.udp, r
+			return f.udp
 		}
-		return f.ports, r
+		return f.ports
 	}
-	return f.other, r
+	return f.other
 }
 
 // leaving is the egress direction of a record, nil when it has none.

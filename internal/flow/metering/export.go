@@ -38,6 +38,8 @@ type ExportOptions struct {
 	Host string // the name of this host, which collectors get with the records
 	Dir  string // of the flow tables; what collectors were not sent is stored there for the next agent
 	Log  *slog.Logger
+	// Locator finds the endpoints of flows that cross between hosts; flow.NoLocator when nil.
+	Locator flow.Locator
 	// Publish gets the changes of a collector's state.
 	Publish func(event.Event)
 }
@@ -58,7 +60,8 @@ func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX)
 // config is the configuration according to the plan.
 func (e *exporter) config(x plan.IPFIX) export.Config {
 	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " +
-		e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, TemplateEvery: x.TemplateEvery,
+		e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, Locator: e.o.Locator,
+		TemplateEvery:    x.TemplateEvery,
 		TemplateMessages: x.TemplatePackets, Log: e.log}
 	if a, err := netip.ParseAddr(x.SwitchAddress); err == nil {
 		c.Source = a

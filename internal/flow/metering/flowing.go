@@ -25,6 +25,8 @@ type Options struct {
 	// Origin names the kernel's tables; see meter.Options.
 	Origin string
 	Source flow.Source
+	// Locator finds the endpoints of flows that cross between hosts; flow.NoLocator when nil.
+	Locator flow.Locator
 	// Retire, unless nil, is called before the last drain.
 	Retire func() error
 	// Export begins the export of a switch's records.
@@ -79,7 +81,10 @@ func Start(o Options) *Runner {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}),
+	if o.Locator == nil {
+		o.Locator = flow.NoLocator{}
+	}
+	r := &Runner{o: o, words: newWords(o.Locator), changed: make(chan struct{}, 1), stop: make(chan struct{}),
 		done: make(chan struct{}),
 		kept: map[string]*switchMeter{}, exports: map[string]Collectors{}}
 	go r.run()

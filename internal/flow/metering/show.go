@@ -15,9 +15,10 @@ import (
 type words struct {
 	protocols  map[uint8]string
 	etherTypes map[uint16]string
+	locator    flow.Locator
 }
 
-func newWords() words { return words{protocolNames(), etherTypeNames()} }
+func newWords(l flow.Locator) words { return words{protocolNames(), etherTypeNames(), l} }
 
 // flow is the flow with that key at that point, with its counts.
 func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
@@ -33,6 +34,7 @@ func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Coun
 		f.Port = "slot " + strconv.Itoa(int(k.Point)) // for a port that is not known any more
 	}
 	f.Source, f.Destination = k.Addresses()
+	f.Tunnel = w.tunnel(points, k, c)
 	switch {
 	case hasPorts(k):
 		f.SourcePort, f.DestinationPort = k.SrcPort, k.DstPort
@@ -40,6 +42,19 @@ func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Coun
 		f.ICMP = &api.ICMPMessage{Type: uint8(k.DstPort >> 8), Code: uint8(k.DstPort)}
 	}
 	return f
+}
+
+// tunnel is how a flow crosses between hosts, nil for one that does not, or of whose endpoints nothing is known.
+func (w words) tunnel(points flow.Points, k *flow.Key, c *flow.Counts) *api.FlowTunnel {
+	way, ok := points.Crossing(k, c.In, c.Out)
+	if !ok {
+		return nil
+	}
+	ends, ok := w.locator.Locate(way)
+	if !ok {
+		return nil
+	}
+	return &api.FlowTunnel{Local: ends.Local, Remote: ends.Remote}
 }
 
 func isICMP(k *flow.Key) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -313,19 +314,25 @@ func TestS84_GuestsTalkByTCPAcrossHosts(t *testing.T) {
 	}
 }
 
-// named: the flows at the tunnel and the learned MACs are shown with their VNI and the VLAN inside.
+// named: the flows at the tunnel and the learned MACs are shown with their VNI and the VLAN inside, and the flows with
+// the endpoints between which they cross.
 func (r *overlayRig) named() {
 	r.t.Helper()
 	h := r.hosts[0]
 	wanted := plan.SegmentOf(10, false).In(5000)
+	cross := api.FlowTunnel{Local: netip.MustParseAddr(r.addr[0]), Remote: netip.MustParseAddr(r.addr[1])}
 	for _, direction := range []string{"egress", "ingress"} {
 		h.Await("S105: the "+direction+" flow at the tunnel is shown in its segment", func() bool {
 			flows, err := h.Flows(r.t.Context(), api.FlowQuery{Sort: "bytes", Limit: 100})
 			return err == nil && slices.ContainsFunc(flows.Flows, func(f api.Flow) bool {
 				return f.Port == spec.TunnelName && f.Direction == direction &&
-					f.VLAN == wanted && f.Protocol == "tcp"
+					f.VLAN == wanted && f.Protocol == "tcp" && f.Tunnel != nil && *f.Tunnel == cross
 			})
 		})
+	}
+	if text := h.must("flows", "list", "--port", spec.TunnelName, "-o", "wide"); !strings.Contains(text,
+		r.addr[0]+" ↔ "+r.addr[1]) {
+		r.t.Errorf("the wide table lacks the endpoints:\n%s", text)
 	}
 	if text := h.must("mac", "list"); !strings.Contains(text, "vni:5000/10") || !strings.Contains(text, "vni:5000 ") {
 		r.t.Errorf("S105: the MACs are not shown in their segments:\n%s", text)

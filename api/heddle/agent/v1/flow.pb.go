@@ -1445,9 +1445,11 @@ type Flow struct {
 	// tcp_flags are the flags that any of the packets had.
 	TcpFlags []TcpFlag `protobuf:"varint,20,rep,packed,name=tcp_flags,json=tcpFlags,proto3,enum=heddle.agent.v1.TcpFlag" json:"tcp_flags,omitempty"`
 	// of the first packet
-	Tos           uint32 `protobuf:"varint,21,opt,name=tos,proto3" json:"tos,omitempty"`
-	MinTtl        uint32 `protobuf:"varint,22,opt,name=min_ttl,json=minTtl,proto3" json:"min_ttl,omitempty"`
-	MaxTtl        uint32 `protobuf:"varint,23,opt,name=max_ttl,json=maxTtl,proto3" json:"max_ttl,omitempty"`
+	Tos    uint32 `protobuf:"varint,21,opt,name=tos,proto3" json:"tos,omitempty"`
+	MinTtl uint32 `protobuf:"varint,22,opt,name=min_ttl,json=minTtl,proto3" json:"min_ttl,omitempty"`
+	MaxTtl uint32 `protobuf:"varint,23,opt,name=max_ttl,json=maxTtl,proto3" json:"max_ttl,omitempty"`
+	// tunnel is how the flow crosses to or from another host; absent for one that stays on this host or is in a VLAN.
+	Tunnel        *FlowTunnel `protobuf:"bytes,24,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1643,6 +1645,69 @@ func (x *Flow) GetMaxTtl() uint32 {
 	return 0
 }
 
+func (x *Flow) GetTunnel() *FlowTunnel {
+	if x != nil {
+		return x.Tunnel
+	}
+	return nil
+}
+
+// FlowTunnel are the endpoints between which the frames of a flow of an overlay segment cross, as the host knows its
+// MACs now.
+type FlowTunnel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// local is this host's endpoint: 4 or 16 bytes; absent where the other host chooses one of several.
+	Local []byte `protobuf:"bytes,1,opt,name=local,proto3" json:"local,omitempty"`
+	// remote is the endpoint of the other host: 4 or 16 bytes.
+	Remote        []byte `protobuf:"bytes,2,opt,name=remote,proto3" json:"remote,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowTunnel) Reset() {
+	*x = FlowTunnel{}
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowTunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowTunnel) ProtoMessage() {}
+
+func (x *FlowTunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowTunnel.ProtoReflect.Descriptor instead.
+func (*FlowTunnel) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FlowTunnel) GetLocal() []byte {
+	if x != nil {
+		return x.Local
+	}
+	return nil
+}
+
+func (x *FlowTunnel) GetRemote() []byte {
+	if x != nil {
+		return x.Remote
+	}
+	return nil
+}
+
 // IcmpMessage is a message type and code of ICMP or ICMPv6.
 type IcmpMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1654,7 +1719,7 @@ type IcmpMessage struct {
 
 func (x *IcmpMessage) Reset() {
 	*x = IcmpMessage{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1731,7 @@ func (x *IcmpMessage) String() string {
 func (*IcmpMessage) ProtoMessage() {}
 
 func (x *IcmpMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1744,7 @@ func (x *IcmpMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IcmpMessage.ProtoReflect.Descriptor instead.
 func (*IcmpMessage) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *IcmpMessage) GetType() uint32 {
@@ -1709,7 +1774,7 @@ type FlowCounts struct {
 
 func (x *FlowCounts) Reset() {
 	*x = FlowCounts{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1786,7 @@ func (x *FlowCounts) String() string {
 func (*FlowCounts) ProtoMessage() {}
 
 func (x *FlowCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1799,7 @@ func (x *FlowCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCounts.ProtoReflect.Descriptor instead.
 func (*FlowCounts) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FlowCounts) GetPackets() uint64 {
@@ -1769,7 +1834,7 @@ type FlowRates struct {
 
 func (x *FlowRates) Reset() {
 	*x = FlowRates{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1846,7 @@ func (x *FlowRates) String() string {
 func (*FlowRates) ProtoMessage() {}
 
 func (x *FlowRates) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1859,7 @@ func (x *FlowRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRates.ProtoReflect.Descriptor instead.
 func (*FlowRates) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowRates) GetPackets() float64 {
@@ -1822,7 +1887,7 @@ type FlowRate struct {
 
 func (x *FlowRate) Reset() {
 	*x = FlowRate{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1899,7 @@ func (x *FlowRate) String() string {
 func (*FlowRate) ProtoMessage() {}
 
 func (x *FlowRate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1912,7 @@ func (x *FlowRate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRate.ProtoReflect.Descriptor instead.
 func (*FlowRate) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FlowRate) GetFlow() *Flow {
@@ -1887,7 +1952,7 @@ type FlowTop struct {
 
 func (x *FlowTop) Reset() {
 	*x = FlowTop{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1964,7 @@ func (x *FlowTop) String() string {
 func (*FlowTop) ProtoMessage() {}
 
 func (x *FlowTop) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +1977,7 @@ func (x *FlowTop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowTop.ProtoReflect.Descriptor instead.
 func (*FlowTop) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FlowTop) GetTime() *timestamppb.Timestamp {
@@ -1985,7 +2050,7 @@ type FlowRecords struct {
 
 func (x *FlowRecords) Reset() {
 	*x = FlowRecords{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2062,7 @@ func (x *FlowRecords) String() string {
 func (*FlowRecords) ProtoMessage() {}
 
 func (x *FlowRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2075,7 @@ func (x *FlowRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecords.ProtoReflect.Descriptor instead.
 func (*FlowRecords) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FlowRecords) GetRecords() []*FlowRecord {
@@ -2052,7 +2117,7 @@ type FlowRecord struct {
 
 func (x *FlowRecord) Reset() {
 	*x = FlowRecord{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2129,7 @@ func (x *FlowRecord) String() string {
 func (*FlowRecord) ProtoMessage() {}
 
 func (x *FlowRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2142,7 @@ func (x *FlowRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecord.ProtoReflect.Descriptor instead.
 func (*FlowRecord) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FlowRecord) GetFlow() *Flow {
@@ -2127,7 +2192,7 @@ type FlowReverse struct {
 
 func (x *FlowReverse) Reset() {
 	*x = FlowReverse{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2204,7 @@ func (x *FlowReverse) String() string {
 func (*FlowReverse) ProtoMessage() {}
 
 func (x *FlowReverse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2217,7 @@ func (x *FlowReverse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReverse.ProtoReflect.Descriptor instead.
 func (*FlowReverse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FlowReverse) GetCounts() *FlowCounts {
@@ -2200,7 +2265,7 @@ type FlowSums struct {
 
 func (x *FlowSums) Reset() {
 	*x = FlowSums{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2277,7 @@ func (x *FlowSums) String() string {
 func (*FlowSums) ProtoMessage() {}
 
 func (x *FlowSums) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2290,7 @@ func (x *FlowSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSums.ProtoReflect.Descriptor instead.
 func (*FlowSums) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowSums) GetTime() *timestamppb.Timestamp {
@@ -2334,7 +2399,7 @@ type FlowSum struct {
 
 func (x *FlowSum) Reset() {
 	*x = FlowSum{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2411,7 @@ func (x *FlowSum) String() string {
 func (*FlowSum) ProtoMessage() {}
 
 func (x *FlowSum) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2424,7 @@ func (x *FlowSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSum.ProtoReflect.Descriptor instead.
 func (*FlowSum) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowSum) GetName() string {
@@ -2479,7 +2544,7 @@ type FlowStatus struct {
 
 func (x *FlowStatus) Reset() {
 	*x = FlowStatus{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2556,7 @@ func (x *FlowStatus) String() string {
 func (*FlowStatus) ProtoMessage() {}
 
 func (x *FlowStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2569,7 @@ func (x *FlowStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStatus.ProtoReflect.Descriptor instead.
 func (*FlowStatus) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlowStatus) GetSwitches() []*FlowSwitch {
@@ -2553,7 +2618,7 @@ type FlowSwitch struct {
 
 func (x *FlowSwitch) Reset() {
 	*x = FlowSwitch{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2630,7 @@ func (x *FlowSwitch) String() string {
 func (*FlowSwitch) ProtoMessage() {}
 
 func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2643,7 @@ func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSwitch.ProtoReflect.Descriptor instead.
 func (*FlowSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowSwitch) GetSwitch() string {
@@ -2698,7 +2763,7 @@ type FlowLoss struct {
 
 func (x *FlowLoss) Reset() {
 	*x = FlowLoss{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2775,7 @@ func (x *FlowLoss) String() string {
 func (*FlowLoss) ProtoMessage() {}
 
 func (x *FlowLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2788,7 @@ func (x *FlowLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowLoss.ProtoReflect.Descriptor instead.
 func (*FlowLoss) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{26}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FlowLoss) GetPort() string {
@@ -2789,7 +2854,7 @@ type FlowCollector struct {
 
 func (x *FlowCollector) Reset() {
 	*x = FlowCollector{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2866,7 @@ func (x *FlowCollector) String() string {
 func (*FlowCollector) ProtoMessage() {}
 
 func (x *FlowCollector) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2879,7 @@ func (x *FlowCollector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCollector.ProtoReflect.Descriptor instead.
 func (*FlowCollector) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{27}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FlowCollector) GetCollector() string {
@@ -3014,7 +3079,7 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\"\xa1\x06\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\xd6\x06\n" +
 	"\x04Flow\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
@@ -3042,7 +3107,12 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\ttcp_flags\x18\x14 \x03(\x0e2\x18.heddle.agent.v1.TcpFlagR\btcpFlags\x12\x10\n" +
 	"\x03tos\x18\x15 \x01(\rR\x03tos\x12\x17\n" +
 	"\amin_ttl\x18\x16 \x01(\rR\x06minTtl\x12\x17\n" +
-	"\amax_ttl\x18\x17 \x01(\rR\x06maxTtl\"5\n" +
+	"\amax_ttl\x18\x17 \x01(\rR\x06maxTtl\x123\n" +
+	"\x06tunnel\x18\x18 \x01(\v2\x1b.heddle.agent.v1.FlowTunnelR\x06tunnel\":\n" +
+	"\n" +
+	"FlowTunnel\x12\x14\n" +
+	"\x05local\x18\x01 \x01(\fR\x05local\x12\x16\n" +
+	"\x06remote\x18\x02 \x01(\fR\x06remote\"5\n" +
 	"\vIcmpMessage\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\"]\n" +
@@ -3258,7 +3328,7 @@ func file_heddle_agent_v1_flow_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(FlowSort)(0),                     // 0: heddle.agent.v1.FlowSort
 	(FlowNoteCode)(0),                 // 1: heddle.agent.v1.FlowNoteCode
@@ -3284,110 +3354,112 @@ var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(*FlowList)(nil),                  // 21: heddle.agent.v1.FlowList
 	(*FlowNote)(nil),                  // 22: heddle.agent.v1.FlowNote
 	(*Flow)(nil),                      // 23: heddle.agent.v1.Flow
-	(*IcmpMessage)(nil),               // 24: heddle.agent.v1.IcmpMessage
-	(*FlowCounts)(nil),                // 25: heddle.agent.v1.FlowCounts
-	(*FlowRates)(nil),                 // 26: heddle.agent.v1.FlowRates
-	(*FlowRate)(nil),                  // 27: heddle.agent.v1.FlowRate
-	(*FlowTop)(nil),                   // 28: heddle.agent.v1.FlowTop
-	(*FlowRecords)(nil),               // 29: heddle.agent.v1.FlowRecords
-	(*FlowRecord)(nil),                // 30: heddle.agent.v1.FlowRecord
-	(*FlowReverse)(nil),               // 31: heddle.agent.v1.FlowReverse
-	(*FlowSums)(nil),                  // 32: heddle.agent.v1.FlowSums
-	(*FlowSum)(nil),                   // 33: heddle.agent.v1.FlowSum
-	(*FlowStatus)(nil),                // 34: heddle.agent.v1.FlowStatus
-	(*FlowSwitch)(nil),                // 35: heddle.agent.v1.FlowSwitch
-	(*FlowLoss)(nil),                  // 36: heddle.agent.v1.FlowLoss
-	(*FlowCollector)(nil),             // 37: heddle.agent.v1.FlowCollector
-	(*durationpb.Duration)(nil),       // 38: google.protobuf.Duration
-	(Direction)(0),                    // 39: heddle.agent.v1.Direction
-	(*Segment)(nil),                   // 40: heddle.agent.v1.Segment
-	(*timestamppb.Timestamp)(nil),     // 41: google.protobuf.Timestamp
+	(*FlowTunnel)(nil),                // 24: heddle.agent.v1.FlowTunnel
+	(*IcmpMessage)(nil),               // 25: heddle.agent.v1.IcmpMessage
+	(*FlowCounts)(nil),                // 26: heddle.agent.v1.FlowCounts
+	(*FlowRates)(nil),                 // 27: heddle.agent.v1.FlowRates
+	(*FlowRate)(nil),                  // 28: heddle.agent.v1.FlowRate
+	(*FlowTop)(nil),                   // 29: heddle.agent.v1.FlowTop
+	(*FlowRecords)(nil),               // 30: heddle.agent.v1.FlowRecords
+	(*FlowRecord)(nil),                // 31: heddle.agent.v1.FlowRecord
+	(*FlowReverse)(nil),               // 32: heddle.agent.v1.FlowReverse
+	(*FlowSums)(nil),                  // 33: heddle.agent.v1.FlowSums
+	(*FlowSum)(nil),                   // 34: heddle.agent.v1.FlowSum
+	(*FlowStatus)(nil),                // 35: heddle.agent.v1.FlowStatus
+	(*FlowSwitch)(nil),                // 36: heddle.agent.v1.FlowSwitch
+	(*FlowLoss)(nil),                  // 37: heddle.agent.v1.FlowLoss
+	(*FlowCollector)(nil),             // 38: heddle.agent.v1.FlowCollector
+	(*durationpb.Duration)(nil),       // 39: google.protobuf.Duration
+	(Direction)(0),                    // 40: heddle.agent.v1.Direction
+	(*Segment)(nil),                   // 41: heddle.agent.v1.Segment
+	(*timestamppb.Timestamp)(nil),     // 42: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_flow_proto_depIdxs = []int32{
 	20, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 1: heddle.agent.v1.ListFlowsRequest.sort:type_name -> heddle.agent.v1.FlowSort
 	21, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
-	34, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
+	35, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
 	20, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 5: heddle.agent.v1.FollowFlowTopRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	38, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
-	28, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
+	39, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
+	29, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
 	20, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	29, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
+	30, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
 	20, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	4,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
 	5,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
 	0,  // 13: heddle.agent.v1.FollowFlowSumsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	38, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
-	32, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
-	39, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
+	39, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
+	33, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
+	40, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
 	23, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
 	22, // 18: heddle.agent.v1.FlowList.note:type_name -> heddle.agent.v1.FlowNote
 	1,  // 19: heddle.agent.v1.FlowNote.code:type_name -> heddle.agent.v1.FlowNoteCode
-	39, // 20: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
-	40, // 21: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
-	24, // 22: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
-	25, // 23: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
-	41, // 24: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
-	41, // 25: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
+	40, // 20: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
+	41, // 21: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
+	25, // 22: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
+	26, // 23: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
+	42, // 24: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
+	42, // 25: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
 	2,  // 26: heddle.agent.v1.Flow.tcp_flags:type_name -> heddle.agent.v1.TcpFlag
-	23, // 27: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
-	26, // 28: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
-	41, // 29: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
-	27, // 30: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
-	26, // 31: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
-	22, // 32: heddle.agent.v1.FlowTop.note:type_name -> heddle.agent.v1.FlowNote
-	30, // 33: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
-	22, // 34: heddle.agent.v1.FlowRecords.note:type_name -> heddle.agent.v1.FlowNote
-	23, // 35: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
-	3,  // 36: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
-	41, // 37: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
-	25, // 38: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
-	31, // 39: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
-	25, // 40: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
-	41, // 41: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
-	25, // 42: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
-	41, // 43: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
-	4,  // 44: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
-	33, // 45: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
-	33, // 46: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
-	33, // 47: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
-	22, // 48: heddle.agent.v1.FlowSums.note:type_name -> heddle.agent.v1.FlowNote
-	40, // 49: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
-	25, // 50: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
-	25, // 51: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
-	26, // 52: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
-	35, // 53: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
-	22, // 54: heddle.agent.v1.FlowStatus.note:type_name -> heddle.agent.v1.FlowNote
-	25, // 55: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
-	25, // 56: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
-	25, // 57: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
-	25, // 58: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
-	37, // 59: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
-	36, // 60: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
-	6,  // 61: heddle.agent.v1.FlowSwitch.problem_code:type_name -> heddle.agent.v1.FlowProblemCode
-	25, // 62: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
-	9,  // 63: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
-	8,  // 64: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
-	7,  // 65: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
-	41, // 66: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
-	41, // 67: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
-	41, // 68: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
-	10, // 69: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
-	12, // 70: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
-	14, // 71: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
-	16, // 72: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
-	18, // 73: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
-	11, // 74: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
-	13, // 75: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
-	15, // 76: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
-	17, // 77: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
-	19, // 78: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
-	74, // [74:79] is the sub-list for method output_type
-	69, // [69:74] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	24, // 27: heddle.agent.v1.Flow.tunnel:type_name -> heddle.agent.v1.FlowTunnel
+	23, // 28: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
+	27, // 29: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
+	42, // 30: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
+	28, // 31: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
+	27, // 32: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
+	22, // 33: heddle.agent.v1.FlowTop.note:type_name -> heddle.agent.v1.FlowNote
+	31, // 34: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
+	22, // 35: heddle.agent.v1.FlowRecords.note:type_name -> heddle.agent.v1.FlowNote
+	23, // 36: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
+	3,  // 37: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
+	42, // 38: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
+	26, // 39: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
+	32, // 40: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
+	26, // 41: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
+	42, // 42: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
+	26, // 43: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
+	42, // 44: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
+	4,  // 45: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
+	34, // 46: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
+	34, // 47: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
+	34, // 48: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
+	22, // 49: heddle.agent.v1.FlowSums.note:type_name -> heddle.agent.v1.FlowNote
+	41, // 50: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
+	26, // 51: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
+	26, // 52: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
+	27, // 53: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
+	36, // 54: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
+	22, // 55: heddle.agent.v1.FlowStatus.note:type_name -> heddle.agent.v1.FlowNote
+	26, // 56: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
+	26, // 57: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
+	26, // 58: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
+	26, // 59: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
+	38, // 60: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
+	37, // 61: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
+	6,  // 62: heddle.agent.v1.FlowSwitch.problem_code:type_name -> heddle.agent.v1.FlowProblemCode
+	26, // 63: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
+	9,  // 64: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
+	8,  // 65: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
+	7,  // 66: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
+	42, // 67: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
+	42, // 68: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
+	42, // 69: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
+	10, // 70: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
+	12, // 71: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
+	14, // 72: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
+	16, // 73: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
+	18, // 74: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
+	11, // 75: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
+	13, // 76: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
+	15, // 77: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
+	17, // 78: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
+	19, // 79: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
+	75, // [75:80] is the sub-list for method output_type
+	70, // [70:75] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_flow_proto_init() }
@@ -3402,7 +3474,7 @@ func file_heddle_agent_v1_flow_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_flow_proto_rawDesc), len(file_heddle_agent_v1_flow_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

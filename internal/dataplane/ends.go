@@ -1,0 +1,58 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync/atomic"
+
+	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/flow"
+	"heddle/internal/overlay"
+)
+
+// whereabouts finds the endpoints of flows in the tunnels' live tables. A host without a tunnel has none.
+type whereabouts struct {
+	maps atomic.Pointer[tunnelMaps]
+	// ports are the UDP ports of the tunnels, by slot; it is replaced as a whole.
+	ports atomic.Pointer[map[uint32]uint16]
+}
+
+// anyAge is a time at which no location is too old: the frames of a flow have been sent.
+const anyAge = 0
+
+// Locate implements flow.Locator. What can't be read is not known.
+func (w *whereabouts) Locate(c flow.Crossing) (flow.Ends, bool) {
+	m := w.maps.Load()
+	if m == nil {
+		return flow.Ends{}, false
+	}
+	segment, key := uint32(c.Tunnel)<<16|uint32(c.Segment), overlay.Key{VNI: c.VNI, MAC: c.Other}
+	l, known, err := locatedIn(*m, segment, key, anyAge, 1)
+	if err != nil || !known {
+		return flow.Ends{}, false
+	}
+	ends := flow.Ends{Remote: l.Endpoint}
+	if ports := w.ports.Load(); ports != nil {
+		ends.Port = (*ports)[uint32(c.Tunnel)]
+	}
+	var t abi.Tunnel
+	if m.Tunnels.Lookup(uint32(c.Tunnel), &t) != nil {
+		return ends, true
+	}
+	own := compile.OwnOf(t, ends.Remote.Is4())
+	switch {
+	case len(own) == 1:
+		ends.Local = own[0]
+	case len(own) > 1 && c.Leaves:
+		ends.Local = chosen(own, c.Source[2:])
+	}
+	return ends, true
+}
+
+// chosen is the endpoint by which the frames of a sender leave, by the last four bytes of its MAC.
+func chosen(own []netip.Addr, last []byte) netip.Addr {
+	n := binary.NativeEndian.Uint32(last)
+	n ^= n>>24 ^ n>>16
+	return own[n%uint32(len(own))]
+}
