@@ -118,7 +118,7 @@ func (x *crossers) set(tb testing.TB, fact plan.Fact, reach overlay.Reach) {
 	x.model = model.NewCrossing(sw, fact, reach, func(s model.Segment, mac plan.MAC) (l overlay.Location, ok bool) {
 		at, ok := x.known[dataplane.Located{VNI: s.VNI, VLAN: s.VLAN, MAC: mac}]
 		old := at.Source == overlay.Learned && x.now-at.seen > abi.LocationAgeing*time.Second
-		return at.Location, ok && !old
+		return at.Location, ok && !old && (x.learns || at.Source != overlay.Learned)
 	})
 }
 

@@ -211,16 +211,23 @@ func (r *overlayRig) errorsShown(c *captureOf, v6 bool) {
 		room = 1430
 	}
 	r.smallUnderlay(r.hosts[0], room-4) // some guests have a tag inside
-	long := cable.Frame(cable.MAC(1), cable.MAC(11), 0, "")[:12]
+	long := cable.Frame(cable.MAC(11), cable.MAC(1), 0, "")[:12]
 	long = append(long, 8, 0, 0x45, 0, byte((room+1)>>8), byte(room+1), 0, 1, 0x40, 0, 64, 17, 0, 0,
 		192, 168, 9, 1, 192, 168, 9, 11)
 	long = append(long, make([]byte, 14+room+1-len(long))...)
-	r.guests[0][0].Forget()
-	r.guests[0][0].Send(long)
-	got := r.guests[0][0].Gather("an ICMP error", func(all [][]byte) bool {
-		last := all[len(all)-1]
-		return len(last) > 34 && last[12] == 8 && last[13] == 0 && last[23] == 1
+	errorAbout := func(id byte) func([]byte) bool { // the packet in the error has that identification
+		return func(f []byte) bool {
+			return len(f) > 47 && f[12] == 8 && f[13] == 0 && f[23] == 1 && f[47] == id
+		}
+	}
+	early := bytes.Clone(long)
+	early[19] = 2
+	r.hosts[0].Await("the tunnel refuses what does not fit", func() bool {
+		r.guests[0][0].Send(early)
+		return r.guests[0][0].Hears(errorAbout(2))
 	})
+	r.guests[0][0].Send(long)
+	got := r.guests[0][0].Gather("an ICMP error", func(all [][]byte) bool { return errorAbout(1)(all[len(all)-1]) })
 	c.tells("a packet that does not fit", long, fmt.Sprintf("tunnel drop tunnel-mtu of one %s vni:5000", r.addr[1]))
 	c.tells("the error", got[len(got)-1], "tunnel admit made vni:5000")
 }
