@@ -30,7 +30,7 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 const storms = "TestS85_|TestS81_AHostPortOf|TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|" +
 	"TestS101_|TestS102_|TestS84_|TestImportVsphere_|" +
 	"TestS103_|TestS10_AStatic|TestS77_|TestS78_|TestS79_AStaticPortFollows|TestHostPorts_|TestS9_WhatTheDefinition|" +
-	"TestS105_|TestS100_S105_|" +
+	"TestS105_|TestS112_|TestS100_S105_|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
 	"TestTheRootIsRotated|TestControllersShareAnEtcd|TestS104_IdleConnections|TestS100_APortMoves|" +
 	"TestS100_AMoveCompletes|TestS100_S103_AMoveThatEnds|TestS100_S103_AHostThatBoots|" +
