@@ -54,7 +54,8 @@ func TestBytesOfTheContractAreAddressesAndFrames(t *testing.T) {
 	frames := []string{"TraceRequest.frames", "CapturedFrame.data"}
 	hashes := []string{"ForeseeRequest.base", "ForeseeRequest.next"}
 	addresses := []string{"mac", "seen_mac", "source_mac", "destination_mac", "src_mac", "dst_mac", "rival_mac",
-		"source", "destination", "src", "dst", "address", "endpoint_address", "gateways", "missing", "system"}
+		"source", "destination", "src", "dst", "address", "endpoint_address", "gateways", "missing", "system",
+		"local", "remote"}
 	seen := 0
 	protoregistry.GlobalFiles.RangeFilesByPackage("heddle.agent.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Messages().Len() {

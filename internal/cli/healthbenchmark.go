@@ -28,7 +28,7 @@ type benchmarkFlags struct {
 func newHealthBenchmark(d Deps) *cobra.Command {
 	t, o, q := &fleetTarget{}, &output{}, &benchmarkFlags{}
 	c := &cobra.Command{
-		Use: "benchmark", Short: "Measure the network between hosts: every host to every host at once",
+		Use: "benchmark", Short: "Measure the network: every host to every host at once",
 		Long: "Have every host send to every other one at once, by each uplink that takes part in the health check, " +
 			"and show the throughput between each two hosts, which pairs are slow, lose frames or get none, and what " +
 			"these share that the others do not: an uplink, a host, a physical switch, a VLAN.\n\n" +
