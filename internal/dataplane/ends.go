@@ -1,8 +1,6 @@
 package dataplane
 
 import (
-	"encoding/binary"
-	"net/netip"
 	"sync/atomic"
 
 	"heddle/internal/abi"
@@ -45,14 +43,7 @@ func (w *whereabouts) Locate(c flow.Crossing) (flow.Ends, bool) {
 	case len(own) == 1:
 		ends.Local = own[0]
 	case len(own) > 1 && c.Leaves:
-		ends.Local = chosen(own, c.Source[2:])
+		ends.Local = overlay.Leaving(own, c.Source)
 	}
 	return ends, true
-}
-
-// chosen is the endpoint by which the frames of a sender leave, by the last four bytes of its MAC.
-func chosen(own []netip.Addr, last []byte) netip.Addr {
-	n := binary.NativeEndian.Uint32(last)
-	n ^= n>>24 ^ n>>16
-	return own[n%uint32(len(own))]
 }

@@ -194,10 +194,7 @@ func (c *Crossing) packet(vni uint32, frame []byte, to netip.Addr, known overlay
 		o.Reason = abi.ReasonTunnelMTU
 		return o
 	}
-	// A sender's frames leave by one endpoint: it is chosen by the last four bytes of its MAC.
-	n := binary.NativeEndian.Uint32(frame[8:])
-	n ^= n>>24 ^ n>>16
-	o.From = own[n%uint32(len(own))]
+	o.From = overlay.Leaving(own, plan.MAC(frame[6:12]))
 	return o
 }
 

@@ -14,6 +14,7 @@
 package overlay
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -215,3 +216,11 @@ const TagInside = 4
 
 // TwoTier reports whether the tunnel replicates in two tiers.
 func TwoTier(t *plan.Tunnel) bool { return t.Replication == spec.ReplicateTwoTier }
+
+// Leaving is the endpoint of a host, of one or more of a family, by which all frames of a sender leave: it is chosen by
+// the last four bytes of its MAC.
+func Leaving(own []netip.Addr, sender plan.MAC) netip.Addr {
+	n := binary.NativeEndian.Uint32(sender[2:])
+	n ^= n>>24 ^ n>>16
+	return own[n%uint32(len(own))]
+}
