@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/controller/definition"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
@@ -166,7 +168,7 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 	}
 	cluster := st.Cluster()
 	out.Cluster, out.Epoch, out.Hosts = string(doc.Cluster), cluster.Epoch, len(st.List(store.KindHost))
-	if d, ok := st.Get(rpc.DefinitionKey()); ok {
+	if d, ok := st.Get(definition.Key()); ok {
 		out.Revision = d.Version
 	}
 	return nil
@@ -183,11 +185,11 @@ func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity
 		return nil, err
 	}
 	var changes []store.Change
-	for _, o := range st.List(rpc.ControllerKind) {
+	for _, o := range st.List(peers.ControllerKind) {
 		if o.Name == s.ID {
 			continue
 		}
-		var c rpc.Controller
+		var c peers.Controller
 		if err := json.Unmarshal(o.Doc, &c); err != nil || c.Name == "" {
 			c.Name = o.Name
 		}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
@@ -42,7 +43,7 @@ const renewEvery = 7 * 24 * time.Hour
 
 // self is this controller's own identity.
 type self struct {
-	rpc.Controller
+	peers.Controller
 	dir       string
 	secret    pki.Secret
 	authority *pki.Current

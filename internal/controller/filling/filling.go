@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/slice"
@@ -78,7 +78,7 @@ func newFiller(ctx context.Context, st *store.Store) (*filler, error) {
 		return nil, errors.New("the definition has no port group that could change")
 	}
 	var defined bool
-	if f.definition, defined = st.Get(rpc.DefinitionKey()); !defined {
+	if f.definition, defined = st.Get(definition.Key()); !defined {
 		return nil, errors.New("there is no definition")
 	}
 	past, err := store.PastOf(st).Newest(ctx, 0, mostBefore+1)

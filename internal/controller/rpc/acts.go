@@ -206,7 +206,7 @@ func (a acts) ActivateMove(ctx context.Context, q *controllerv1.ActivateMoveRequ
 func (a acts) ListMoves(ctx context.Context, _ *controllerv1.ListMovesRequest) (*controllerv1.ListMovesResponse,
 	error) {
 	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
-	out := &controllerv1.ListMovesResponse{Unreachable: there.away, Stale: a.staleText()}
+	out := &controllerv1.ListMovesResponse{Unreachable: there.away, Stale: a.StaleText()}
 	hosts, sight, seen := map[string]bool{}, access.GrantedTo(ctx), map[nic]bool{}
 	for _, p := range a.instances(there) {
 		seen[p.nic()] = seen[p.nic()] || sight.Sees(p.GetSwitch(), p.GetPortGroup())

@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -96,7 +97,7 @@ func (f addressing) takeAddresses(e store.Event) {
 func (f addressing) stageAddresses() {
 	was := f.addresses.staged
 	f.addresses.staged = nil
-	if c, err := f.staged.counting(); err == nil {
+	if c, err := f.staged.Counting(); err == nil {
 		for _, o := range c.Put {
 			var doc addressDoc
 			if o.Kind == slice.Kind(addressKind) && json.Unmarshal(o.Doc, &doc) == nil {
@@ -227,7 +228,7 @@ func (g *grant) lock() []store.Change {
 func (g *grant) changes() ([]store.Change, error) {
 	versions := map[slice.Key]int64{}
 	c, err := g.objects(versions)
-	return append(changesOf(c, versions), g.lock()...), err
+	return append(definition.ChangesOf(c, versions), g.lock()...), err
 }
 
 // exhausted is the error about pools that are too small; nil for none.
@@ -275,7 +276,7 @@ func (s granter) bookCurrent(ctx context.Context) error {
 
 // joining are the changes by which a host that joins gets its addresses.
 func (s granter) joining(ctx context.Context, name string, labels map[string]string) ([]store.Change, error) {
-	if err := s.definitions().fold(ctx); err != nil {
+	if err := s.definitions().Fold(ctx); err != nil {
 		return nil, err
 	}
 	f := s.fleet
@@ -298,7 +299,7 @@ const mostGrants = 100
 // of hosts that are gone are free again.
 func (s granter) fillAddresses(ctx context.Context) error {
 	for more := true; more; {
-		if err := s.definitions().fold(ctx); err != nil {
+		if err := s.definitions().Fold(ctx); err != nil {
 			return err
 		}
 		err := s.onBook(ctx, func() error {
@@ -341,7 +342,7 @@ func (s granter) fillFor(ctx context.Context, h *host) {
 	if !lacks {
 		return
 	}
-	if err := s.filling.do(ctx, s.fillAddresses); err != nil {
+	if err := s.filling.Do(ctx, s.fillAddresses); err != nil {
 		s.Log.Warn("a host has not got its addresses", "host", s.fleet.keeper().nameOf(h), "err", err)
 	}
 }

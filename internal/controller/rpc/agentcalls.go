@@ -140,7 +140,7 @@ func (w *agentWay) elsewhere(ctx context.Context, q *controllerv1.HostCallBegin,
 	if k == nil {
 		return nil, away
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+k.address+"/hosts/"+url.PathEscape(w.host)+
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+k.Address+"/hosts/"+url.PathEscape(w.host)+
 		q.GetProcedure(), bytes.NewReader(q.GetBody()))
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (w *agentWay) elsewhere(ctx context.Context, q *controllerv1.HostCallBegin,
 	for name, value := range q.GetHeaders() {
 		r.Header.Set(name, value)
 	}
-	resp, err := k.transport.RoundTrip(r)
+	resp, err := k.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("controller %s, to which it is connected, "+
 			"does not answer: %v", name, err))

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/controller/access/granting"
 	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/access/sessions"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -84,8 +85,8 @@ type signing = sessions.Service
 
 func (s Front) desk() desk {
 	return desk{people(s), granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken,
-		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: storeError}, signing{Store: s.Server.Store, Kind: apiTokenKind,
-		Tokens: s.apiTokens, Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: storeError}}
+		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: fault.OfStore}, signing{Store: s.Server.Store, Kind: apiTokenKind,
+		Tokens: s.apiTokens, Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: fault.OfStore}}
 }
 
 // WhoAmI says as whom the caller is known.
@@ -114,7 +115,7 @@ func (s Front) trust() *controllerv1.GetTrustResponse {
 
 // apiURLs are where the controllers answer people and tools.
 func (s Front) apiURLs() (list []string) {
-	for _, c := range s.cluster() {
+	for _, c := range s.Cluster() {
 		if c.API != "" {
 			list = append(list, "https://"+c.API)
 		}
@@ -150,7 +151,7 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 		IfVersion: store.New}}
 	changes = append(changes, Front(p).longExpired(now)...)
 	if _, err := p.Store.Write(ctx, changes); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateAPITokenResponse{Token: token.Text(), Id: string(token.ID),
@@ -194,7 +195,7 @@ func (p people) RevokeAPIToken(ctx context.Context, q *controllerv1.RevokeAPITok
 		access.Note(ctx, "of "+r.Name)
 	}
 	if _, err := p.Store.Write(ctx, []store.Change{{Key: key, Delete: true, IfVersion: o.Version}}); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	return &controllerv1.RevokeAPITokenResponse{}, nil
 }

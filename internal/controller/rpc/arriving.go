@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fault"
 	"heddle/internal/spec"
 )
 
@@ -33,7 +34,7 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 	}
 	to := (locating{s.fleet}).hostOf(peer.Name.ID)
 	if to == nil {
-		return nil, errRemoved()
+		return nil, fault.Removed()
 	}
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	if _, err := (portKeeper{s.fleet}).mayServe(to, group); err != nil {

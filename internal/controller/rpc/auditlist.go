@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/peers"
 )
 
 // Bounds of a list of the audit log.
@@ -23,31 +24,31 @@ const (
 // it answered; one that does not answer is named.
 func (p people) ListAudit(ctx context.Context, q *controllerv1.ListAuditRequest) (*controllerv1.ListAuditResponse,
 	error) {
-	asked := slices.DeleteFunc(p.others(), func(c Controller) bool { return !wanted(q, nameOf(c)) })
-	if name := q.GetController(); name != "" && len(asked) == 0 && name != nameOf(p.self) {
+	asked := slices.DeleteFunc(p.Others(), func(c peers.Controller) bool { return !wanted(q, peers.NameOf(c)) })
+	if name := q.GetController(); name != "" && len(asked) == 0 && name != peers.NameOf(p.This) {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no controller %q: see "+
 			"heddle-controller list", name))
 	}
 	most := mostOf(q)
 	out := &controllerv1.ListAuditResponse{}
-	if wanted(q, nameOf(p.self)) {
+	if wanted(q, peers.NameOf(p.This)) {
 		own, err := p.auditHere(q)
 		if err != nil {
 			return nil, err
 		}
 		add(out, own)
 	}
-	answers := askThese(ctx, p.roster, asked, askTime, func(ctx context.Context, k *link) (
+	answers := peers.AskThese(ctx, p.Roster, asked, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.ListAuditHereResponse, error) {
 		return k.ListAuditHere(ctx, &controllerv1.ListAuditHereRequest{Query: q})
 	})
 	for _, a := range answers {
-		if a.err != nil {
-			p.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
-			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+		if a.Err != nil {
+			p.Log.Debug("another controller does not answer", "controller", peers.NameOf(a.Of), "err", a.Err)
+			out.Unreachable = append(out.Unreachable, peers.NameOf(a.Of))
 			continue
 		}
-		add(out, a.got.GetFound())
+		add(out, a.Got.GetFound())
 	}
 	slices.SortStableFunc(out.Entries, func(a, b *controllerv1.AuditEntry) int {
 		return cmp.Or(a.GetAt().AsTime().Compare(b.GetAt().AsTime()), cmp.Compare(a.GetController(),
@@ -103,7 +104,7 @@ func (s *Server) auditHere(q *controllerv1.ListAuditRequest) (*controllerv1.List
 	for _, e := range found.Entries {
 		entry := &controllerv1.AuditEntry{Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, Token: e.Token,
 			Role: e.Role, From: e.From, Call: e.Call, Objects: e.Objects, Error: e.Error, Times: int32(e.Times),
-			Controller: nameOf(s.self), Groups: e.Groups, Grant: e.Grant,
+			Controller: peers.NameOf(s.This), Groups: e.Groups, Grant: e.Grant,
 			Issuer: e.Issuer}
 		for word, r := range auditResults() {
 			if r == e.Result {

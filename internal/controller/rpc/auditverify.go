@@ -4,6 +4,7 @@ import (
 	"context"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // VerifyAudit checks at all controllers that the audit log is as it was written.
@@ -14,16 +15,16 @@ func (p people) VerifyAudit(ctx context.Context, q *controllerv1.VerifyAuditRequ
 		return nil, err
 	}
 	out := &controllerv1.VerifyAuditResponse{Chains: own}
-	for _, a := range askOthers(ctx, p.roster, askTime, func(ctx context.Context, k *link) (
+	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.VerifyAuditHereResponse, error) {
 		return k.VerifyAuditHere(ctx, &controllerv1.VerifyAuditHereRequest{Head: q.GetHead()})
 	}) {
-		if a.err != nil {
-			p.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
-			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+		if a.Err != nil {
+			p.Log.Debug("another controller does not answer", "controller", peers.NameOf(a.Of), "err", a.Err)
+			out.Unreachable = append(out.Unreachable, peers.NameOf(a.Of))
 			continue
 		}
-		out.Chains = append(out.Chains, a.got.GetChains()...)
+		out.Chains = append(out.Chains, a.Got.GetChains()...)
 	}
 	return out, nil
 }
@@ -45,7 +46,7 @@ func (s *Server) chains(head string) (list []*controllerv1.AuditChain, err error
 		return nil, err
 	}
 	for _, c := range found {
-		list = append(list, &controllerv1.AuditChain{Controller: nameOf(s.self), Series: c.Series,
+		list = append(list, &controllerv1.AuditChain{Controller: peers.NameOf(s.This), Series: c.Series,
 			Lines: int32(c.Lines), Unchained: int32(c.Unchained), Head: c.Head, Number: c.Number, Known: c.Known,
 			Faults: c.Faults})
 	}

@@ -14,6 +14,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/backup"
+	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -60,10 +62,10 @@ func (s Front) Backup(ctx context.Context) ([]byte, error) {
 // file is a backup of what there is, as of one revision.
 func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
 	if err := i.catchUp(ctx); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
-	if err := i.definitions().fold(ctx); err != nil && !errors.Is(err, store.ErrNoSpace) {
-		return nil, storeError(err)
+	if err := i.definitions().Fold(ctx); err != nil && !errors.Is(err, store.ErrNoSpace) {
+		return nil, fault.OfStore(err)
 	}
 	for range mostReads {
 		revision := i.Store.Revision()
@@ -89,8 +91,8 @@ func (i importer) read(of string) (*backup.File, error) {
 	if d, err = onlyOf(d, of); err != nil {
 		return nil, err
 	}
-	current, _ := i.Store.Get(DefinitionKey())
-	f := &backup.File{Made: time.Now().UTC().Truncate(time.Second), Version: i.self.Version,
+	current, _ := i.Store.Get(definition.Key())
+	f := &backup.File{Made: time.Now().UTC().Truncate(time.Second), Version: i.This.Version,
 		Cluster: string(i.Authority.Trust().Cluster), Epoch: i.Epoch, Revision: current.Version, Switch: of,
 		Definition: d, Notes: notShown(set), Identifiers: i.identifiers(d)}
 	i.hostsInto(f)

@@ -16,6 +16,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/backup"
+	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -64,13 +66,13 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	if err := i.catchUp(ctx); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	if err := i.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := i.definitions().fold(ctx); err != nil {
-		return nil, storeError(err)
+	if err := i.definitions().Fold(ctx); err != nil {
+		return nil, fault.OfStore(err)
 	}
 	im, err := i.prepare(f, q)
 	if err != nil {
@@ -104,7 +106,7 @@ func (i importer) carryOut(ctx context.Context, im *importing) (*controllerv1.Ap
 	defer i.imports.Unlock()
 	drop, err := i.stage(ctx, im)
 	if err != nil {
-		return nil, errors.Join(storeError(err), drop())
+		return nil, errors.Join(fault.OfStore(err), drop())
 	}
 	out, err := i.applied(ctx, im.define)
 	if err != nil {
@@ -151,7 +153,7 @@ func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (
 	}
 	next, collisions := f.Onto(now, backup.How{Replace: q.GetReplace(), Keep: im.keep})
 	im.collisions = collisions
-	current, _ := i.Store.Get(DefinitionKey())
+	current, _ := i.Store.Get(definition.Key())
 	im.define = &defining{importing: true, base: current.Version}
 	im.define.addresses, collisions = i.addressesOf(f)
 	im.collisions = append(im.collisions, collisions...)
@@ -286,7 +288,7 @@ func (i importer) stage(ctx context.Context, im *importing) (drop func() error, 
 	if len(im.ports) == 0 {
 		return drop, nil
 	}
-	doc := markDoc{ID: store.NewID(), By: i.self.ID, At: time.Now()}
+	doc := markDoc{ID: store.NewID(), By: i.This.ID, At: time.Now()}
 	for _, g := range im.ports {
 		doc.Groups = append(doc.Groups, g.Group)
 	}
@@ -347,7 +349,7 @@ func (i importer) settled(ctx context.Context) error {
 		return fmt.Errorf("the mark of an import is damaged: %w", err)
 	}
 	running := time.Since(doc.At) < abandoned
-	if doc.By == i.self.ID {
+	if doc.By == i.This.ID {
 		if running = !i.imports.TryLock(); !running {
 			defer i.imports.Unlock()
 		}
@@ -356,7 +358,7 @@ func (i importer) settled(ctx context.Context) error {
 		return errImporting(doc.At)
 	}
 	i.Log.Warn("an import of a backup was cut off; what it left is removed", "groups", doc.Groups)
-	return storeError(i.drop(ctx, doc.ID))
+	return fault.OfStore(i.drop(ctx, doc.ID))
 }
 
 func errImporting(since time.Time) error {

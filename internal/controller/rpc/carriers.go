@@ -3,40 +3,16 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"net"
 	"slices"
 	"strings"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
-
-// mostMACs is how many adapters of a controller's machine are looked for on hosts.
-const mostMACs = 8
-
-// ownMACs are the MACs of those adapters of this machine that have an address of the network, with spaces between.
-func ownMACs() string {
-	all, err := net.Interfaces()
-	if err != nil {
-		return ""
-	}
-	global := func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.IsGlobalUnicast()
-	}
-	var list []string
-	for _, i := range all {
-		addresses, err := i.Addrs()
-		if err == nil && len(i.HardwareAddr) == 6 && slices.ContainsFunc(addresses, global) {
-			list = append(list, i.HardwareAddr.String())
-		}
-	}
-	slices.Sort(list)
-	return strings.Join(list[:min(len(list), mostMACs)], " ")
-}
 
 // carriers are the hosts connected here that run a controller's machine as a VM: a port there has the MAC of an adapter
 // of it, and a device. Reports are searched as they came, since nearly none of them has such a port.
-func (f portKeeper) carriers(all []Controller) (list []*controllerv1.ControllerCarrier) {
+func (f portKeeper) carriers(all []peers.Controller) (list []*controllerv1.ControllerCarrier) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.hosts {
@@ -68,13 +44,13 @@ func (r *report) carries(mac string) bool {
 // carried are the hosts on which controllers' machines are VMs, by the controllers' ids, as all controllers that answer
 // see it.
 func (s *Server) carried(ctx context.Context) map[string]string {
-	list := s.fleet.keeper().carriers(s.cluster())
-	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
+	list := s.fleet.keeper().carriers(s.Cluster())
+	for _, a := range peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	}) {
-		if a.err == nil {
-			list = append(list, a.got.GetCarriers()...)
+		if a.Err == nil {
+			list = append(list, a.Got.GetCarriers()...)
 		}
 	}
 	on := map[string]string{}

@@ -7,23 +7,25 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fault"
+	"heddle/internal/controller/peers"
 )
 
 // claimTime bounds how long the other controllers may take to say whether a host is connected to them: one of them may
 // have to ask the host.
-const claimTime = pongTime + askTime
+const claimTime = pongTime + peers.AskTime
 
 // claim says to all other controllers that a host has connected here: older connections of it end. Where another
 // machine with the host's certificate is connected to one of them and answers, this one is refused. A controller that
 // does not answer is not waited for: no host is kept from its definition because of that.
 func (s *Server) claim(ctx context.Context, h *host, c *conn) error {
 	q := &controllerv1.ClaimHostRequest{Host: h.id, Start: []byte(c.start), Conversation: c.conversation}
-	for _, a := range askOthers(ctx, s.roster, claimTime, func(ctx context.Context, k *link) (
+	for _, a := range peers.AskOthers(ctx, s.Roster, claimTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.ClaimHostResponse, error) {
 		return k.ClaimHost(ctx, q)
 	}) {
-		if other := a.got.GetOther(); a.err == nil && other != "" {
-			return s.fleet.twice(h.doc.Name, other+" (by controller "+nameOf(a.of)+")", c.address)
+		if other := a.Got.GetOther(); a.Err == nil && other != "" {
+			return s.fleet.twice(h.doc.Name, other+" (by controller "+peers.NameOf(a.Of)+")", c.address)
 		}
 	}
 	return nil
@@ -67,12 +69,12 @@ func (s *Server) present(ctx context.Context, id string) error {
 		return nil
 	}
 	if err := s.Store.Sync(ctx); err != nil {
-		return storeError(err)
+		return fault.OfStore(err)
 	}
 	if _, _, ok := s.hostOf(id); !ok {
-		return errRemoved()
+		return fault.Removed()
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
 	defer cancel()
 	if err := until(ctx, s.fleet, func() bool { return s.fleet.hosts[id] != nil }); err != nil {
 		return connect.NewError(connect.CodeUnavailable, "the controller is starting")

@@ -25,6 +25,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
@@ -139,7 +140,7 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 			Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
-	if err := c.Announce(t.Context(), Controller{ID: id, Name: id, Address: c.address}); err != nil {
+	if err := c.Announce(t.Context(), peers.Controller{ID: id, Name: id, Address: c.address}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

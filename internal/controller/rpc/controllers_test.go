@@ -1,12 +1,16 @@
 package rpc
 
-import "testing"
+import (
+	"testing"
+
+	"heddle/internal/controller/peers"
+)
 
 // A controller that starts again as it was has nothing to write: it starts where etcd takes no writes.
 func TestS103_AControllerThatStartsAgainAsItWasWritesNothing(t *testing.T) {
 	c := newController(t)
-	self := Controller{ID: c.id, Name: c.id, Address: c.address}
-	before, r := c.disk.Revision(), &roster{store: c.disk} // before it runs, as in the program
+	self := peers.Controller{ID: c.id, Name: c.id, Address: c.address}
+	before, r := c.disk.Revision(), peers.New(c.disk) // before it runs, as in the program
 	if err := r.Announce(t.Context(), self); err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +21,7 @@ func TestS103_AControllerThatStartsAgainAsItWasWritesNothing(t *testing.T) {
 	if err := r.Announce(t.Context(), self); err != nil {
 		t.Fatal(err)
 	}
-	if list := c.cluster(); len(list) != 1 || list[0].Version != "next" || c.disk.Revision() == before {
+	if list := c.Cluster(); len(list) != 1 || list[0].Version != "next" || c.disk.Revision() == before {
 		t.Errorf("after another version: %+v", list)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/defined"
+	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
@@ -55,7 +57,7 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 		return err
 	})
 	if err != nil || q.GetDryRun() {
-		return out, storeError(err)
+		return out, fault.OfStore(err)
 	}
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
@@ -84,17 +86,17 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	err = p.Store.Sync(ctx)
 	if err != nil && (!q.GetDryRun() || !errors.Is(err, store.ErrNoSpace)) { // at the quota nobody can write
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
-	if err := p.definitions().fold(ctx); err != nil {
-		return nil, storeError(err)
+	if err := p.definitions().Fold(ctx); err != nil {
+		return nil, fault.OfStore(err)
 	}
 	if !q.importing && !q.GetDryRun() {
 		if err := (importer{p}).settled(ctx); err != nil {
 			return nil, err
 		}
 	}
-	current, _ := p.Store.Get(DefinitionKey())
+	current, _ := p.Store.Get(definition.Key())
 	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
 		return nil, connect.NewError(connect.CodeAborted,
 			fmt.Sprintf("the definition has changed since: the change was "+
@@ -118,7 +120,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
 		return nil, err
 	}
-	if err := p.allKnow(next); err != nil {
+	if err := p.AllKnow(next); err != nil {
 		return nil, err
 	}
 	way, err := stager{p}.wayOf(ctx, q, stages, have, next)
@@ -192,13 +194,13 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	entry := entryOf(ctx, q.ApplyDefinitionRequest, current.Version, out.GetChanges())
 	entry.How, entry.Restores = way.how(), cmp.Or(entry.Restores, way.restores(current.Version))
-	record, entry, err := p.recorder().record(ctx, entry, have, change)
+	record, entry, err := p.recorder().Record(ctx, entry, have, change)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	definitions := p.definitions()
-	definitions.ids = q.ids
-	out.Revision, err = definitions.write(ctx, q.GetFile(), current.Version, all, versions,
+	definitions.Ids = q.ids
+	out.Revision, err = definitions.Write(ctx, q.GetFile(), current.Version, all, versions,
 		func() ([]store.Change, error) {
 			more, err := way.changes(current.Version)
 			return slices.Concat(granted.lock(), record, more, q.with), err
@@ -207,7 +209,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		return nil, err
 	}
 	way.written(ctx, p, out)
-	p.recorder().prune(ctx, entry)
+	p.recorder().Prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
 	return out, claimant(p).resize(context.WithoutCancel(ctx), sizes) // also where the caller leaves
@@ -219,9 +221,14 @@ func entryOf(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, base i
 		Message: q.GetMessage(), Restores: q.GetRestore(), Objects: lines}
 }
 
-func (p people) recorder() recorder { return recorder{p.Past, p.KeepHistory, p.Log} }
+func (p people) recorder() definition.Recorder {
+	return definition.Recorder{Past: p.Past, Keep: p.KeepHistory,
+		Log: p.Log}
+}
 
-func (s *Server) definitions() definitions { return definitions{Store: s.Store, Log: s.Log} }
+func (s *Server) definitions() definition.Writer {
+	return definition.Writer{Store: s.Store, Log: s.Log}
+}
 
 // stored is the definition in the store, with the versions of its objects.
 func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {
@@ -235,13 +242,6 @@ func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {
 	}
 	return set, versions
 }
-
-// definitionKind is the kind of the one object that is written with every change of the definition: its version is the
-// definition's revision.
-const definitionKind store.Kind = "definition"
-
-// DefinitionKey is the key of that object.
-func DefinitionKey() store.Key { return store.Key{Kind: definitionKind, Name: "current"} }
 
 // told says what a change does, a line each.
 func told(have *slice.Set, c slice.Change) (lines []string) {
@@ -362,7 +362,7 @@ func keepToken(ctx context.Context, to Store, id identity.TokenID, record any) e
 	_, err = to.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(id)}, Doc: doc,
 		IfVersion: store.New}})
 	if err != nil {
-		return storeError(err)
+		return fault.OfStore(err)
 	}
 	return nil
 }

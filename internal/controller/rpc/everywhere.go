@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // mostPatience bounds how long one controller waits for hosts on behalf of another.
 const mostPatience = 5 * time.Second
+
+// everywhere is the fleet as all controllers together know it.
+type everywhere struct {
+	fleet  *fleet
+	roster *peers.Roster
+	log    *slog.Logger
+}
 
 // GetHostsHere is what this controller knows of hosts, for another one.
 func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereRequest) (
@@ -36,7 +44,7 @@ func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereR
 // hostsHere is what this controller has heard of hosts, from themselves. Of a host that has said nothing since this
 // controller started, it says since when that is, to who asks for that host's report: it may have said something
 // before.
-func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.HostHere) {
+func (s *everywhere) hostsHere(names []string, reports bool) (list []*controllerv1.HostHere) {
 	f := s.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +75,7 @@ func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.H
 }
 
 // host is a host as this controller knows it. The caller holds the lock of the fleet.
-func (s *Server) host(h *host) *controllerv1.Host {
+func (s *everywhere) host(h *host) *controllerv1.Host {
 	state, why := s.fleet.state(h)
 	out := &controllerv1.Host{Name: h.doc.Name, Id: h.id,
 		Labels: s.fleet.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
@@ -75,7 +83,7 @@ func (s *Server) host(h *host) *controllerv1.Host {
 		Ports: int32(h.report.count()), Address: h.address, Switches: h.switches}
 	out.HostPorts = contents{s.fleet}.hostPorts(h)
 	if h.conn != nil || h.report != nil {
-		out.Controller = nameOf(s.self)
+		out.Controller = peers.NameOf(s.roster.This)
 	}
 	if h.conn != nil {
 		out.Unknown = unknownTo(h, h.lacks)
@@ -93,28 +101,28 @@ type elsewhere struct {
 }
 
 // askHosts asks the other controllers about hosts.
-func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
+func (s *everywhere) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
 	e := &elsewhere{hosts: map[string]*controllerv1.HostHere{}, known: map[string]string{}}
-	answers := askOthers(ctx, s.roster, askTime+q.GetPatience().AsDuration(),
-		func(ctx context.Context, k *link) (*controllerv1.GetHostsHereResponse, error) {
+	answers := peers.AskOthers(ctx, s.roster, peers.AskTime+q.GetPatience().AsDuration(),
+		func(ctx context.Context, k *peers.Link) (*controllerv1.GetHostsHereResponse, error) {
 			return k.GetHostsHere(ctx, q)
 		})
 	for _, a := range answers {
-		if a.err != nil {
-			s.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
-			e.away = append(e.away, nameOf(a.of))
-			for _, h := range s.remembered(a.of.ID) {
+		if a.Err != nil {
+			s.log.Debug("another controller does not answer", "controller", peers.NameOf(a.Of), "err", a.Err)
+			e.away = append(e.away, peers.NameOf(a.Of))
+			for _, h := range s.roster.Remembered(a.Of.ID) {
 				e.take(h)
 			}
 			continue
 		}
 		if len(q.GetNames()) == 0 {
-			s.remember(a.of.ID, a.got.GetHosts())
+			s.roster.Remember(a.Of.ID, a.Got.GetHosts())
 		}
-		for _, h := range a.got.GetHosts() {
+		for _, h := range a.Got.GetHosts() {
 			e.take(h)
-			if n := int(h.GetKnown()); n > 0 && n <= len(a.got.GetKnown()) {
-				e.known[h.GetHost().GetId()] = a.got.GetKnown()[n-1]
+			if n := int(h.GetKnown()); n > 0 && n <= len(a.Got.GetKnown()) {
+				e.known[h.GetHost().GetId()] = a.Got.GetKnown()[n-1]
 			}
 		}
 	}
@@ -143,50 +151,8 @@ func rank(h *controllerv1.HostHere) int {
 	return 0
 }
 
-// remember keeps which hosts another controller had: if it does not answer later, these are shown as stale.
-func (r *roster) remember(controller string, hosts []*controllerv1.HostHere) {
-	r.lastMu.Lock()
-	defer r.lastMu.Unlock()
-	if r.last == nil {
-		r.last = map[string]hostsThen{}
-	}
-	r.last[controller] = hostsThen{time.Now(), hosts}
-}
-
-// hostsThen is which hosts a controller had when it answered last.
-type hostsThen struct {
-	at    time.Time
-	hosts []*controllerv1.HostHere
-}
-
-// lastTime is how long that is worth showing: hosts of a controller that is gone are elsewhere by then.
-const lastTime = time.Minute
-
-func (r *roster) remembered(controller string) (list []*controllerv1.HostHere) {
-	r.lastMu.Lock()
-	defer r.lastMu.Unlock()
-	then := r.last[controller]
-	if time.Since(then.at) > lastTime {
-		delete(r.last, controller)
-		return nil
-	}
-	for _, h := range then.hosts {
-		if !h.GetConnected() {
-			continue
-		}
-		was := h.GetHost()
-		list = append(list, &controllerv1.HostHere{Connected: true, Report: h.GetReport(), Host: &controllerv1.Host{
-			Name: was.GetName(), Id: was.GetId(), Labels: was.GetLabels(), State: was.GetState(), Agent: was.GetAgent(),
-			Revision: was.GetRevision(), Since: was.GetSince(), Ports: was.GetPorts(), Address: was.GetAddress(),
-			Controller: was.GetController(), Switches: was.GetSwitches(), Stale: true,
-			Problems: []string{fmt.Sprintf("controller %s does not "+
-				"answer: this is what it knew last", was.GetController())}}})
-	}
-	return list
-}
-
 // shown is a host as people see it, wherever it is connected. The caller holds the lock of the fleet.
-func (s *Server) shown(h *host, e *elsewhere) *controllerv1.Host {
+func (s *everywhere) shown(h *host, e *elsewhere) *controllerv1.Host {
 	out := s.host(h)
 	there := e.hosts[h.id]
 	switch {
@@ -226,21 +192,21 @@ func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {
 const moveTime = 5 * time.Second
 
 // await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
-func (s *Server) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
+func (s *everywhere) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
 	[]*controllerv1.HostProblem, error) {
 	until := time.Now().Add(patience)
 	for {
 		round := max(0, min(time.Until(until), mostPatience))
 		asked := make(chan *elsewhere, 1)
 		go func() {
-			if len(s.others()) == 0 {
+			if len(s.roster.Others()) == 0 {
 				asked <- &elsewhere{}
 				return
 			}
 			asked <- s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names, Revision: revision,
 				Patience: durationpb.New(round)})
 		}()
-		if len(s.others()) == 0 {
+		if len(s.roster.Others()) == 0 {
 			round = max(0, time.Until(until))
 		}
 		err := s.fleet.settled(ctx, revision, names, round)
@@ -261,7 +227,7 @@ func (s *Server) await(ctx context.Context, revision int64, names []string, pati
 }
 
 // waiting are those of the hosts that do not have the newest version active; pending: those that may have it soon.
-func (s *Server) waiting(names []string, e *elsewhere) (list []*controllerv1.HostProblem, pending []string) {
+func (s *everywhere) waiting(names []string, e *elsewhere) (list []*controllerv1.HostProblem, pending []string) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	for _, name := range names {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 	"heddle/internal/slice"
@@ -42,7 +44,7 @@ type fleet struct {
 	mu        sync.Mutex
 	inventory *inventory.Inventory
 	base      *slice.Set // the definition's objects; the inventory has those of a change that is not folded, too
-	staged    staging
+	staged    definition.Staging
 	revision  int64            // of the last change of the definition
 	loaded    bool             // the store has been read
 	read      int64            // up to this revision of the store
@@ -163,7 +165,7 @@ func (f *fleet) take(b store.Batch) {
 		return objects
 	}
 	if b.Reset {
-		objects, own, f.staged = &slice.Set{}, true, staging{}
+		objects, own, f.staged = &slice.Set{}, true, definition.Staging{}
 		f.statics.reset()
 		f.addresses = newAddressBook()
 		f.rolling = newRolling()
@@ -178,13 +180,13 @@ func (f *fleet) take(b store.Batch) {
 		case e.Kind == store.KindHost:
 			there[e.Object.ID] = true
 			f.joined(e.Object)
-		case e.Kind == ControllerKind:
+		case e.Kind == peers.ControllerKind:
 			roster = true
-		case e.Kind == definitionKind && e.Object != nil:
-			revision, f.staged.change = e.Object.Version, changeBy(e.Object.Doc)
+		case e.Kind == definition.Kind && e.Object != nil:
+			revision, f.staged.Change = e.Object.Version, definition.ChangeBy(e.Object.Doc)
 			staged = true
-		case e.Kind == changeKind:
-			f.staged.take(e)
+		case e.Kind == definition.ChangeKind:
+			f.staged.Take(e)
 			staged = true
 		case e.Key == togetherKey() && e.Object != nil:
 			preparing{f}.decided(e.Object.Doc)
@@ -219,7 +221,7 @@ func (f *fleet) take(b store.Batch) {
 	if staged {
 		addressing{f}.stageAddresses()
 	}
-	whole, err := f.staged.over(objects)
+	whole, err := f.staged.Over(objects)
 	if err != nil {
 		f.log.Error("the definition in the store cannot be read; the hosts keep the one before", "revision", revision,
 			"err", err)

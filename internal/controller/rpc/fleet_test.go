@@ -10,14 +10,16 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
 
-// definition is one of a switch with a port group of that VLAN, and more port groups by their names.
-func definition(t *testing.T, vlan int, more ...string) *slice.Set {
+// setOf is one of a switch with a port group of that VLAN, and more port groups by their names.
+func setOf(t *testing.T, vlan int, more ...string) *slice.Set {
 	t.Helper()
 	text := fmt.Sprintf("switches:\n- name: dvs\n  uplinks: [{name: uplink1}]\n  portGroups:\n"+
 		"  - {name: web, vlan: {access: %d}}\n", vlan)
@@ -47,7 +49,7 @@ func events(from, to *slice.Set, revision int64) (b store.Batch) {
 	for _, o := range c.Removed {
 		add(store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, nil)
 	}
-	add(DefinitionKey(), &store.Object{Key: DefinitionKey(), Version: revision})
+	add(definition.Key(), &store.Object{Key: definition.Key(), Version: revision})
 	return b
 }
 
@@ -144,11 +146,11 @@ func (m *member) acknowledges() {
 }
 
 func TestNext_TheLatestVersionWins(t *testing.T) {
-	first := definition(t, 10)
+	first := setOf(t, 10)
 	f := fleetOf(t, first)
 	m := arrives(t, f, "a", nil)
 	m.next()
-	second, third := definition(t, 20, "db"), definition(t, 30)
+	second, third := setOf(t, 20, "db"), setOf(t, 30)
 	f.take(events(first, second, 2))
 	f.take(events(second, third, 3))
 	r := m.next()
@@ -171,7 +173,7 @@ func TestNext_SharesWhatIsTheSame(t *testing.T) {
 		"in turns":         {nil, empty, nil, empty},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := fleetOf(t, definition(t, 10))
+			f := fleetOf(t, setOf(t, 10))
 			made := map[bool]*controllerv1.SliceUpdate{}
 			for i, has := range order {
 				u := arrives(t, f, fmt.Sprint("h", i), has).next().GetUpdate()
@@ -190,21 +192,21 @@ func TestNext_SharesWhatIsTheSame(t *testing.T) {
 // Differences are for the content that a host was sent last, also when more contents have been handed out since than
 // the fleet remembers.
 func TestNext_SendsDifferencesToEveryConnectedHost(t *testing.T) {
-	d := definition(t, 10)
+	d := setOf(t, 10)
 	f := fleetOf(t, d)
 	m := arrives(t, f, "a", nil)
 	m.next()
 	f.mu.Lock()
 	clear(f.sets)
 	f.mu.Unlock()
-	f.take(events(d, definition(t, 20), 2))
+	f.take(events(d, setOf(t, 20), 2))
 	if u := m.next().GetUpdate(); u.GetWhole() || len(u.GetPut()) != 1 {
 		t.Errorf("the host is sent %v", u)
 	}
 }
 
 func TestNext_SendsAllAgainWhereItIsAskedFor(t *testing.T) {
-	f := fleetOf(t, definition(t, 10))
+	f := fleetOf(t, setOf(t, 10))
 	m := arrives(t, f, "a", &slice.Set{})
 	m.next()
 	m.f.said(m.host, m.conn, &controllerv1.FollowSliceRequest{
@@ -216,7 +218,7 @@ func TestNext_SendsAllAgainWhereItIsAskedFor(t *testing.T) {
 
 // A connection whose host is to have what it has sleeps on: a change of one switch costs nothing on hosts without it.
 func TestTake_WakesWhomItConcerns(t *testing.T) {
-	d := definition(t, 10)
+	d := setOf(t, 10)
 	f := fleetOf(t, d)
 	early, m := arrives(t, f, "early", nil), arrives(t, f, "a", nil)
 	m.next()
@@ -233,14 +235,14 @@ func TestTake_WakesWhomItConcerns(t *testing.T) {
 		t.Errorf("a switch that the host does not have: woken %d, one that was sent nothing yet %d", len(m.conn.wake),
 			len(early.conn.wake))
 	}
-	f.take(events(other, definition(t, 20), 3))
+	f.take(events(other, setOf(t, 20), 3))
 	if len(m.conn.wake) != 1 {
 		t.Error("a change of its own does not wake it")
 	}
 }
 
 func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
-	d := definition(t, 10)
+	d := setOf(t, 10)
 	f := fleetOf(t, d)
 	var all []*member
 	var names []string
@@ -262,7 +264,7 @@ func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 		waiting, err := serverOf(f).await(t.Context(), 2, append(slices.Clone(names), "gone"), time.Minute)
 		got <- answer{waiting, err}
 	}()
-	f.take(events(d, definition(t, 20), 2))
+	f.take(events(d, setOf(t, 20), 2))
 	for i, m := range all { // in an order that is not that of the names
 		m = all[(i*7+3)%len(all)]
 		select {
@@ -276,7 +278,7 @@ func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 	if a := <-got; a.err != nil || len(a.waiting) > 0 {
 		t.Errorf("answer %+v", a)
 	}
-	f.take(events(definition(t, 20), definition(t, 30), 3))
+	f.take(events(setOf(t, 20), setOf(t, 30), 3))
 	all[4].next()
 	all[4].acknowledges()
 	f.leave(all[5].host, all[5].conn)
@@ -290,7 +292,7 @@ func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 
 // A host that joins by the name of another takes its place; the other's certificate is nobody's then.
 func TestTake_ANameIsOfOneHost(t *testing.T) {
-	f := fleetOf(t, definition(t, 10))
+	f := fleetOf(t, setOf(t, 10))
 	arrives(t, f, "a", nil)
 	f.take(joins(t, "id-new", "a"))
 	if len(f.hosts) != 1 || f.names["a"] == nil || f.names["a"].id != "id-new" || f.hosts["id-new"] != f.names["a"] {
@@ -301,7 +303,7 @@ func TestTake_ANameIsOfOneHost(t *testing.T) {
 		t.Errorf("hosts %v, names %v", f.hosts, f.names)
 	}
 	f.take(joins(t, "id-new", "a"))
-	b := events(&slice.Set{}, definition(t, 10), 4)
+	b := events(&slice.Set{}, setOf(t, 10), 4)
 	b.Reset = true
 	f.take(b)
 	if len(f.hosts)+len(f.names) != 0 {
@@ -310,7 +312,7 @@ func TestTake_ANameIsOfOneHost(t *testing.T) {
 }
 
 // serverOf is a controller that is alone, with a fleet.
-func serverOf(f *fleet) *Server { return &Server{fleet: f, roster: &roster{store: noStore{}}} }
+func serverOf(f *fleet) *Server { return &Server{fleet: f, Roster: peers.New(noStore{})} }
 
 // noStore is the store of a controller that is alone.
 type noStore struct{ Store }

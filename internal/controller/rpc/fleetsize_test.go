@@ -32,7 +32,7 @@ func TestNext_IsAsLargeInALargeFleet(t *testing.T) {
 	type sizes struct{ first, change int }
 	measured := map[int]sizes{}
 	for _, n := range []int{0, 1, 250} {
-		before := definition(t, 10, "db")
+		before := setOf(t, 10, "db")
 		f := fleetOf(t, before)
 		others := many(t, f, n)
 		m := arrives(t, f, "one", nil)
@@ -44,7 +44,7 @@ func TestNext_IsAsLargeInALargeFleet(t *testing.T) {
 		if r := m.next(); r != nil {
 			t.Errorf("among %d hosts: what others report is sent on: %v", n, r)
 		}
-		f.take(events(before, definition(t, 20, "db"), 2))
+		f.take(events(before, setOf(t, 20, "db"), 2))
 		got.change = proto.Size(m.next())
 		if got.first < 100 || got.change < 50 {
 			t.Errorf("among %d hosts: %+v bytes are too few for a slice and a change", n, got)

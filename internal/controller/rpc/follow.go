@@ -10,6 +10,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/fault"
+	"heddle/internal/controller/peers"
 	"heddle/internal/identity"
 	"heddle/internal/slice"
 )
@@ -47,7 +49,7 @@ type conn struct {
 	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
-	clock *reading
+	clock *peers.Reading
 	prep  preparation
 }
 
@@ -118,7 +120,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	}
 	h := f.hosts[id]
 	if h == nil {
-		return nil, errRemoved()
+		return nil, fault.Removed()
 	}
 	if h.conn != nil {
 		h.conn.end(errors.New("the host has connected again"))

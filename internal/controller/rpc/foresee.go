@@ -12,8 +12,10 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/foreseen"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/slice"
 )
 
@@ -39,10 +41,10 @@ func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitio
 	if len(concerned) == 0 {
 		return &controllerv1.ForeseenByHosts{}
 	}
-	there := make(chan []answer[*controllerv1.ForeseeHereResponse], 1)
+	there := make(chan []peers.Answer[*controllerv1.ForeseeHereResponse], 1)
 	go func() {
-		there <- askOthers(ctx, f.roster, foreseeTime+askTime,
-			func(ctx context.Context, k *link) (*controllerv1.ForeseeHereResponse, error) {
+		there <- peers.AskOthers(ctx, f.Roster, foreseeTime+peers.AskTime,
+			func(ctx context.Context, k *peers.Link) (*controllerv1.ForeseeHereResponse, error) {
 				return k.ForeseeHere(ctx, &controllerv1.ForeseeHereRequest{Request: q})
 			})
 	}()
@@ -50,7 +52,7 @@ func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitio
 	sum, asked := &foreseen.Sum{}, map[string]bool{}
 	parts := []*controllerv1.ForeseeHereResponse{here}
 	for _, a := range <-there {
-		parts = append(parts, a.got)
+		parts = append(parts, a.Got)
 	}
 	for _, part := range parts {
 		for _, name := range part.GetAsked() {
@@ -74,7 +76,7 @@ func (o others) ForeseeHere(ctx context.Context, q *controllerv1.ForeseeHereRequ
 	}
 	p := people(o)
 	if err := p.Store.Sync(ctx); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	next, err := p.wanted(ctx, q.GetRequest())
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 const freshTime = 3 * time.Second
 
 // catchUp returns when this controller has all that was written before the call, by whichever controller.
-func (s *Server) catchUp(ctx context.Context) error {
+func (s *everywhere) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, freshTime)
 	defer cancel()
-	err := s.syncing.do(ctx, s.Store.Sync)
+	err := s.roster.Synced(ctx)
 	if errors.Is(err, store.ErrNoSpace) { // nobody can write
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	written := s.Store.Revision()
+	written := s.roster.Written()
 	return until(ctx, s.fleet, func() bool { return s.fleet.read >= written })
 }
 
 // fresh is catchUp for those who read. It returns why what they read may be old, "" where it is not: a controller that
 // was cut off a moment ago does not know that yet.
-func (s *Server) fresh(ctx context.Context) (stale string) {
-	if stale = s.staleText(); stale != "" {
+func (s *everywhere) fresh(ctx context.Context) (stale string) {
+	if stale = s.roster.StaleText(); stale != "" {
 		return stale
 	}
 	if err := s.catchUp(ctx); err != nil {

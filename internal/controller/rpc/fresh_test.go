@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 )
 
@@ -57,7 +58,7 @@ func (c *controller) behind(away error) people {
 	o := c.Options
 	o.Store = &lagging{Store: c.Store, wanted: make(chan struct{}), once: &sync.Once{}, away: away}
 	s := must(New(o))(c.t)
-	s.self = Controller{ID: "late"}
+	s.This = peers.Controller{ID: "late"}
 	ctx, cancel := context.WithCancel(context.Background())
 	var g sync.WaitGroup
 	g.Go(func() { s.Run(ctx) })

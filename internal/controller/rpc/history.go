@@ -13,6 +13,7 @@ import (
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/access/roles"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
@@ -51,7 +52,7 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 	for looked := 0; looked < most; looked += page {
 		list, err := h.Past.Newest(ctx, out.More, page+1)
 		if err != nil {
-			return nil, storeError(err)
+			return nil, fault.OfStore(err)
 		}
 		if done, err := sift(out, list, page, limit, filter, access.GrantedTo(ctx)); done || err != nil {
 			return out, err
@@ -137,7 +138,7 @@ func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPas
 // at is the definition of a revision; 0 for the one that is in force.
 func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
 	if err := h.Store.Sync(ctx); err != nil {
-		return nil, 0, storeError(err)
+		return nil, 0, fault.OfStore(err)
 	}
 	h.fleet.mu.Lock()
 	now, current := h.fleet.inventory.Objects(), h.fleet.revision
@@ -148,7 +149,7 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 	// A definition that was changed without a record is whole in the record of the change that came after it.
 	next, err := h.Past.On(ctx, revision)
 	if err != nil {
-		return nil, 0, storeError(err)
+		return nil, 0, fault.OfStore(err)
 	}
 	if next != nil {
 		s, err := h.step(ctx, *next)
@@ -171,7 +172,7 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 func (h historian) stretch(ctx context.Context, revision int64) (steps []history.Step, err error) {
 	list, err := h.Past.Newest(ctx, revision, history.Stretch)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	if len(list) == 0 || list[0].Revision != revision {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("revision %d is none of the definition's, or "+
@@ -200,7 +201,7 @@ func (h historian) step(ctx context.Context, r store.Record) (s history.Step, er
 		if packed, err = h.Past.Kept(ctx, s.Base, s.ID, s.Pieces); errors.Is(err, store.ErrPieceMissing) {
 			return s, fmt.Errorf("revision %d: %w", s.Revision, err)
 		} else if err != nil {
-			return s, storeError(err)
+			return s, fault.OfStore(err)
 		}
 	}
 	s.Body, err = history.Unpack(packed)

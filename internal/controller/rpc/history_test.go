@@ -135,7 +135,7 @@ func TestHistory_ALargeChangeIsRecorded(t *testing.T) {
 		}
 		after.Put(slice.Object{Key: slice.Key{Kind: slice.Switch, Name: fmt.Sprint(i)}, Doc: []byte(`"` + text + `"`)})
 	}
-	list, e, err := people{c.Server}.recorder().record(t.Context(), history.Entry{Base: 1}, after,
+	list, e, err := people{c.Server}.recorder().Record(t.Context(), history.Entry{Base: 1}, after,
 		slice.Between(&slice.Set{}, after))
 	if err != nil || e.Pieces < 2 {
 		t.Fatalf("%+v, %v", e, err)

@@ -9,6 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/health"
+	"heddle/internal/controller/peers"
 )
 
 // readingTime is for how long it counts what another controller's clock has shown.
@@ -28,27 +29,28 @@ func (s issuing) may(ctx context.Context) error {
 		"ahead", by.Round(time.Minute))
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s makes no certificates: its "+
 		"clock is %s ahead of those of most other controllers, which would refuse them; correct the clock there, or "+
-		"ask another controller", nameOf(s.self), by.Round(time.Minute)))
+		"ask another controller", peers.NameOf(s.This), by.Round(time.Minute)))
 }
 
 // othersAhead is by how much the clocks of the other controllers that answer are ahead of this one's. A clock from
 // before the cluster began says nothing but that it is wrong.
 func (s issuing) othersAhead(ctx context.Context) (ahead []time.Duration) {
-	var old []Controller
-	for _, c := range s.others() {
-		if at := s.links.clockOf(c.ID); at == nil || time.Since(at.heard) > readingTime {
+	var old []peers.Controller
+	for _, c := range s.Others() {
+		if at := s.ClockOf(c.ID); at == nil || time.Since(at.Heard) > readingTime {
 			old = append(old, c)
 		}
 	}
-	askThese(ctx, s.roster, old, askTime, func(ctx context.Context, k *link) (*controllerv1.GetControllerResponse,
+	peers.AskThese(ctx, s.Roster, old, peers.AskTime, func(ctx context.Context, k *peers.Link) (
+		*controllerv1.GetControllerResponse,
 		error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	})
 	began := s.Authority.Trust().Roots[0].NotBefore
-	for _, c := range s.others() {
-		at := s.links.clockOf(c.ID)
-		if at != nil && time.Since(at.heard) <= readingTime && at.theirs.After(began) {
-			ahead = append(ahead, at.theirs.Sub(at.mine))
+	for _, c := range s.Others() {
+		at := s.ClockOf(c.ID)
+		if at != nil && time.Since(at.Heard) <= readingTime && at.Theirs.After(began) {
+			ahead = append(ahead, at.Theirs.Sub(at.Mine))
 		}
 	}
 	return ahead

@@ -15,7 +15,7 @@ func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) 
 	other := controllerOn(t, "c2", c.authority, c.disk)
 	third := controllerOn(t, "c3", c.authority, c.disk)
 	for _, one := range []*controller{c, other, third} {
-		one.await("the controllers know each other", func() bool { return len(one.others()) == 2 })
+		one.await("the controllers know each other", func() bool { return len(one.Others()) == 2 })
 	}
 	joins := func(at *controller, name string) error {
 		m := &machine{c: at, dir: t.TempDir()}
@@ -24,9 +24,9 @@ func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) 
 	}
 	jumps := func(d time.Duration) {
 		c.later.Store(int64(d))
-		for _, o := range c.others() { // what was heard before the clock was set
-			if at := c.links.clockOf(o.ID); at != nil {
-				at.heard = at.heard.Add(-readingTime)
+		for _, o := range c.Others() { // what was heard before the clock was set
+			if at := c.ClockOf(o.ID); at != nil {
+				at.Heard = at.Heard.Add(-readingTime)
 			}
 		}
 	}

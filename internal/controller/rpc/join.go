@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -32,7 +32,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := s.current(ctx); err != nil { // the token may have been made, or used, at another controller just now
+	if err := s.Current(ctx); err != nil { // the token may have been made, or used, at another controller just now
 		return nil, err
 	}
 	if err := (issuing{s}).may(ctx); err != nil { // by such a clock the token seems to have expired
@@ -110,7 +110,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		return err
 	})
 	if done(err); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())
 	return &controllerv1.JoinHostResponse{Identity: s.identity(id, q.GetName(), issued)}, nil
@@ -166,31 +166,9 @@ func (s *Server) hostOf(id string) (store.Object, hostDoc, bool) {
 
 func (s *Server) identity(id, name string, issued *pki.Issued) *controllerv1.HostIdentity {
 	out := &controllerv1.HostIdentity{Cluster: string(s.Authority.Trust().Cluster), Host: id, Name: name,
-		Certificates: [][]byte{issued.Certificate.Raw}, Controllers: s.controllers()}
+		Certificates: [][]byte{issued.Certificate.Raw}, Controllers: s.Controllers()}
 	for _, r := range issued.Roots {
 		out.Roots = append(out.Roots, r.Raw)
 	}
 	return out
-}
-
-func isConflict(err error) bool {
-	var conflict *store.Conflict
-	return errors.As(err, &conflict)
-}
-
-// storeError is an error of the store, for the caller.
-func storeError(err error) error {
-	var conflict *store.Conflict
-	var away *store.Unavailable
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &conflict):
-		return connect.NewError(connect.CodeAborted, err.Error())
-	case errors.As(err, &away):
-		return connect.NewError(connect.CodeUnavailable, err.Error())
-	case errors.Is(err, store.ErrNoSpace):
-		return connect.NewError(connect.CodeResourceExhausted, err.Error())
-	}
-	return err
 }

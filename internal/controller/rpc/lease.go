@@ -7,6 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // portLease is for how long a host that has lost its controllers holds its static ports, unless the operator says
@@ -119,30 +120,10 @@ func (s claimant) lostFor(there *elsewhere, was *host) time.Duration {
 	since := was.since
 	s.fleet.mu.Unlock()
 	if at := there.hosts[was.id]; at != nil && !at.GetConnected() {
-		since = later(since, at.GetHost().GetSince().AsTime())
+		since = peers.Later(since, at.GetHost().GetSince().AsTime())
 	}
 	if len(there.away) > 0 {
-		since = later(since, s.roster.silentSince(there.away))
+		since = peers.Later(since, s.Roster.SilentSince(there.away))
 	}
 	return max(0, time.Since(since))
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// silentSince is when the last of the controllers with these names began not to answer.
-func (r *roster) silentSince(names []string) (last time.Time) {
-	others := r.others()
-	r.links.mu.Lock()
-	defer r.links.mu.Unlock()
-	for _, c := range others {
-		if k := r.links.to[c.ID]; k != nil && slices.Contains(names, nameOf(c)) {
-			last = later(last, k.silent)
-		}
-	}
-	return last
 }

@@ -8,6 +8,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 	"heddle/internal/test/testkit"
 )
@@ -245,14 +246,15 @@ func TestS100_AnOldReportEndsNoLease(t *testing.T) {
 			t.Errorf("%s: %v", when, a)
 		}
 	}
-	away := &roster{store: c.disk}
-	if err := away.Announce(t.Context(), Controller{ID: "c2", Name: "c2", Address: testkit.Unused(t)}); err != nil {
+	away := peers.New(c.disk)
+	if err := away.Announce(t.Context(), peers.Controller{ID: "c2", Name: "c2", Address: testkit.Unused(
+		t)}); err != nil {
 		t.Fatal(err)
 	}
-	c.await("another controller is known", func() bool { return len(c.others()) == 1 })
+	c.await("another controller is known", func() bool { return len(c.Others()) == 1 })
 	claims("another controller does not answer", false)
 	other := controllerOn(t, "c2", c.authority, c.disk)
-	c.await("it is where it is now", func() bool { return c.others()[0].Address == other.address })
+	c.await("it is where it is now", func() bool { return c.Others()[0].Address == other.address })
 	other.await("it knows the hosts", func() bool {
 		other.fleet.mu.Lock()
 		defer other.fleet.mu.Unlock()

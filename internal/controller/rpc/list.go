@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"connectrpc.com/connect/v2"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
-
-	"connectrpc.com/connect/v2"
 )
 
 // ListHosts lists the hosts and how they follow the definition.
@@ -20,8 +21,8 @@ func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest)
 	f := p.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := &controllerv1.ListHostsResponse{Revision: f.revision, Controllers: int32(len(p.cluster())),
-		Unreachable: there.away, Stale: p.staleText()}
+	out := &controllerv1.ListHostsResponse{Revision: f.revision, Controllers: int32(len(p.Cluster())),
+		Unreachable: there.away, Stale: p.StaleText()}
 	for _, h := range f.sorted() {
 		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
@@ -41,7 +42,7 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fits := func(want, got string) bool { return want == "" || want == got }
-	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: p.staleText()}
+	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: p.StaleText()}
 	for _, h := range f.sorted() {
 		report, connected := there.reportOf(h)
 		if report == nil {
@@ -86,7 +87,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
 	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())
 	return &controllerv1.RemoveHostResponse{}, nil

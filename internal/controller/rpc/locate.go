@@ -14,6 +14,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/peers"
 )
 
 // movers is the half of a server that says where ports are.
@@ -27,7 +28,7 @@ func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequ
 			"say which port: the UUID of a VM, or the name of a port")
 	}
 	ports, unreachable := s.locate(ctx, q)
-	return &controllerv1.LocatePortsResponse{Stale: s.staleText(), Unreachable: unreachable,
+	return &controllerv1.LocatePortsResponse{Stale: s.StaleText(), Unreachable: unreachable,
 		Ports: seenPorts(access.GrantedTo(ctx), ports)}, nil
 }
 
@@ -37,16 +38,17 @@ func (s movers) locate(ctx context.Context, q *controllerv1.LocatePortsRequest) 
 	q = proto.CloneOf(q)
 	q.Vm = strings.ToLower(q.GetVm())
 	known := locating{s.fleet}.here(q)
-	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
+	for _, a := range peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.LocatePortsHereResponse, error) {
 		return k.LocatePortsHere(ctx, &controllerv1.LocatePortsHereRequest{Query: q})
 	}) {
-		if a.err != nil {
-			s.Log.Debug("another controller does not say where ports are", "controller", nameOf(a.of), "err", a.err)
-			unreachable = append(unreachable, nameOf(a.of))
+		if a.Err != nil {
+			s.Log.Debug("another controller does not say where ports are", "controller", peers.NameOf(a.Of), "err",
+				a.Err)
+			unreachable = append(unreachable, peers.NameOf(a.Of))
 			continue
 		}
-		known = append(known, a.got.GetPorts()...)
+		known = append(known, a.Got.GetPorts()...)
 	}
 	return locating{s.fleet}.together(known), unreachable
 }

@@ -13,6 +13,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/controller/peers"
 )
 
 // elsewhere passes a call on to the controller that the host is connected to. away is the error where there is none.
@@ -22,7 +23,7 @@ func (l *looks) elsewhere(ctx context.Context, w http.ResponseWriter, host strin
 	if k == nil {
 		return false, away
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+k.address+"/hosts/"+url.PathEscape(host)+
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+k.Address+"/hosts/"+url.PathEscape(host)+
 		q.GetProcedure(), bytes.NewReader(q.GetBody()))
 	if err != nil {
 		return false, err
@@ -30,7 +31,7 @@ func (l *looks) elsewhere(ctx context.Context, w http.ResponseWriter, host strin
 	for name, value := range q.GetHeaders() {
 		r.Header.Set(name, value)
 	}
-	resp, err := (&http.Client{Transport: k.transport}).Do(r)
+	resp, err := (&http.Client{Transport: k.Transport}).Do(r)
 	if err != nil {
 		return false, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("controller %s, to which it is connected, "+
 			"does not answer: %v", name, err))
@@ -46,18 +47,18 @@ func (l *looks) elsewhere(ctx context.Context, w http.ResponseWriter, host strin
 }
 
 // linkOf is the connection to the controller that a host is connected to, and that one's name; nil where there is none.
-func (l *looks) linkOf(ctx context.Context, host string) (*link, string) {
+func (l *looks) linkOf(ctx context.Context, host string) (*peers.Link, string) {
 	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{host}})
 	for _, h := range there.hosts {
 		if !h.GetConnected() || h.GetHost().GetStale() || h.GetHost().GetName() != host {
 			continue
 		}
-		for _, c := range l.roster.others() {
-			if nameOf(c) != h.GetHost().GetController() {
+		for _, c := range l.Roster.Others() {
+			if peers.NameOf(c) != h.GetHost().GetController() {
 				continue
 			}
-			if k, err := l.links.linkTo(c); err == nil {
-				return k, nameOf(c)
+			if k, err := l.LinkTo(c); err == nil {
+				return k, peers.NameOf(c)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // resolve lets all controllers ask the others about hosts in doubt.
@@ -14,14 +15,14 @@ func (s *site) resolve() {
 	s.t.Helper()
 	s.tell()
 	for i, f := range s.fleets {
-		c := claimant{&Server{Options: Options{PortLease: time.Minute, Log: f.log}, fleet: f, roster: &roster{}}}
+		c := claimant{&Server{Options: Options{PortLease: time.Minute, Log: f.log}, fleet: f, Roster: peers.New(nil)}}
 		doubts, names := f.keeper().inDoubt()
 		there := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
 		for k, other := range s.fleets {
 			if k == i || len(names) == 0 {
 				continue
 			}
-			for _, h := range (&Server{fleet: other, roster: &roster{}}).hostsHere(names, true) {
+			for _, h := range (&Server{fleet: other, Roster: peers.New(nil)}).hostsHere(names, true) {
 				there.take(h)
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -28,7 +30,7 @@ const memberTime = 20 * time.Second
 // CreateControllerToken makes a token by which one controller may join.
 func (p people) CreateControllerToken(ctx context.Context, q *controllerv1.CreateControllerTokenRequest) (
 	*controllerv1.CreateControllerTokenResponse, error) {
-	if st, err := p.Members.Status(ctx); err == nil && st.Embedded && p.self.Peer == "" {
+	if st, err := p.Members.Status(ctx); err == nil && st.Embedded && p.This.Peer == "" {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, "this controller was started with --listen-peers "+
 			"none, so that no other can join: start it without")
 	}
@@ -68,7 +70,7 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := s.current(ctx); err != nil {
+	if err := s.Current(ctx); err != nil {
 		return nil, err
 	}
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), s.TLS.Now())
@@ -79,12 +81,12 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 			token.String(), "why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
-	id, err := s.seat(q.GetName(), used, change == nil)
+	id, err := seat(s.Roster, q.GetName(), used, change == nil)
 	if err != nil {
 		return nil, err
 	}
 	if change != nil {
-		doc, err := json.Marshal(Controller{Name: q.GetName(), Address: q.GetAddress(), Joined: used.Used.At})
+		doc, err := json.Marshal(peers.Controller{Name: q.GetName(), Address: q.GetAddress(), Joined: used.Used.At})
 		if err != nil {
 			return nil, err
 		}
@@ -93,10 +95,10 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 		if err != nil {
 			return nil, err
 		}
-		_, err = s.Store.Write(ctx, []store.Change{*change, {Key: store.Key{Kind: ControllerKind, Name: id},
+		_, err = s.Store.Write(ctx, []store.Change{*change, {Key: store.Key{Kind: peers.ControllerKind, Name: id},
 			Doc: doc, IfVersion: store.New}})
 		if done(err); err != nil {
-			return nil, storeError(err)
+			return nil, fault.OfStore(err)
 		}
 		s.Log.Info("a controller joined", "controller", q.GetName(), "id", id, "address", addressOf(ctx), "token",
 			token.String())
@@ -105,9 +107,9 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 }
 
 // seat is the id of a controller that joins: again says that it has one.
-func (r *roster) seat(name string, used *pki.JoinRecord, again bool) (string, error) {
-	for _, c := range r.cluster() {
-		if nameOf(c) != name {
+func seat(r *peers.Roster, name string, used *pki.JoinRecord, again bool) (string, error) {
+	for _, c := range r.Cluster() {
+		if peers.NameOf(c) != name {
 			continue
 		}
 		if again && c.Joined.Equal(used.Used.At) {
@@ -131,10 +133,10 @@ func (s *Server) admitted(ctx context.Context, id string) (*controllerv1.JoinCon
 	}
 	st, err := s.Members.Status(ctx)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	return &controllerv1.JoinControllerResponse{Controller: id, Authority: authority, Secret: s.Secret.Content(),
-		Controllers: s.controllers(), Embedded: st.Embedded}, nil
+		Controllers: s.Controllers(), Embedded: st.Embedded}, nil
 }
 
 // AddMember makes the controller that calls a member of etcd, without a vote at first.
@@ -144,7 +146,7 @@ func (s *Server) AddMember(ctx context.Context, q *controllerv1.AddMemberRequest
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := s.Store.Get(store.Key{Kind: ControllerKind, Name: peer.Name.ID}); !ok {
+	if _, ok := s.Store.Get(store.Key{Kind: peers.ControllerKind, Name: peer.Name.ID}); !ok {
 		return nil, connect.NewError(connect.CodePermissionDenied, "this controller was taken out of the cluster")
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberTime)
@@ -161,42 +163,44 @@ func (s *Server) AddMember(ctx context.Context, q *controllerv1.AddMemberRequest
 func (p people) ListControllers(ctx context.Context, _ *controllerv1.ListControllersRequest) (
 	*controllerv1.ListControllersResponse, error) {
 	members, err := p.Members.Status(ctx)
-	stale := p.staleText()
+	stale := p.StaleText()
 	if err != nil && stale == "" {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
-	said := map[string]answer[*controllerv1.GetControllerResponse]{p.self.ID: {got: p.standing(ctx)}}
-	for _, a := range askOthers(ctx, p.roster, askTime, func(ctx context.Context, k *link) (
+	said := map[string]peers.Answer[*controllerv1.GetControllerResponse]{p.This.ID: {Got: p.standing(ctx)}}
+	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	}) {
-		said[a.of.ID] = a
+		said[a.Of.ID] = a
 	}
 	out := &controllerv1.ListControllersResponse{Cluster: string(p.Authority.Trust().Cluster), Epoch: p.Epoch,
 		Notes: notesOf(members)}
 	if stale != "" {
 		out.Notes = append(out.Notes, stale)
 	}
-	for _, c := range p.cluster() {
+	for _, c := range p.Cluster() {
 		row := shownController(c, said[c.ID])
-		row.Self, row.Role = c.ID == p.self.ID, roleOf(c.ID, members)
+		row.Self, row.Role = c.ID == p.This.ID, roleOf(c.ID, members)
 		out.Controllers = append(out.Controllers, row)
 	}
 	return out, nil
 }
 
-func shownController(c Controller, said answer[*controllerv1.GetControllerResponse]) *controllerv1.Controller {
-	out := &controllerv1.Controller{Name: nameOf(c), Id: c.ID, Address: c.Address, Peer: c.Peer, Version: c.Version,
-		State: "up", Hosts: said.got.GetHosts(), Lag: said.got.GetLag()}
+func shownController(c peers.Controller,
+	said peers.Answer[*controllerv1.GetControllerResponse]) *controllerv1.Controller {
+	out := &controllerv1.Controller{Name: peers.NameOf(c), Id: c.ID, Address: c.Address, Peer: c.Peer,
+		Version: c.Version,
+		State:   "up", Hosts: said.Got.GetHosts(), Lag: said.Got.GetLag()}
 	switch {
-	case said.err != nil:
-		out.State, out.Problem = "unreachable", said.err.Error()
+	case said.Err != nil:
+		out.State, out.Problem = "unreachable", said.Err.Error()
 		var by *connect.Error
-		if errors.As(said.err, &by) {
+		if errors.As(said.Err, &by) {
 			out.Problem = by.Message()
 		}
-	case said.got.GetStale() != "":
-		out.State, out.Problem = "stale", said.got.GetStale()
+	case said.Got.GetStale() != "":
+		out.State, out.Problem = "stale", said.Got.GetStale()
 	}
 	return out
 }
@@ -244,16 +248,16 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 	*controllerv1.RemoveControllerResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, memberTime)
 	defer cancel()
-	if err := p.current(ctx); err != nil {
+	if err := p.Current(ctx); err != nil {
 		return nil, err
 	}
 	members, err := p.Members.Status(ctx)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	id, known := q.GetName(), false
-	for _, c := range p.cluster() {
-		if c.ID == q.GetName() || nameOf(c) == q.GetName() {
+	for _, c := range p.Cluster() {
+		if c.ID == q.GetName() || peers.NameOf(c) == q.GetName() {
 			id, known = c.ID, true
 		}
 	}
@@ -267,7 +271,7 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 	case !known && member == 0:
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no controller %q: see "+
 			"heddle-controller list", q.GetName()))
-	case id == p.self.ID:
+	case id == p.This.ID:
 		return nil, connect.NewError(connect.CodeFailedPrecondition, "a controller does not take itself out: run this "+
 			"at another one")
 	}
@@ -297,11 +301,11 @@ func (p people) forget(ctx context.Context, id, name string) error {
 		return err
 	}
 	changes := []store.Change{revoke}
-	if o, ok := p.Store.Get(store.Key{Kind: ControllerKind, Name: id}); ok {
+	if o, ok := p.Store.Get(store.Key{Kind: peers.ControllerKind, Name: id}); ok {
 		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
 	_, err = p.Store.Write(ctx, changes)
-	return storeError(err)
+	return fault.OfStore(err)
 }
 
 // JoinCluster makes this controller part of another cluster, if there is nothing that would be lost by it.
@@ -311,13 +315,13 @@ func (p people) JoinCluster(ctx context.Context, q *controllerv1.JoinClusterRequ
 		return nil, connect.NewError(connect.CodeUnimplemented, "this controller can't join another cluster")
 	}
 	set, _ := p.stored()
-	if hosts := len(p.Store.List(store.KindHost)); hosts > 0 || set.Len() > 0 || len(p.others()) > 0 {
+	if hosts := len(p.Store.List(store.KindHost)); hosts > 0 || set.Len() > 0 || len(p.Others()) > 0 {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("this controller has a cluster of "+
 			"its own, with %d hosts, %d objects and %d other controllers: stop it and move its data directory away, "+
-			"if nobody needs that", hosts, set.Len(), len(p.others())))
+			"if nobody needs that", hosts, set.Len(), len(p.Others())))
 	}
 	if q.GetName() == "" {
-		q.Name = p.self.Name
+		q.Name = p.This.Name
 	}
 	return p.Options.JoinCluster(ctx, q)
 }
@@ -330,7 +334,7 @@ func (p people) TakeSnapshot(ctx context.Context, _ *controllerv1.TakeSnapshotRe
 	stream controllerv1connect.MemberServiceTakeSnapshotServerStream) error {
 	st, err := p.Members.Status(ctx)
 	if err != nil {
-		return storeError(err)
+		return fault.OfStore(err)
 	}
 	if !st.Embedded {
 		return connect.NewError(connect.CodeFailedPrecondition, "an existing etcd cluster is saved by its own tools "+
@@ -342,7 +346,7 @@ func (p people) TakeSnapshot(ctx context.Context, _ *controllerv1.TakeSnapshotRe
 		err = to.Flush()
 	}
 	if err != nil {
-		return storeError(err)
+		return fault.OfStore(err)
 	}
 	p.Log.Info("a snapshot was taken", "bytes", size)
 	return nil

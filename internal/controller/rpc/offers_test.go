@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 const (
@@ -435,7 +436,7 @@ func TestLearn_ForgetsAControllerThatIsGone(t *testing.T) {
 	if now, _ := f.sharedFor("c8"); !empty(now) {
 		t.Errorf("a controller that did not ask is told %v", now)
 	}
-	c9 := []Controller{{ID: "c9"}}
+	c9 := []peers.Controller{{ID: "c9"}}
 	f.forget(c9)
 	c.meetNow()
 	if got := source.knows(); got != ordered {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
@@ -207,7 +208,7 @@ func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, as store.Clai
 			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
 		}
 		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
-			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !isNotFound(err) {
+			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !fault.IsNotFound(err) {
 			return err
 		}
 		has = nil
@@ -237,16 +238,12 @@ func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, as store.Cla
 		}
 	}
 	p, err := s.Store.Claim(ctx, r)
-	if isNotFound(err) && r.Port != "" && has == nil { // it was removed, or made after a snapshot that was restored
+	// It was removed, or made after a snapshot that was restored.
+	if fault.IsNotFound(err) && r.Port != "" && has == nil {
 		r.Port, r.Spare = "", true
 		p, err = s.Store.Claim(ctx, r)
 	}
 	return p, err
-}
-
-func isNotFound(err error) bool {
-	var missing *store.NotFound
-	return errors.As(err, &missing)
 }
 
 // holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host, or is being
@@ -293,10 +290,10 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 		return fmt.Errorf("static port %s stays bound: it was claimed again meanwhile, so that this release is late",
 			q.GetPort())
 	}
-	if err == nil || isNotFound(err) {
+	if err == nil || fault.IsNotFound(err) {
 		s.keeper().starts(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}, 0)
 	}
-	if isNotFound(err) { // it is so already
+	if fault.IsNotFound(err) { // it is so already
 		return nil
 	}
 	return err

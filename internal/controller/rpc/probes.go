@@ -7,6 +7,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/probes"
 	"heddle/internal/fabric"
 	"heddle/internal/fabric/wire"
@@ -45,14 +46,14 @@ func (s spanning) learnProbes(ctx context.Context) {
 		}
 		now := map[string]bool{}
 		for _, a := range askOthersOf(ctx, s) {
-			now[a.of.ID] = true
+			now[a.Of.ID] = true
 			switch {
-			case a.err == nil:
-				s.probes.Learn(a.of.ID, a.got, func(id string) bool { return segmenting{s.fleet}.nameOf(id) != "" })
+			case a.Err == nil:
+				s.probes.Learn(a.Of.ID, a.Got, func(id string) bool { return segmenting{s.fleet}.nameOf(id) != "" })
 			case ctx.Err() == nil:
 				s.Log.Debug("another controller does not say what its hosts found by probes", "controller",
-					nameOf(a.of), "err", a.err)
-				s.probes.Lost(a.of.ID)
+					peers.NameOf(a.Of), "err", a.Err)
+				s.probes.Lost(a.Of.ID)
 			}
 		}
 		for id := range asked {
@@ -65,12 +66,13 @@ func (s spanning) learnProbes(ctx context.Context) {
 }
 
 // askOthersOf asks each other controller for what it has not said yet, all at the same time.
-func askOthersOf(ctx context.Context, s spanning) (list []answer[*controllerv1.ReadProbesHereResponse]) {
-	got := make(chan answer[*controllerv1.ReadProbesHereResponse])
-	others := s.others()
+func askOthersOf(ctx context.Context, s spanning) (list []peers.Answer[*controllerv1.ReadProbesHereResponse]) {
+	got := make(chan peers.Answer[*controllerv1.ReadProbesHereResponse])
+	others := s.Others()
 	for _, c := range others {
 		go func() {
-			got <- askThese(ctx, s.roster, []Controller{c}, askTime, func(ctx context.Context, k *link) (
+			got <- peers.AskThese(ctx, s.Roster, []peers.Controller{c}, peers.AskTime, func(ctx context.Context,
+				k *peers.Link) (
 				*controllerv1.ReadProbesHereResponse, error) {
 				return k.ReadProbesHere(ctx, s.probes.Asks(c.ID))
 			})[0]
@@ -90,7 +92,7 @@ func (s spanning) connected() map[string]probes.Connected {
 	defer f.mu.Unlock()
 	all := map[string]probes.Connected{}
 	for id, h := range f.hosts {
-		if h.conn != nil && h.agent != s.self.Version {
+		if h.conn != nil && h.agent != s.This.Version {
 			all[id] = probes.Connected{Name: h.doc.Name, Since: h.since}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -56,7 +57,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	}
 	o, doc, ok := s.hostOf(peer.Name.ID)
 	if !ok {
-		return nil, errRemoved()
+		return nil, fault.Removed()
 	}
 	if err := (issuing{s}).may(ctx); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 		changes = append(changes, c)
 	}
 	if _, err := s.Store.Write(ctx, changes); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	s.Log.Info("a host renewed its certificate", "host", doc.Name, "address", addressOf(ctx), "expires", doc.Expires)
 	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
@@ -142,7 +143,7 @@ func issuerOf(p *identity.Peer, trust identity.Trust) (root identity.Fingerprint
 func (s *Server) renewOnly(ctx context.Context, peer *identity.Peer,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
 	if _, _, ok := s.hostOf(peer.Name.ID); !ok {
-		return errRemoved()
+		return fault.Removed()
 	}
 	if err := stream.Send(&controllerv1.FollowSliceResponse{
 		Renew: &controllerv1.RenewCertificate{SameKey: true}}); err != nil {
@@ -155,9 +156,4 @@ func (s *Server) renewOnly(ctx context.Context, peer *identity.Peer,
 	case <-ctx.Done():
 		return ended(ctx)
 	}
-}
-
-func errRemoved() error {
-	return connect.NewError(connect.CodePermissionDenied,
-		"this host was taken out of the cluster: join again (heddle host join)")
 }

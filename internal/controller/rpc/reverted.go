@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec/printable"
@@ -37,7 +38,7 @@ func revertedBy(r *controllerv1.HostReport) *controllerv1.RevertedSlice {
 }
 
 // PingController answers a host that asks whether it reaches its controllers.
-func (*roster) PingController(ctx context.Context, _ *controllerv1.PingControllerRequest) (
+func (*Server) PingController(ctx context.Context, _ *controllerv1.PingControllerRequest) (
 	*controllerv1.PingControllerResponse, error) {
 	if _, err := peerOf(ctx); err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (p people) RetryHost(ctx context.Context, q *controllerv1.RetryHostRequest)
 	}
 	_, err = p.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}})
 	if err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	p.Log.Info("a host is to try again what it went back from", "host", q.GetName(), "revision", revision)
 	return &controllerv1.RetryHostResponse{Revision: revision}, nil
@@ -101,7 +102,7 @@ func (f *fleet) retry(id string, there *elsewhere) (*retry, int64, error) {
 	defer f.mu.Unlock()
 	h := f.hosts[id]
 	if h == nil {
-		return nil, 0, errRemoved()
+		return nil, 0, fault.Removed()
 	}
 	if r := there.hosts[id].GetReverted(); h.conn == nil && r != nil {
 		h.reverted = r

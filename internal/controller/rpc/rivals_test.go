@@ -30,7 +30,7 @@ func newSite(t *testing.T, controllers int) *site {
 
 // controller is one that has just started, which knows the hosts.
 func (s *site) controller() *fleet {
-	f := fleetOf(s.t, definition(s.t, 10))
+	f := fleetOf(s.t, setOf(s.t, 10))
 	for _, name := range []string{"h1", "h2", "h3"} {
 		f.take(joins(s.t, "id-"+name, name))
 	}
@@ -46,7 +46,7 @@ func (s *site) controller() *fleet {
 func (s *site) at(host string, controller int, p *controllerv1.HostPort) {
 	s.t.Helper()
 	f := s.fleets[controller]
-	s.hosts[host] = arrivesWith(s.t, f, host, definition(s.t, 10), reportOf(p))
+	s.hosts[host] = arrivesWith(s.t, f, host, setOf(s.t, 10), reportOf(p))
 }
 
 // reportOf is that of a host with one port, nil for none.

@@ -1,12 +1,9 @@
 package rpc
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
@@ -21,62 +18,6 @@ import (
 //	rollout/ID              rollout.Rollout, replaced as a whole by who drives it
 //	rolloutPart/ID/0000     what undoes the change
 //	rolloutUsual/ID/0000    how hosts were before the first stage
-
-// Kinds of these objects.
-const (
-	rolloutKind      store.Kind = "rollout"
-	rolloutPartKind  store.Kind = "rolloutPart"
-	rolloutUsualKind store.Kind = "rolloutUsual"
-)
-
-func rolloutKey(id string) store.Key { return store.Key{Kind: rolloutKind, Name: id} }
-
-// keptRollout is a rollout as the store has it.
-type keptRollout struct {
-	rollout.Rollout
-	// Token names its parts: those of an attempt that came to nothing are not taken for them.
-	Token string `json:"token"`
-	// Revision is that with the change; 0 until it is known.
-	Revision int64 `json:"revision"`
-	version  int64
-}
-
-// keptOf reads a rollout.
-func keptOf(o store.Object) (k keptRollout, err error) {
-	if err = json.Unmarshal(o.Doc, &k); err != nil {
-		return k, fmt.Errorf("rollout %s in the store is damaged: %w", o.Name, err)
-	}
-	k.version = o.Version
-	return k, nil
-}
-
-// change is that of the store that replaces it.
-func (k keptRollout) change() (store.Change, error) {
-	doc, err := json.Marshal(k)
-	return store.Change{Key: rolloutKey(k.ID), Doc: doc, IfVersion: k.version}, err
-}
-
-// undoOf is what undoes a rollout's change, with the identifiers of what it removed.
-func undoOf(k keptRollout, part func(store.Key) ([]byte, bool)) (c slice.Change, ids map[slice.Key]string, err error) {
-	ids = map[slice.Key]string{}
-	for n := range k.Parts {
-		doc, ok := part(undoKey(k.Token, n))
-		if !ok {
-			return c, nil, fmt.Errorf("a part of rollout %s is missing", k.ID)
-		}
-		var p changePart
-		if err := json.Unmarshal(doc, &p); err != nil {
-			return c, nil, fmt.Errorf("a part of rollout %s is damaged: %w", k.ID, err)
-		}
-		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
-		addIDs(ids, p.IDs)
-	}
-	return c, ids, nil
-}
-
-func undoKey(token string, n int) store.Key {
-	return store.Key{Kind: rolloutPartKind, Name: fmt.Sprintf("%s/%04d", token, n)}
-}
 
 // rolling is the part of a fleet that knows which hosts are to have the change of which open rollout. Its methods are
 // called with the fleet's lock.
@@ -285,9 +226,3 @@ func (f withheld) foretell(v *inventory.Inventory, ending []string, beside *inve
 		maps.DeleteFunc(f.rolling.without, func(k variant, _ *inventory.Inventory) bool { return k.of != f.inventory })
 	}
 }
-
-// keepEnded is for how long a rollout that has ended is listed, keepRollouts how many are at most.
-const (
-	keepEnded    = 90 * 24 * time.Hour
-	keepRollouts = 50
-)

@@ -47,7 +47,7 @@ func (w rolloutWorld) Vitals(ctx context.Context, names, switches []string) map[
 func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[string]driving.Host,
 	full bool) map[string]driving.Host {
 	there := &elsewhere{}
-	if len(w.others()) > 0 {
+	if len(w.Others()) > 0 {
 		var names []string // all
 		for name, h := range before {
 			if !full && (h.Soon || h.State == driving.Changing) {

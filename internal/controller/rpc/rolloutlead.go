@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
@@ -83,7 +84,7 @@ func (s leading) another(ctx context.Context, ids []string, most time.Duration) 
 
 // driveRollouts drives rollouts while this controller has the lease, until ctx ends.
 func (s leading) driveRollouts(ctx context.Context) {
-	l := &driverlease.Lease{Store: s.Store, Log: s.Log, ID: s.self.ID, Name: nameOf(s.self), Time: s.LeaseTime}
+	l := &driverlease.Lease{Store: s.Store, Log: s.Log, ID: s.This.ID, Name: peers.NameOf(s.This), Time: s.LeaseTime}
 	for {
 		if ids, err := s.driven(ctx, false); err == nil && len(ids) == 0 {
 			s.sight.Saw(false, true)

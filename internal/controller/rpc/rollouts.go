@@ -16,6 +16,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/defined"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
@@ -81,7 +82,7 @@ func sortHosts(out *controllerv1.Rollout) {
 // all are the rollouts that the caller sees, the newest first.
 func (c rollouts) all(ctx context.Context) (list []keptRollout, err error) {
 	if err := c.Store.Sync(ctx); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	for _, o := range c.Store.List(rolloutKind) {
 		k, err := keptOf(o)
@@ -248,7 +249,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 		case errors.Is(err, driving.ErrOther): // its driver was faster
 			continue
 		case err != nil:
-			return nil, storeError(err)
+			return nil, fault.OfStore(err)
 		}
 		if next.State == rollout.Done {
 			rolloutRecord{c.Server}.release(ctx)

@@ -13,6 +13,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -103,7 +104,7 @@ const mostWaitingNamed = 10
 func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootRequest) (*controllerv1.RotateRootResponse,
 	error) {
 	if err := p.Store.Sync(ctx); err != nil {
-		return nil, storeError(err)
+		return nil, fault.OfStore(err)
 	}
 	o, _ := p.Store.Get(AuthorityKey())
 	d, err := pki.Decode(o.Doc)
@@ -120,7 +121,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 			return nil, err
 		}
 		if _, err := p.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
-			return nil, storeError(err)
+			return nil, fault.OfStore(err)
 		}
 		p.Log.Info("a rotation of the root goes on", "stage", next.Stage)
 		access.Note(ctx, "root is "+string(next.Stage))

@@ -12,6 +12,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/segments"
 	"heddle/internal/overlay/span"
 	"heddle/internal/slice"
@@ -124,7 +125,7 @@ func (s spanning) learnSegments(ctx context.Context) {
 	following := map[string]context.CancelFunc{}
 	for {
 		now := map[string]bool{}
-		for _, c := range s.others() {
+		for _, c := range s.Others() {
 			now[c.ID] = true
 			if following[c.ID] == nil {
 				var sub context.Context
@@ -149,13 +150,14 @@ func (s spanning) learnSegments(ctx context.Context) {
 // learnFrom keeps a stream from one other controller, whatever its address is.
 func (s spanning) learnFrom(ctx context.Context, id string) {
 	for ctx.Err() == nil {
-		for _, c := range s.others() {
+		for _, c := range s.Others() {
 			if c.ID != id {
 				continue
 			}
 			err := s.segmentsOf(ctx, c)
 			if ctx.Err() == nil {
-				s.Log.Debug("another controller does not say who is where on overlay segments", "controller", nameOf(c),
+				s.Log.Debug("another controller does not say who is where on overlay segments", "controller",
+					peers.NameOf(c),
 					"err", err)
 			}
 			s.segments.Lost(ctx, id)
@@ -168,8 +170,8 @@ func (s spanning) learnFrom(ctx context.Context, id string) {
 }
 
 // segmentsOf takes in what hosts of another controller say, until its stream ends.
-func (s spanning) segmentsOf(ctx context.Context, c Controller) error {
-	k, err := s.links.linkTo(c)
+func (s spanning) segmentsOf(ctx context.Context, c peers.Controller) error {
+	k, err := s.LinkTo(c)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,10 @@ import (
 	"heddle/internal/controller/access/granting"
 	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/coalesced"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/probes"
 	"heddle/internal/controller/rollout/driverlease"
@@ -82,7 +85,7 @@ type Options struct {
 	// zero.
 	ReaderTime time.Duration
 	// Past is the definition's history, KeepHistory how much of it is kept; none is by the zero value.
-	Past        Past
+	Past        definition.Past
 	KeepHistory history.Keep
 	// Members are the controllers' own; nil where nobody asks.
 	Members Members
@@ -110,7 +113,7 @@ type Server struct {
 	Options
 	fleet *fleet
 	gate  *pki.Gate
-	*roster
+	*peers.Roster
 	quorum *quorum
 	guard  *access.Guard
 	// granted is who may do what.
@@ -120,7 +123,7 @@ type Server struct {
 	// allowance bounds what hosts may send at a time.
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
-	filling *coalesced
+	filling *coalesced.Call
 	// sight is who drives rollouts.
 	sight *driverlease.Sight
 	// turns are those of the hosts' claims.
@@ -161,15 +164,15 @@ func New(o Options) (*Server, error) {
 		o.LeaseTime = driverlease.Usual
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
-		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{},
+		Roster: peers.New(o.Store), quorum: &quorum{},
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced.Call{},
 		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		benchmark: &benchmarkTurn{},
 		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log)}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Now: o.TLS.Now})
-	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
+	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
 		Connected: spanning{s}.connected})
@@ -209,7 +212,7 @@ func (s *Server) Run(ctx context.Context) {
 		}
 	}
 	beside.Wait()
-	s.links.close()
+	s.End()
 }
 
 // Hosts answers agents: the listener is given connections of TLS.
@@ -235,15 +238,6 @@ func (s *Server) Hosts() http.Handler {
 // others is the half that other controllers call.
 type others struct{ *Server }
 
-type callerKey struct{}
-
-// caller is who calls.
-type caller struct {
-	peer    *identity.Peer // nil without a certificate
-	err     error          // why the certificate shown does not count
-	address string
-}
-
 func (s *Server) withCaller(r *http.Request) context.Context {
 	c := caller{address: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -252,27 +246,6 @@ func (s *Server) withCaller(r *http.Request) context.Context {
 		}
 	}
 	return context.WithValue(r.Context(), callerKey{}, c)
-}
-
-// peerOf is the host that calls. One with an expired certificate may renew it and nothing else (RenewOnly).
-func peerOf(ctx context.Context) (*identity.Peer, error) {
-	c, _ := ctx.Value(callerKey{}).(caller)
-	switch {
-	case c.err != nil:
-		return nil, connect.NewError(connect.CodePermissionDenied, c.err.Error())
-	case c.peer == nil:
-		return nil, connect.NewError(connect.CodeUnauthenticated,
-			"a host shows its certificate: join the cluster first "+
-				"(heddle host join)")
-	case c.peer.Name.Kind != identity.Host:
-		return nil, connect.NewError(connect.CodePermissionDenied, "this is for hosts")
-	}
-	return c.peer, nil
-}
-
-func addressOf(ctx context.Context) string {
-	c, _ := ctx.Value(callerKey{}).(caller)
-	return c.address
 }
 
 // Listener makes TLS of a listener for hosts. Who has not proved who they are is bounded there.

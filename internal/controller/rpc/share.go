@@ -8,6 +8,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // Controllers tell one another which adapters of VMs run on their hosts, so that one VM on hosts of two controllers is
@@ -102,7 +103,7 @@ func (s *Server) share(ctx context.Context) {
 		news := s.fleet.keeper().takeNews()
 		var all sync.WaitGroup
 		var mu sync.Mutex
-		for _, c := range s.others() {
+		for _, c := range s.Others() {
 			items := news
 			mu.Lock()
 			knows := synced[c.ID]
@@ -122,10 +123,11 @@ func (s *Server) share(ctx context.Context) {
 }
 
 // tell tells one other controller, and takes in what that one says.
-func (s *Server) tell(ctx context.Context, c Controller, items []*controllerv1.SharedAdapter) bool {
+func (s *Server) tell(ctx context.Context, c peers.Controller, items []*controllerv1.SharedAdapter) bool {
 	for part := range slices.Chunk(items, mostShared) {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		got, err := askOne(ctx, s.roster, c, func(ctx context.Context, k *link) (*controllerv1.ShareAdaptersResponse,
+		ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
+		got, err := peers.AskOne(ctx, s.Roster, c, func(ctx context.Context, k *peers.Link) (
+			*controllerv1.ShareAdaptersResponse,
 			error) {
 			return k.ShareAdapters(ctx, &controllerv1.ShareAdaptersRequest{Adapters: part})
 		})

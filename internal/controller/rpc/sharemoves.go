@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // Where the two hosts of a move are connected to different controllers, the target's tells the source's what the target
@@ -40,12 +41,12 @@ func (s ferrying) share(ctx context.Context) {
 		select {
 		case <-tick.C:
 			again = true
-			offering{s.fleet}.forget(s.others())
+			offering{s.fleet}.forget(s.Others())
 		case <-s.fleet.meeting.news:
 		case <-ctx.Done():
 			return
 		}
-		for _, c := range s.others() {
+		for _, c := range s.Others() {
 			if !t.begin(c.ID) {
 				continue
 			}
@@ -90,19 +91,20 @@ func (t *telling) end(id string) bool {
 
 // tellMoves tells one other controller what it was not told, and takes in what that one says; again for what it was
 // told, too, as it may have started anew since. One that has never heard of moves is not asked about none.
-func (s ferrying) tellMoves(ctx context.Context, c Controller, again bool) {
+func (s ferrying) tellMoves(ctx context.Context, c peers.Controller, again bool) {
 	f := offering{s.fleet}
 	now, known := f.sharedFor(c.ID)
 	if proto.Equal(now, known) && (!again || empty(now)) || known == nil && empty(now) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
 	defer cancel()
-	got, err := askOne(ctx, s.roster, c, func(ctx context.Context, k *link) (*controllerv1.ShareMovesResponse, error) {
+	got, err := peers.AskOne(ctx, s.Roster, c, func(ctx context.Context, k *peers.Link) (
+		*controllerv1.ShareMovesResponse, error) {
 		return k.ShareMoves(ctx, &controllerv1.ShareMovesRequest{Moves: now})
 	})
 	if err != nil {
-		s.Log.Debug("another controller was not told of moves", "controller", nameOf(c), "err", err)
+		s.Log.Debug("another controller was not told of moves", "controller", peers.NameOf(c), "err", err)
 		f.told(c.ID, nil)
 		return
 	}
@@ -251,11 +253,11 @@ func (f offering) wentElsewhere(id string) {
 
 // forget gives up what is no longer so: what controllers said that have gone, or have not answered for long, and the
 // offers of hosts that have been without a controller for long.
-func (f offering) forget(others []Controller) {
+func (f offering) forget(others []peers.Controller) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, said := range f.meeting.away {
-		there := slices.ContainsFunc(others, func(c Controller) bool { return c.ID == id })
+		there := slices.ContainsFunc(others, func(c peers.Controller) bool { return c.ID == id })
 		if !there || time.Since(said.at) > f.sharing.linger {
 			delete(f.meeting.away, id)
 			f.meeting.look()

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"golang.org/x/sync/errgroup"
 
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/spec"
@@ -72,7 +73,7 @@ func (s claimant) unbind(ctx context.Context, l sizes, force bool) error {
 			continue
 		}
 		if err := s.Store.RemovePorts(ctx, g.group, force); err != nil {
-			return storeError(err)
+			return fault.OfStore(err)
 		}
 	}
 	return nil
@@ -93,7 +94,7 @@ func (s claimant) resize(ctx context.Context, l sizes) error {
 		all.Go(func() error {
 			if err := s.Store.Resize(ctx, g.group, number); err != nil {
 				return fmt.Errorf("the definition is written, but port group %s has not got its %d ports; apply it "+
-					"again: %w", g.group, number, storeError(err))
+					"again: %w", g.group, number, fault.OfStore(err))
 			}
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // mostMoved is how many hosts are sent to other controllers at a time.
@@ -18,7 +19,7 @@ func (s *Server) whereTo(c *conn) (list []string, moveTo string) {
 	moveTo, c.moveTo = c.moveTo, ""
 	s.fleet.mu.Unlock()
 	if c.roster != roster {
-		c.roster, list = roster, s.controllers()
+		c.roster, list = roster, s.Controllers()
 	}
 	return list, moveTo
 }
@@ -34,8 +35,8 @@ func (s *Server) GetController(ctx context.Context, _ *controllerv1.GetControlle
 
 // standing is how this controller stands.
 func (s *Server) standing(ctx context.Context) *controllerv1.GetControllerResponse {
-	out := &controllerv1.GetControllerResponse{Version: s.self.Version, Hosts: int32(s.fleet.count()),
-		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.cluster())}
+	out := &controllerv1.GetControllerResponse{Version: s.This.Version, Hosts: int32(s.fleet.count()),
+		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.Cluster())}
 	for _, root := range s.Self.EtcdRoots {
 		out.EtcdRoots = append(out.EtcdRoots, root.String())
 	}
@@ -75,7 +76,7 @@ func spread(ctx context.Context, s *Server) {
 		case <-ctx.Done():
 			return
 		}
-		if len(s.others()) > 0 && s.quorum.refuse() == nil {
+		if len(s.Others()) > 0 && s.quorum.refuse() == nil {
 			spreadOnce(ctx, s)
 		}
 	}
@@ -88,13 +89,13 @@ func spreadOnce(ctx context.Context, s *Server) {
 		return
 	}
 	counts, total := map[string]int{}, mine
-	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
+	for _, a := range peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	}) {
-		if a.err == nil && a.got.GetStale() == "" && a.got.GetEpoch() == s.Epoch {
-			counts[a.of.Address] = int(a.got.GetHosts())
-			total += int(a.got.GetHosts())
+		if a.Err == nil && a.Got.GetStale() == "" && a.Got.GetEpoch() == s.Epoch {
+			counts[a.Of.Address] = int(a.Got.GetHosts())
+			total += int(a.Got.GetHosts())
 		}
 	}
 	moves := movesOf(mine, total, counts)

@@ -13,6 +13,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -151,13 +152,13 @@ func (p stager) pruneRollouts(ctx context.Context) {
 	}
 	for _, kind := range []store.Kind{rolloutPartKind, rolloutUsualKind} {
 		for _, o := range p.Store.List(kind) {
-			var part changePart
+			var part definition.Part
 			token, _, _ := strings.Cut(o.Name, "/")
-			young := json.Unmarshal(o.Doc, &part) == nil && time.Since(part.At) < orphaned
+			young := json.Unmarshal(o.Doc, &part) == nil && time.Since(part.At) < definition.Orphaned
 			if !open[token] && !young {
 				gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 			}
 		}
 	}
-	removeSome(ctx, p.Store, p.Log, gone, "what is left of rollouts that have ended")
+	definition.RemoveSome(ctx, p.Store, p.Log, gone, "what is left of rollouts that have ended")
 }

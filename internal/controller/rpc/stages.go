@@ -15,7 +15,10 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -144,13 +147,13 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 		}
 	}
 	// A controller of an earlier version would hand its hosts the change at once.
-	for _, a := range askOthers(ctx, p.roster, askTime, func(ctx context.Context, k *link) (
+	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.ReadVitalsHereResponse, error) {
 		return k.ReadVitalsHere(ctx, &controllerv1.ReadVitalsHereRequest{})
 	}) {
-		if connect.CodeOf(a.err) == connect.CodeUnimplemented && a.err != nil {
+		if connect.CodeOf(a.Err) == connect.CodeUnimplemented && a.Err != nil {
 			return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier "+
-				"version, which knows no stages: update it first", nameOf(a.of)))
+				"version, which knows no stages: update it first", peers.NameOf(a.Of)))
 		}
 	}
 	return nil
@@ -163,10 +166,10 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 	}
 	stager{p}.pruneRollouts(ctx)
 	var err error
-	r.Parts, err = writeParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
+	r.Parts, err = definition.WriteParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
 		return undoKey(r.Token, n)
 	})
-	return storeError(err)
+	return fault.OfStore(err)
 }
 
 // begins is the change of the store by which the rollout begins. It is made on that revision of the definition.

@@ -17,7 +17,7 @@ func starting(t *testing.T) (c, other *controller, first, second *machine, port 
 	c.define(leaseText)
 	other = controllerOn(t, "c2", c.authority, c.disk)
 	for _, one := range []*controller{c, other} {
-		one.await("the controllers know each other", func() bool { return len(one.others()) == 1 })
+		one.await("the controllers know each other", func() bool { return len(one.Others()) == 1 })
 	}
 	rack := map[string]string{"rack": "a"}
 	first, second = c.at(c, "esx1", rack), c.at(other, "esx2", rack)

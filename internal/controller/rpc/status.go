@@ -18,6 +18,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/api/wire"
 	"heddle/internal/controller/health"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/snapshots"
 	"heddle/internal/controller/store"
@@ -63,7 +64,7 @@ func (s Front) snapshots() *api.SnapshotState {
 func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	now, trust := s.TLS.Now(), s.Authority.Trust()
 	out := &api.ControllerStatus{Cluster: string(trust.Cluster), Name: s.Authority.Get().Document.Name,
-		Controller: s.self.ID, Version: s.self.Version, Started: s.Self.Started, Now: now,
+		Controller: s.This.ID, Version: s.This.Version, Started: s.Self.Started, Now: now,
 		Controllers: s.places(ctx), Store: s.storeStatus(ctx), RootStage: string(s.Authority.Get().Document.Stage),
 		RootEnds: trust.Roots[0].NotAfter, Clock: clockState()}
 	out.DiskFree, out.DiskSize = disk(s.Self.Dir)
@@ -78,7 +79,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
 	provider := s.SignIn.State()
-	out.Findings = slices.Concat(health.Examine(out, problems), s.skews(), timing{s.fleet}.skews(),
+	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), timing{s.fleet}.skews(),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical())
 	out.Healthy = health.Healthy(out.Findings)
 	return out
@@ -87,8 +88,8 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 // places are where the controllers answer.
 func (s Front) places(ctx context.Context) (list []api.ControllerPlace) {
 	on := s.carried(ctx)
-	for _, c := range s.cluster() {
-		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID, Name: nameOf(c),
+	for _, c := range s.Cluster() {
+		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.This.ID, Name: peers.NameOf(c),
 			Host: on[c.ID]}
 		if c.API != "" {
 			at.URL = "https://" + c.API

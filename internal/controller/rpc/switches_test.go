@@ -9,7 +9,7 @@ import (
 
 // A host whose uplinks are all down is down, whatever else is the matter with it; out of use is a warning.
 func TestState_Down(t *testing.T) {
-	d := definition(t, 10)
+	d := setOf(t, 10)
 	f := fleetOf(t, d)
 	m := arrives(t, f, "a", nil)
 	said := func(switches ...*controllerv1.HostSwitch) {
@@ -38,7 +38,7 @@ func TestState_Down(t *testing.T) {
 	expect("a switch that is not the definition's", controllerv1.HostState_HOST_STATE_WARNING, "w")
 	said(&controllerv1.HostSwitch{Name: "dvs"})
 	expect("an uplink", controllerv1.HostState_HOST_STATE_WARNING, "w")
-	next := definition(t, 20)
+	next := setOf(t, 20)
 	f.take(events(d, next, 2))
 	m.next()
 	said(cut)

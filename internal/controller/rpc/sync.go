@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 )
 
 // mostSync bounds how long hosts are waited for that were sent everything again.
@@ -23,20 +24,20 @@ func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest)
 			fmt.Sprintf("the cluster has no host %q: see heddle host list", q.GetHost()))
 	}
 	wait := max(0, min(q.GetWait().AsDuration(), mostSync))
-	asked := make(chan []answer[*controllerv1.SyncHostsHereResponse], 1)
+	asked := make(chan []peers.Answer[*controllerv1.SyncHostsHereResponse], 1)
 	go func() {
-		asked <- askOthers(ctx, p.roster, askTime+wait,
-			func(ctx context.Context, k *link) (*controllerv1.SyncHostsHereResponse, error) {
+		asked <- peers.AskOthers(ctx, p.Roster, peers.AskTime+wait,
+			func(ctx context.Context, k *peers.Link) (*controllerv1.SyncHostsHereResponse, error) {
 				return k.SyncHostsHere(ctx, &controllerv1.SyncHostsHereRequest{Request: q})
 			})
 	}()
 	here := syncer{p.fleet}.sync(ctx, q, wait, true)
 	out := &controllerv1.SyncHostsResponse{}
 	for _, a := range <-asked {
-		if a.err != nil {
-			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+		if a.Err != nil {
+			out.Unreachable = append(out.Unreachable, peers.NameOf(a.Of))
 		}
-		for _, h := range a.got.GetHosts() { // instead of what is not connected here
+		for _, h := range a.Got.GetHosts() { // instead of what is not connected here
 			here = slices.DeleteFunc(here, func(o *controllerv1.SyncedHost) bool {
 				return o.GetHost() == h.GetHost() && o.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED
 			})

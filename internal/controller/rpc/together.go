@@ -16,6 +16,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 	"heddle/internal/controller/together"
 	"heddle/internal/slice"
@@ -118,9 +119,9 @@ func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionReques
 	addChange(u, c)
 	ask.Put, ask.Removed = u.GetPut(), u.GetRemoved()
 	others := make(chan error, 1)
-	var elsewhere []answer[*controllerv1.PrepareHostsHereResponse]
+	var elsewhere []peers.Answer[*controllerv1.PrepareHostsHereResponse]
 	go func() {
-		elsewhere = askOthers(ctx, p.roster, patience+askTime, a.askOne(ask))
+		elsewhere = peers.AskOthers(ctx, p.Roster, patience+peers.AskTime, a.askOne(ask))
 		others <- nil
 	}()
 	list, err := preparing{p.fleet}.here(ctx, a.id, after, g, here, patience)
@@ -130,10 +131,10 @@ func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionReques
 	}
 	a.take(attempt, list)
 	for _, o := range elsewhere {
-		if o.err != nil {
-			p.Log.Warn("another controller does not prepare a change", "controller", nameOf(o.of), "err", o.err)
+		if o.Err != nil {
+			p.Log.Warn("another controller does not prepare a change", "controller", peers.NameOf(o.Of), "err", o.Err)
 		}
-		a.take(attempt, o.got.GetHosts())
+		a.take(attempt, o.Got.GetHosts())
 	}
 	if attempt.Verdict(true) == together.Refuse {
 		return nil, a.refused(attempt, patience, "")
@@ -174,9 +175,9 @@ func (a *agreed) take(to *together.Attempt, list []*controllerv1.PreparedHost) {
 const clockQuestions = 4
 
 // askOne asks another controller to prepare its hosts, and what its clock shows.
-func (a *agreed) askOne(q *controllerv1.PrepareHostsHereRequest) func(context.Context, *link) (
+func (a *agreed) askOne(q *controllerv1.PrepareHostsHereRequest) func(context.Context, *peers.Link) (
 	*controllerv1.PrepareHostsHereResponse, error) {
-	return func(ctx context.Context, k *link) (*controllerv1.PrepareHostsHereResponse, error) {
+	return func(ctx context.Context, k *peers.Link) (*controllerv1.PrepareHostsHereResponse, error) {
 		got, err := k.PrepareHostsHere(ctx, q)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
 )
@@ -38,14 +39,14 @@ func (s Front) MyTurn(ctx context.Context) bool {
 	for _, root := range s.Self.EtcdRoots {
 		own = append(own, root.String())
 	}
-	if len(own) == 0 || sameRoots(own, want) || len(s.others()) == 0 || s.Store.Stale() != nil {
+	if len(own) == 0 || sameRoots(own, want) || len(s.Others()) == 0 || s.Store.Stale() != nil {
 		return false
 	}
 	for _, a := range s.standings(ctx) {
 		switch {
-		case a.err != nil, a.got.GetStale() != "", a.got.GetLag() > mostTurnLag:
+		case a.Err != nil, a.Got.GetStale() != "", a.Got.GetLag() > mostTurnLag:
 			return false
-		case a.of.ID < s.self.ID && len(a.got.GetEtcdRoots()) > 0 && !sameRoots(a.got.GetEtcdRoots(), want):
+		case a.Of.ID < s.This.ID && len(a.Got.GetEtcdRoots()) > 0 && !sameRoots(a.Got.GetEtcdRoots(), want):
 			return false
 		}
 	}
@@ -53,8 +54,9 @@ func (s Front) MyTurn(ctx context.Context) bool {
 }
 
 // standings are how the other controllers stand.
-func (s Front) standings(ctx context.Context) []answer[*controllerv1.GetControllerResponse] {
-	return askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (*controllerv1.GetControllerResponse,
+func (s Front) standings(ctx context.Context) []peers.Answer[*controllerv1.GetControllerResponse] {
+	return peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
+		*controllerv1.GetControllerResponse,
 		error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	})
@@ -63,16 +65,16 @@ func (s Front) standings(ctx context.Context) []answer[*controllerv1.GetControll
 // etcdUnready are the controllers for which the old root would go too early: their etcd does not trust the new one yet,
 // or nobody knows.
 func (s Front) etcdUnready(ctx context.Context, d *pki.Document) (late []string) {
-	if d.Stage != pki.Switched || len(s.Self.EtcdRoots) == 0 || len(s.others()) == 0 {
+	if d.Stage != pki.Switched || len(s.Self.EtcdRoots) == 0 || len(s.Others()) == 0 {
 		return nil
 	}
 	issuing := s.Authority.Fingerprint().String()
 	if !slices.Contains(s.Self.EtcdRoots, s.Authority.Fingerprint()) {
-		late = append(late, "controller "+nameOf(s.self))
+		late = append(late, "controller "+peers.NameOf(s.This))
 	}
 	for _, a := range s.standings(ctx) {
-		if roots := a.got.GetEtcdRoots(); a.err != nil || len(roots) > 0 && !slices.Contains(roots, issuing) {
-			late = append(late, "controller "+nameOf(a.of))
+		if roots := a.Got.GetEtcdRoots(); a.Err != nil || len(roots) > 0 && !slices.Contains(roots, issuing) {
+			late = append(late, "controller "+peers.NameOf(a.Of))
 		}
 	}
 	slices.Sort(late)

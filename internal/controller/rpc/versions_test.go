@@ -10,7 +10,9 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
@@ -34,12 +36,12 @@ func (c *controller) writes(set *slice.Set) {
 	c.t.Helper()
 	_, versions := c.stored()
 	revision := must(c.revision())(c.t)
-	must(c.definitions().write(c.t.Context(), "a later version", revision, slice.Between(&slice.Set{}, set),
+	must(c.definitions().Write(c.t.Context(), "a later version", revision, slice.Between(&slice.Set{}, set),
 		versions, nil))(c.t)
 }
 
 func (c *controller) revision() (int64, error) {
-	o, _ := c.Store.Get(DefinitionKey())
+	o, _ := c.Store.Get(definition.Key())
 	return o.Version, nil
 }
 
@@ -48,7 +50,7 @@ func (c *controller) revision() (int64, error) {
 func TestS83_WhatOnlyALaterVersionKnowsIsNamedAndSurvives(t *testing.T) {
 	c := newController(t)
 	m := c.up("a")
-	c.writes(tomorrow(t, definition(t, 10), `"security":{"tomorrow":true},"story":{"x":1}`))
+	c.writes(tomorrow(t, setOf(t, 10), `"security":{"tomorrow":true},"story":{"x":1}`))
 	c.await("the field is missed", func() bool { return c.state("a") == controllerv1.HostState_HOST_STATE_WARNING })
 	why := strings.Join(c.shown("a").GetProblems(), "\n")
 	for _, part := range []string{"portGroup dvs/web: security.tomorrow is not active: the agent (test) does not know",
@@ -80,7 +82,7 @@ func TestS83_WhatOnlyALaterVersionKnowsIsNamedAndSurvives(t *testing.T) {
 
 // A change that would leave ports of some host less protected than it says is refused unless that is meant.
 func TestForesee_RefusesASecurityFieldThatAHostDoesNotKnow(t *testing.T) {
-	have := definition(t, 10)
+	have := setOf(t, 10)
 	f := fleetOf(t, have)
 	arrives(t, f, "old", nil)
 	newer := arrives(t, f, "new", nil)
@@ -113,7 +115,7 @@ func TestForesee_RefusesASecurityFieldThatAHostDoesNotKnow(t *testing.T) {
 
 // A dry run says which fields change, which ports that concerns, and where the host's own way is at risk.
 func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
-	have := definition(t, 10, "db")
+	have := setOf(t, 10, "db")
 	f := fleetOf(t, have)
 	for _, name := range []string{"a", "b"} {
 		m := arrives(t, f, name, nil)
@@ -135,7 +137,7 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 		}
 		return out
 	}
-	out := foresee(definition(t, 30, "db"))
+	out := foresee(setOf(t, 30, "db"))
 	o := out.GetObjects()[0]
 	if len(out.GetObjects()) != 1 || o.GetChange() != "changed" || len(o.GetFields()) != 1 ||
 		o.GetFields()[0].GetField() != "vlan.access" || o.GetFields()[0].GetOld() != "10" ||
@@ -154,7 +156,7 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 		len(out.GetAffected()) != 1 {
 		t.Errorf("what is metered: %v", out)
 	}
-	if out := foresee(definition(t, 10)); len(out.GetAffected()) != 1 || out.GetAffected()[0].GetPortGroup() != "db" {
+	if out := foresee(setOf(t, 10)); len(out.GetAffected()) != 1 || out.GetAffected()[0].GetPortGroup() != "db" {
 		t.Errorf("a port group is removed: %v", out)
 	}
 }
@@ -162,26 +164,26 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 // Kinds of objects that only a later version has are made when no controller of an older one is left.
 func TestAllKnow_WaitsForTheLastController(t *testing.T) {
 	c := newController(t)
-	next := definition(t, 10)
-	if err := c.allKnow(next); err != nil {
+	next := setOf(t, 10)
+	if err := c.AllKnow(next); err != nil {
 		t.Error(err)
 	}
 	next.Put(slice.Object{Key: slice.Key{Kind: "note", Name: "n"}, Doc: []byte("{}")})
 	announces := func(id, doc string) {
-		must(c.Store.Write(t.Context(), []store.Change{{Key: store.Key{Kind: ControllerKind, Name: id},
+		must(c.Store.Write(t.Context(), []store.Change{{Key: store.Key{Kind: peers.ControllerKind, Name: id},
 			Doc: json.RawMessage(doc), IfVersion: store.Any}}))(t)
 	}
 	announces("c1", `{"address":"new:1","kinds":"switch portGroup template hostEntry note"}`)
 	announces("c2", `{"address":"old:1"}`)
-	if err := c.allKnow(next); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
+	if err := c.AllKnow(next); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
 		!strings.Contains(err.Error(), "controller c2 at old:1 does not know objects of the kind note") {
 		t.Errorf("%v", err)
 	}
-	if err := c.allKnow(definition(t, 20)); err != nil {
+	if err := c.AllKnow(setOf(t, 20)); err != nil {
 		t.Errorf("what both know: %v", err)
 	}
 	announces("c2", `{"address":"old:1","kinds":"switch portGroup template hostEntry note"}`)
-	if err := c.allKnow(next); err != nil {
+	if err := c.AllKnow(next); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,7 +202,7 @@ func TestRewritten_KeepsWhatALaterVersionWrote(t *testing.T) {
 
 // A host cannot fill a controller's memory by what it says that it knows.
 func TestFitterOf_IsBounded(t *testing.T) {
-	f := fleetOf(t, definition(t, 10))
+	f := fleetOf(t, setOf(t, 10))
 	m := arrives(t, f, "a", nil)
 	for i := range 10 * mostFitters {
 		f.fits(m.host, fmt.Sprint("switch.later", i))

@@ -11,6 +11,7 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 )
 
@@ -49,16 +50,17 @@ func (v vitals) of(ctx context.Context, names, switches []string) map[string]rol
 	var both sync.WaitGroup
 	both.Go(func() { take(v.here(ctx, names)) })
 	both.Go(func() {
-		answers := askOthers(ctx, v.roster, vitalsTime+askTime, func(ctx context.Context, k *link) (
+		answers := peers.AskOthers(ctx, v.Roster, vitalsTime+peers.AskTime, func(ctx context.Context, k *peers.Link) (
 			*controllerv1.ReadVitalsHereResponse, error) {
 			return k.ReadVitalsHere(ctx, &controllerv1.ReadVitalsHereRequest{Names: names})
 		})
 		for _, a := range answers {
-			if a.err != nil {
-				v.Log.Debug("another controller does not say what its hosts have counted", "controller", nameOf(a.of),
-					"err", a.err)
+			if a.Err != nil {
+				v.Log.Debug("another controller does not say what its hosts have counted", "controller", peers.NameOf(
+					a.Of),
+					"err", a.Err)
 			}
-			take(a.got.GetHosts())
+			take(a.Got.GetHosts())
 		}
 	})
 	both.Wait()

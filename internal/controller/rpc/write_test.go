@@ -11,6 +11,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
@@ -33,7 +34,7 @@ func parsed(text string) (*spec.Definition, error) {
 	return spec.ParseDefinition("fleet.yaml", []byte(text))
 }
 
-func marshal(p changePart) ([]byte, error) { return json.Marshal(p) }
+func marshal(p definition.Part) ([]byte, error) { return json.Marshal(p) }
 
 // generation is which of the definitions an inventory is, by the port groups that it has; "" for none of them.
 func generation(v *inventory.Inventory, of map[string]slice.Hash) string {
@@ -67,7 +68,7 @@ func TestDefinition_AChangeOfManyObjectsIsOne(t *testing.T) {
 			out := must(people{c.Server}.ApplyDefinition(t.Context(), &controllerv1.ApplyDefinitionRequest{
 				Content: text, Force: true}))(t)
 			var seen []string
-			for len(other.staged.docs) > 0 || other.revision < out.GetRevision() {
+			for len(other.staged.Docs) > 0 || other.revision < out.GetRevision() {
 				other.take(<-watch)
 				if g := generation(other.inventory, of); len(seen) == 0 || seen[len(seen)-1] != g {
 					seen = append(seen, g)
@@ -80,7 +81,7 @@ func TestDefinition_AChangeOfManyObjectsIsOne(t *testing.T) {
 			if !slices.Equal(seen, want) {
 				t.Errorf("the definition was, one after the other, %q, want %q", seen, want)
 			}
-			if n := len(c.Store.List(changeKind)); n != 0 {
+			if n := len(c.Store.List(definition.ChangeKind)); n != 0 {
 				t.Errorf("%d objects of the change are left", n)
 			}
 			c.await("the host has it", func() bool {
@@ -118,7 +119,7 @@ func (l *leaving) Write(ctx context.Context, list []store.Change) (int64, error)
 		return 0, err
 	}
 	revision, err := l.Store.Write(ctx, list)
-	if slices.ContainsFunc(list, func(c store.Change) bool { return c.Key == DefinitionKey() }) {
+	if slices.ContainsFunc(list, func(c store.Change) bool { return c.Key == definition.Key() }) {
 		l.leave()
 	}
 	return revision, err
@@ -146,7 +147,7 @@ func TestDefinition_AChangeThatCountsIsMadeWithoutItsCaller(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Fatalf("the change never counted: %v", err)
 	}
-	if n := len(c.Store.List(changeKind)); n != 0 {
+	if n := len(c.Store.List(definition.ChangeKind)); n != 0 {
 		t.Errorf("%d objects of the change are left: %v", n, err)
 	}
 	if n := len(c.Store.List(store.KindPorts)); n != many {
@@ -187,7 +188,7 @@ func TestDefinition_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
 			if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(next))(t)))(t).Hash() {
 				t.Errorf("after the next change the store has %d objects", got.Len())
 			}
-			for _, o := range c.Store.List(changeKind) {
+			for _, o := range c.Store.List(definition.ChangeKind) {
 				if err == nil {
 					t.Errorf("%s is left", o.Key)
 				}
@@ -205,13 +206,13 @@ func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
 	c.define(now)
 	change := slice.Between(&slice.Set{}, must(inventory.Of(must(parsed(large(0, 400, 3)))(t)))(t))
 	var conflict *store.Conflict
-	if _, err := c.definitions().writeInParts(t.Context(), "fleet.yaml", old, change, nil); !errors.As(err, &conflict) {
+	if _, err := c.definitions().WriteInParts(t.Context(), "fleet.yaml", old, change, nil); !errors.As(err, &conflict) {
 		t.Errorf("error %v, want a conflict", err)
 	}
 	if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(now))(t)))(t).Hash() {
 		t.Errorf("the definition has %d objects now", got.Len())
 	}
-	if left := c.Store.List(changeKind); len(left) > 0 {
+	if left := c.Store.List(definition.ChangeKind); len(left) > 0 {
 		t.Errorf("%d objects are left, such as %s", len(left), left[0].Key)
 	}
 }
@@ -219,13 +220,13 @@ func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
 // Parts of a change that never came to count are removed, unless somebody may be writing them.
 func TestWrite_RemovesWhatNeverCounted(t *testing.T) {
 	c := newController(t)
-	for id, at := range map[string]time.Time{"old": time.Now().Add(-2 * orphaned), "new": time.Now()} {
-		doc := must(marshal(changePart{At: at}))(t)
-		must(c.Store.Write(t.Context(), []store.Change{{Key: partKey(id, 0), Doc: doc}}))(t)
+	for id, at := range map[string]time.Time{"old": time.Now().Add(-2 * definition.Orphaned), "new": time.Now()} {
+		doc := must(marshal(definition.Part{At: at}))(t)
+		must(c.Store.Write(t.Context(), []store.Change{{Key: definition.PartKey(id, 0), Doc: doc}}))(t)
 	}
 	c.define(large(0, 400, 1))
 	var left []string
-	for _, o := range c.Store.List(changeKind) {
+	for _, o := range c.Store.List(definition.ChangeKind) {
 		left = append(left, o.Name)
 	}
 	if want := []string{"new/0000"}; !slices.Equal(left, want) {
@@ -245,21 +246,22 @@ func TestInParts(t *testing.T) {
 	for _, k := range c.Removed {
 		from.Put(slice.Object{Key: k, Doc: []byte("{}")})
 	}
-	want, got := from.Clone(), staging{change: "id", docs: map[string][]byte{"id": nil, "else/0000": []byte("{")}}
+	want, got := from.Clone(), definition.Staging{Change: "id", Docs: map[string][]byte{"id": nil, "else/0000": []byte(
+		"{")}}
 	want.Apply(c)
-	parts := inParts(c)
+	parts := definition.InParts(c)
 	for n, p := range parts {
-		doc := must(marshal(changePart{Put: p.Put, Removed: p.Removed}))(t)
-		if len(doc) > txnBytes {
+		doc := must(marshal(definition.Part{Put: p.Put, Removed: p.Removed}))(t)
+		if len(doc) > definition.TxnBytes {
 			t.Errorf("part %d has %d bytes", n, len(doc))
 		}
-		got.docs[partKey("id", n).Name] = doc
+		got.Docs[definition.PartKey("id", n).Name] = doc
 	}
-	if whole := must(got.over(from))(t); whole.Hash() != want.Hash() || len(parts) < 5 {
+	if whole := must(got.Over(from))(t); whole.Hash() != want.Hash() || len(parts) < 5 {
 		t.Errorf("%d parts make %d objects, want %d", len(parts), whole.Len(), want.Len())
 	}
-	delete(got.docs, "id")
-	if whole := must(got.over(from))(t); whole.Hash() != from.Hash() {
+	delete(got.Docs, "id")
+	if whole := must(got.Over(from))(t); whole.Hash() != from.Hash() {
 		t.Error("a change that is folded changes something")
 	}
 }

@@ -102,7 +102,9 @@ func rules() map[string]Rule {
 		"internal/controller/audit/export",
 		"internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
-	stand(Process, false, "internal/controller/filling", "internal/controller/health",
+	stand(Process, false, "internal/controller/coalesced", "internal/controller/definition",
+		"internal/controller/fault", "internal/controller/filling", "internal/controller/health",
+		"internal/controller/peers",
 		"internal/controller/probes", "internal/controller/segments", "internal/controller/snapshots")
 	stand(Process, true, "internal/controller/access/defined", "internal/controller/access/passing",
 		"internal/controller/access/roles")

@@ -1,4 +1,4 @@
-package rpc
+package peers
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 
 // Times of calls between controllers.
 const (
-	// askTime bounds a call that is answered at once.
-	askTime = 3 * time.Second
+	// AskTime bounds a call that is answered at once.
+	AskTime = 3 * time.Second
 	// reachTime bounds the connection to another controller.
 	reachTime = 2 * time.Second
 	// downTime is how long a controller that could not be reached is not asked again.
@@ -31,15 +31,15 @@ const (
 // links are the connections to other controllers.
 type links struct {
 	mu   sync.Mutex
-	to   map[string]*link // by id
-	dial func(c Controller) (*link, error)
+	to   map[string]*Link // by id
+	dial func(c Controller) (*Link, error)
 }
 
-// link is the connection to one controller.
-type link struct {
+// Link is the connection to one controller.
+type Link struct {
 	controllerv1connect.ControllerServiceClient
-	address   string
-	transport *http.Transport
+	Address   string
+	Transport *http.Transport
 	down      time.Time // when it could not be reached
 	why       error
 	clock     *otherClock
@@ -47,32 +47,32 @@ type link struct {
 }
 
 // linkTo is the connection to a controller; an error where it was down a moment ago.
-func (l *links) linkTo(c Controller) (*link, error) {
+func (l *links) linkTo(c Controller) (*Link, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.to[c.ID]
-	if k != nil && k.address == c.Address {
+	if k != nil && k.Address == c.Address {
 		if time.Since(k.down) < downTime {
 			return nil, k.why
 		}
 		return k, nil
 	}
 	if k != nil {
-		k.transport.CloseIdleConnections()
+		k.Transport.CloseIdleConnections()
 	}
 	k, err := l.dial(c)
 	if err != nil {
 		return nil, err
 	}
 	if l.to == nil {
-		l.to = map[string]*link{}
+		l.to = map[string]*Link{}
 	}
 	l.to[c.ID] = k
 	return k, nil
 }
 
 // failed notes that a controller could not be reached.
-func (l *links) failed(k *link, why error) {
+func (l *links) failed(k *Link, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.down, k.why = time.Now(), why
@@ -82,7 +82,7 @@ func (l *links) failed(k *link, why error) {
 }
 
 // answered notes that a controller has answered.
-func (l *links) answered(k *link) {
+func (l *links) answered(k *Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.silent = time.Time{}
@@ -93,16 +93,25 @@ func (l *links) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.to {
-		k.transport.CloseIdleConnections()
+		k.Transport.CloseIdleConnections()
 	}
 }
 
+// ReachBy has the others reached with these credentials.
+func (r *Roster) ReachBy(own identity.Client) { r.links.dial = linker(own) }
+
+// End ends the connections to the others.
+func (r *Roster) End() { r.links.close() }
+
+// LinkTo is the connection to a controller; an error where it was down a moment ago.
+func (r *Roster) LinkTo(c Controller) (*Link, error) { return r.links.linkTo(c) }
+
 // linker makes the client of another controller: whoever answers there has to be that one.
-func linker(own identity.Client) func(c Controller) (*link, error) {
-	return func(c Controller) (*link, error) { return dialOther(own, c) }
+func linker(own identity.Client) func(c Controller) (*Link, error) {
+	return func(c Controller) (*Link, error) { return dialOther(own, c) }
 }
 
-func dialOther(own identity.Client, c Controller) (*link, error) {
+func dialOther(own identity.Client, c Controller) (*Link, error) {
 	conf := own.TLS()
 	known := conf.VerifyConnection
 	conf.VerifyConnection = func(st tls.ConnectionState) error {
@@ -123,46 +132,46 @@ func dialOther(own identity.Client, c Controller) (*link, error) {
 	clock := &otherClock{RoundTripper: transport, now: own.Clock.Now}
 	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: clock}, "https://"+c.Address,
 		connecthttp.WithReadMaxBytes(maxLink), connecthttp.WithCompressors()))
-	return &link{ControllerServiceClient: controllerv1connect.NewControllerServiceClient(rpc), address: c.Address,
-		transport: transport, clock: clock}, nil
+	return &Link{ControllerServiceClient: controllerv1connect.NewControllerServiceClient(rpc), Address: c.Address,
+		Transport: transport, clock: clock}, nil
 }
 
 // maxLink bounds what another controller may answer, in bytes: the reports of all its hosts.
 const maxLink = 512 << 20
 
-// answer is that of one other controller.
-type answer[T any] struct {
-	of  Controller
-	got T
-	err error
+// Answer is that of one other controller.
+type Answer[T any] struct {
+	Of  Controller
+	Got T
+	Err error
 }
 
-// askOthers asks all other controllers at the same time, no longer than within.
-func askOthers[T any](ctx context.Context, r *roster, within time.Duration,
-	do func(context.Context, *link) (T, error)) []answer[T] {
-	return askThese(ctx, r, r.others(), within, do)
+// AskOthers asks all other controllers at the same time, no longer than within.
+func AskOthers[T any](ctx context.Context, r *Roster, within time.Duration,
+	do func(context.Context, *Link) (T, error)) []Answer[T] {
+	return AskThese(ctx, r, r.Others(), within, do)
 }
 
-// askThese asks these controllers at the same time, no longer than within.
-func askThese[T any](ctx context.Context, r *roster, others []Controller, within time.Duration,
-	do func(context.Context, *link) (T, error)) []answer[T] {
-	answers := make([]answer[T], len(others))
+// AskThese asks these controllers at the same time, no longer than within.
+func AskThese[T any](ctx context.Context, r *Roster, others []Controller, within time.Duration,
+	do func(context.Context, *Link) (T, error)) []Answer[T] {
+	answers := make([]Answer[T], len(others))
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var all sync.WaitGroup
 	for i, c := range others {
-		answers[i].of = c
-		all.Go(func() { answers[i].got, answers[i].err = askOne(ctx, r, c, do) })
+		answers[i].Of = c
+		all.Go(func() { answers[i].Got, answers[i].Err = AskOne(ctx, r, c, do) })
 	}
 	all.Wait()
 	return answers
 }
 
-// askOne asks one other controller. A context may be that of a call that is under way, as where a call of a host turns
+// AskOne asks one other controller. A context may be that of a call that is under way, as where a call of a host turns
 // out to be for one that another controller has. What is known of that call is written where the context says, and is
 // not
 // to be shared with those that are made at the same time.
-func askOne[T any](ctx context.Context, r *roster, c Controller, do func(context.Context, *link) (T, error)) (got T,
+func AskOne[T any](ctx context.Context, r *Roster, c Controller, do func(context.Context, *Link) (T, error)) (got T,
 	err error) {
 	k, err := r.links.linkTo(c)
 	if err != nil {

@@ -1,4 +1,5 @@
-package rpc
+// Package definition writes the definition: in one transaction, or in parts that count at one instant; and records it.
+package definition
 
 import (
 	"context"
@@ -24,21 +25,21 @@ type Past interface {
 	Remove(ctx context.Context, below int64) error
 }
 
-// recorder records changes of the definition.
-type recorder struct {
-	past Past
-	keep history.Keep
-	log  *slog.Logger
+// Recorder records changes of the definition.
+type Recorder struct {
+	Past Past
+	Keep history.Keep
+	Log  *slog.Logger
 }
 
 // mostRecord is how large a record in the transaction of its change is, in bytes: the store's bound is that of both.
 const mostRecord = 192 << 10
 
-// record is the change of the store that records a change of the definition, in the same transaction. have is the
+// Record is the change of the store that records a change of the definition, in the same transaction. have is the
 // definition before.
-func (r recorder) record(ctx context.Context, e history.Entry, have *slice.Set, c slice.Change) (list []store.Change,
+func (r Recorder) Record(ctx context.Context, e history.Entry, have *slice.Set, c slice.Change) (list []store.Change,
 	kept history.Entry, err error) {
-	if r.keep.Changes <= 0 {
+	if r.Keep.Changes <= 0 {
 		return nil, e, nil
 	}
 	newest, err := r.newest(ctx)
@@ -57,7 +58,7 @@ func (r recorder) record(ctx context.Context, e history.Entry, have *slice.Set, 
 	}
 	if len(packed) > mostRecord {
 		e.ID = store.NewID()
-		if e.Pieces, err = r.past.Keep(ctx, e.Base, e.ID, packed); err != nil {
+		if e.Pieces, err = r.Past.Keep(ctx, e.Base, e.ID, packed); err != nil {
 			return nil, e, err
 		}
 		packed = nil
@@ -74,43 +75,50 @@ func ofDefinition(list []slice.Object) []slice.Object {
 }
 
 // newest is the newest entry, nil for none. A record that is damaged counts as a gap: the next one is whole.
-func (r recorder) newest(ctx context.Context) (*history.Entry, error) {
-	list, err := r.past.Newest(ctx, 0, 1)
+func (r Recorder) newest(ctx context.Context) (*history.Entry, error) {
+	list, err := r.Past.Newest(ctx, 0, 1)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	e, _, err := history.Decode(list[0].Base, list[0].Revision, list[0].Value)
 	if err != nil {
-		r.log.Error("the newest record of the definition's history can't be read; the history goes on with a gap",
+		r.Log.Error("the newest record of the definition's history can't be read; the history goes on with a gap",
 			"revision", list[0].Revision, "err", err)
 		return &history.Entry{Revision: -1}, nil
 	}
 	return &e, nil
 }
 
-// prune removes records that have had their time. It looks when a record with a whole definition was written: only
+// Prune removes records that have had their time. It looks when a record with a whole definition was written: only
 // before one of these may the history begin.
-func (r recorder) prune(ctx context.Context, newest history.Entry) {
-	if r.keep.Changes <= 0 || newest.Since != 0 {
+func (r Recorder) Prune(ctx context.Context, newest history.Entry) {
+	if r.Keep.Changes <= 0 || newest.Since != 0 {
 		return
 	}
 	for {
-		list, err := r.past.Oldest(ctx, 2*history.Stretch)
+		list, err := r.Past.Oldest(ctx, 2*history.Stretch)
 		var entries []history.Entry
 		for _, o := range list {
 			e, _, damaged := history.Decode(o.Base, o.Revision, o.Value)
 			err = errors.Join(err, damaged)
 			entries = append(entries, e)
 		}
-		below := r.keep.Outdated(entries, newest.Number, time.Now())
+		below := r.Keep.Outdated(entries, newest.Number, time.Now())
 		if err == nil && below > 0 {
-			err = r.past.Remove(ctx, below)
+			err = r.Past.Remove(ctx, below)
 		}
 		if err != nil {
-			r.log.Warn("old records of the definition's history are not removed", "err", err)
+			r.Log.Warn("old records of the definition's history are not removed", "err", err)
 		}
 		if err != nil || below == 0 {
 			return
 		}
 	}
 }
+
+// Kind is the kind of the one object that is written with every change of the definition: its version is the
+// definition's revision.
+const Kind store.Kind = "definition"
+
+// Key is the key of that object.
+func Key() store.Key { return store.Key{Kind: Kind, Name: "current"} }

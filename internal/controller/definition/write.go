@@ -1,4 +1,4 @@
-package rpc
+package definition
 
 import (
 	"context"
@@ -21,22 +21,30 @@ type definitionDoc struct {
 	Change string `json:"change,omitempty"`
 }
 
-// definitions writes changes of the definition.
-type definitions struct {
+// Store is what changes of the definition need of the store.
+type Store interface {
+	Get(store.Key) (store.Object, bool)
+	List(store.Kind) []store.Object
+	Write(context.Context, []store.Change) (int64, error)
+	Sync(context.Context) error
+}
+
+// Writer writes changes of the definition.
+type Writer struct {
 	Store Store
 	Log   *slog.Logger
-	// ids are identifiers for objects that are new; the others get one that no object had.
-	ids map[slice.Key]string
+	// Ids are identifiers for objects that are new; the others get one that no object had.
+	Ids map[slice.Key]string
 }
 
 // Bounds of one transaction, below those of the store.
 const (
 	// txnOps is how many keys it compares: one for an object, two for a port group that is removed.
 	txnOps = 120
-	// txnBytes is how much it writes.
-	txnBytes = 768 << 10
-	// orphaned is when the parts of a change that never came to count are removed.
-	orphaned = time.Hour
+	// TxnBytes is how much it writes.
+	TxnBytes = 768 << 10
+	// Orphaned is when the parts of a change that never came to count are removed.
+	Orphaned = time.Hour
 )
 
 // beside makes what is written in the transaction from which on a change counts, just before that; nil for nothing.
@@ -49,12 +57,12 @@ func (b beside) changes() ([]store.Change, error) {
 	return b()
 }
 
-// write writes a change that was made on that revision of the definition, all of it at one instant (S83).
-func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
+// Write writes a change that was made on that revision of the definition, all of it at one instant (S83).
+func (s Writer) Write(ctx context.Context, file string, revision int64, c slice.Change,
 	versions map[slice.Key]int64, with beside) (int64, error) {
-	list := identified(changesOf(c, versions), s.ids)
+	list := identified(ChangesOf(c, versions), s.Ids)
 	if _, left := cut(list); len(left) > 0 {
-		return s.writeInParts(ctx, file, revision, c, with)
+		return s.WriteInParts(ctx, file, revision, c, with)
 	}
 	doc, err := json.Marshal(definitionDoc{File: file, At: time.Now()})
 	if err != nil {
@@ -64,12 +72,12 @@ func (s definitions) write(ctx context.Context, file string, revision int64, c s
 	if err != nil {
 		return 0, err
 	}
-	list = append(list, store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision})
+	list = append(list, store.Change{Key: Key(), Doc: doc, IfVersion: revision})
 	return s.Store.Write(ctx, append(list, more...))
 }
 
-// changesOf are the changes of the store's objects, made on those versions.
-func changesOf(c slice.Change, versions map[slice.Key]int64) (list []store.Change) {
+// ChangesOf are the changes of the store's objects, made on those versions.
+func ChangesOf(c slice.Change, versions map[slice.Key]int64) (list []store.Change) {
 	for _, o := range c.Put {
 		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, Doc: o.Doc,
 			IfVersion: versions[o.Key]})
@@ -112,19 +120,19 @@ func cut(list []store.Change) (now, later []store.Change) {
 			ops++
 		}
 		size += len(c.Doc)
-		if i > 0 && (ops > txnOps || size > txnBytes) {
+		if i > 0 && (ops > txnOps || size > TxnBytes) {
 			return list[:i:i], list[i:]
 		}
 	}
 	return list, nil
 }
 
-// writeInParts writes a change beside the definition, makes it count, and folds it.
-func (s definitions) writeInParts(ctx context.Context, file string, revision int64, c slice.Change,
+// WriteInParts writes a change beside the definition, makes it count, and folds it.
+func (s Writer) WriteInParts(ctx context.Context, file string, revision int64, c slice.Change,
 	with beside) (int64, error) {
 	s.removeOrphans(ctx)
 	id, now := store.NewID(), time.Now()
-	parts, err := writeParts(ctx, s.Store, now, c, s.ids, func(n int) store.Key { return partKey(id, n) })
+	parts, err := WriteParts(ctx, s.Store, now, c, s.Ids, func(n int) store.Key { return PartKey(id, n) })
 	if err != nil {
 		return 0, err
 	}
@@ -141,24 +149,24 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 		return 0, err
 	}
 	revision, err = s.Store.Write(ctx, append([]store.Change{{Key: changeKey(id), Doc: open},
-		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}}, more...))
+		{Key: Key(), Doc: doc, IfVersion: revision}}, more...))
 	if err != nil {
 		var conflict *store.Conflict
 		if errors.As(err, &conflict) { // it will never count
-			s.remove(ctx, func(name string, _ changePart) bool { return strings.HasPrefix(name, id+"/") })
+			s.remove(ctx, func(name string, _ Part) bool { return strings.HasPrefix(name, id+"/") })
 		}
 		return 0, err
 	}
 	// Also where the caller leaves: a change of 100,000 objects takes a while.
-	if err := s.fold(context.WithoutCancel(ctx)); err != nil {
+	if err := s.Fold(context.WithoutCancel(ctx)); err != nil {
 		s.Log.Warn("a change of the definition counts, and the next one will fold it", "revision", revision, "err", err)
 	}
 	return revision, nil
 }
 
-// fold folds the change that the definition names into the objects, if that is not done yet. Several controllers may do
+// Fold folds the change that the definition names into the objects, if that is not done yet. Several controllers may do
 // it at once: each transaction is made on the one before.
-func (s definitions) fold(ctx context.Context) error {
+func (s Writer) Fold(ctx context.Context) error {
 	kept := map[store.Key]bool{}
 	for {
 		err := s.foldAll(ctx, kept)
@@ -182,18 +190,18 @@ func (s definitions) fold(ctx context.Context) error {
 
 // foldAll folds it transaction by transaction, as long as nobody else does. What is kept is not removed. The change is
 // read once: one of 100,000 objects takes a thousand transactions.
-func (s definitions) foldAll(ctx context.Context, kept map[store.Key]bool) error {
-	current, _ := s.Store.Get(DefinitionKey())
-	change := changeBy(current.Doc)
+func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
+	current, _ := s.Store.Get(Key())
+	change := ChangeBy(current.Doc)
 	open, ok := s.Store.Get(changeKey(change))
 	if change == "" || !ok {
 		return nil
 	}
-	have := staging{change: change}
+	have := Staging{Change: change}
 	var end []store.Change
-	for _, o := range s.Store.List(changeKind) {
+	for _, o := range s.Store.List(ChangeKind) {
 		if strings.HasPrefix(o.Name, change+"/") {
-			have.take(store.Event{Key: o.Key, Object: &o})
+			have.Take(store.Event{Key: o.Key, Object: &o})
 			end = append(end, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}
@@ -221,7 +229,7 @@ func (s definitions) foldAll(ctx context.Context, kept map[store.Key]bool) error
 
 // writeSome writes changes, as many in a transaction as fit, each with the object of the change that is folded: who
 // folds it as well has a conflict.
-func (s definitions) writeSome(ctx context.Context, open *store.Object, list []store.Change) error {
+func (s Writer) writeSome(ctx context.Context, open *store.Object, list []store.Change) error {
 	for len(list) > 0 {
 		next, left := cut(list)
 		version, err := s.Store.Write(ctx, append(slices.Clone(next), store.Change{Key: open.Key, Doc: open.Doc,
@@ -235,7 +243,7 @@ func (s definitions) writeSome(ctx context.Context, open *store.Object, list []s
 }
 
 // unfolded is what of a change the objects do not have yet.
-func (s definitions) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change {
+func (s Writer) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change {
 	var left slice.Change
 	versions := map[slice.Key]int64{}
 	look := func(k slice.Key) (o store.Object, ok bool) {
@@ -253,11 +261,11 @@ func (s definitions) unfolded(c slice.Change, kept map[store.Key]bool) []store.C
 			left.Removed = append(left.Removed, k)
 		}
 	}
-	return changesOf(left, versions)
+	return ChangesOf(left, versions)
 }
 
-// changeBy is the change that the definition's own object names.
-func changeBy(doc []byte) string {
+// ChangeBy is the change that the definition's own object names.
+func ChangeBy(doc []byte) string {
 	var d definitionDoc
 	if json.Unmarshal(doc, &d) != nil {
 		return ""
@@ -266,22 +274,22 @@ func changeBy(doc []byte) string {
 }
 
 // removeOrphans removes parts of changes that never came to count: their writer has ended before.
-func (s definitions) removeOrphans(ctx context.Context) {
-	s.remove(ctx, func(name string, p changePart) bool {
+func (s Writer) removeOrphans(ctx context.Context) {
+	s.remove(ctx, func(name string, p Part) bool {
 		id, _, _ := strings.Cut(name, "/")
 		_, open := s.Store.Get(changeKey(id))
-		return !open && time.Since(p.At) >= orphaned
+		return !open && time.Since(p.At) >= Orphaned
 	})
 }
 
 // remove removes parts of changes, as many as fit into one transaction. What is left is removed another time.
-func (s definitions) remove(ctx context.Context, is func(name string, p changePart) bool) {
+func (s Writer) remove(ctx context.Context, is func(name string, p Part) bool) {
 	var gone []store.Change
-	for _, o := range s.Store.List(changeKind) {
-		var p changePart
+	for _, o := range s.Store.List(ChangeKind) {
+		var p Part
 		if strings.Contains(o.Name, "/") && json.Unmarshal(o.Doc, &p) == nil && is(o.Name, p) {
 			gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}
-	removeSome(ctx, s.Store, s.Log, gone, "parts of a change that does not count")
+	RemoveSome(ctx, s.Store, s.Log, gone, "parts of a change that does not count")
 }

@@ -1,4 +1,4 @@
-package rpc
+package definition
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 //	definitionChange/ID        as long as the change is not folded; written with each transaction of that
 //	definitionChange/ID/0000   its parts
 
-// changeKind is the kind of the objects that such a change is kept in.
-const changeKind store.Kind = "definitionChange"
+// ChangeKind is the kind of the objects that such a change is kept in.
+const ChangeKind store.Kind = "definitionChange"
 
 // changeDoc is the object that is there as long as a change is not folded.
 type changeDoc struct {
@@ -32,8 +32,8 @@ type changeDoc struct {
 	At    time.Time `json:"at"`
 }
 
-// changePart is a part of a change.
-type changePart struct {
+// Part is a part of a change.
+type Part struct {
 	At      time.Time      `json:"at"`
 	Put     []slice.Object `json:"put,omitempty"`
 	Removed []slice.Key    `json:"removed,omitempty"`
@@ -41,17 +41,18 @@ type changePart struct {
 	IDs map[string]string `json:"ids,omitempty"`
 }
 
-func changeKey(id string) store.Key { return store.Key{Kind: changeKind, Name: id} }
+func changeKey(id string) store.Key { return store.Key{Kind: ChangeKind, Name: id} }
 
-func partKey(id string, n int) store.Key {
-	return store.Key{Kind: changeKind, Name: fmt.Sprintf("%s/%04d", id, n)}
+// PartKey is the key of a part of a change.
+func PartKey(id string, n int) store.Key {
+	return store.Key{Kind: ChangeKind, Name: fmt.Sprintf("%s/%04d", id, n)}
 }
 
 // partBytes is about how large a part is; an object that is larger is a part of its own.
 const partBytes = 256 << 10
 
-// inParts cuts a change into parts.
-func inParts(c slice.Change) (parts []slice.Change) {
+// InParts cuts a change into parts.
+func InParts(c slice.Change) (parts []slice.Change) {
 	var next slice.Change
 	size := 0
 	add := func(n int) {
@@ -73,13 +74,13 @@ func inParts(c slice.Change) (parts []slice.Change) {
 	return parts
 }
 
-// writeParts writes a change in parts, which count for nothing until an object says so, and returns how many there are.
+// WriteParts writes a change in parts, which count for nothing until an object says so, and returns how many there are.
 // ids are identifiers for its objects. What was written before an error is removed as an orphan.
-func writeParts(ctx context.Context, st Store, at time.Time, c slice.Change, ids map[slice.Key]string,
+func WriteParts(ctx context.Context, st Store, at time.Time, c slice.Change, ids map[slice.Key]string,
 	key func(n int) store.Key) (int, error) {
-	parts := inParts(c)
+	parts := InParts(c)
 	for n, p := range parts {
-		doc, err := json.Marshal(changePart{At: at, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, ids)})
+		doc, err := json.Marshal(Part{At: at, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, ids)})
 		if err != nil {
 			return 0, err
 		}
@@ -90,16 +91,16 @@ func writeParts(ctx context.Context, st Store, at time.Time, c slice.Change, ids
 	return len(parts), nil
 }
 
-// addIDs adds the identifiers that a part of a change keeps, see idsOf.
-func addIDs(all map[slice.Key]string, kept map[string]string) {
+// AddIDs adds the identifiers that a part of a change keeps, see idsOf.
+func AddIDs(all map[slice.Key]string, kept map[string]string) {
 	for key, id := range kept {
 		kind, name, _ := strings.Cut(key, "/")
 		all[slice.Key{Kind: slice.Kind(kind), Name: name}] = id
 	}
 }
 
-// removeSome removes objects, as many as fit into one transaction: what is left is removed another time.
-func removeSome(ctx context.Context, st Store, log *slog.Logger, gone []store.Change, what string) {
+// RemoveSome removes objects, as many as fit into one transaction: what is left is removed another time.
+func RemoveSome(ctx context.Context, st Store, log *slog.Logger, gone []store.Change, what string) {
 	if gone, _ = cut(gone); len(gone) == 0 {
 		return
 	}
@@ -108,28 +109,28 @@ func removeSome(ctx context.Context, st Store, log *slog.Logger, gone []store.Ch
 	}
 }
 
-// staging is what a controller knows of changes that are not folded yet.
-type staging struct {
-	// change is the one that the definition names, "" for none.
-	change string
-	docs   map[string][]byte // by their names
+// Staging is what a controller knows of changes that are not folded yet.
+type Staging struct {
+	// Change is the one that the definition names, "" for none.
+	Change string
+	Docs   map[string][]byte // by their names
 }
 
-// take takes in an object of a change.
-func (s *staging) take(e store.Event) {
-	if s.docs == nil {
-		s.docs = map[string][]byte{}
+// Take takes in an object of a change.
+func (s *Staging) Take(e store.Event) {
+	if s.Docs == nil {
+		s.Docs = map[string][]byte{}
 	}
 	if e.Object == nil {
-		delete(s.docs, e.Name)
+		delete(s.Docs, e.Name)
 		return
 	}
-	s.docs[e.Name] = e.Object.Doc
+	s.Docs[e.Name] = e.Object.Doc
 }
 
-// over is the definition: the objects, and over them the change that is not folded yet.
-func (s *staging) over(objects *slice.Set) (*slice.Set, error) {
-	if _, open := s.docs[s.change]; s.change == "" || !open {
+// Over is the definition: the objects, and over them the change that is not folded yet.
+func (s *Staging) Over(objects *slice.Set) (*slice.Set, error) {
+	if _, open := s.Docs[s.Change]; s.Change == "" || !open {
 		return objects, nil
 	}
 	c, err := s.open()
@@ -144,22 +145,22 @@ func (s *staging) over(objects *slice.Set) (*slice.Set, error) {
 	return objects, nil
 }
 
-// counting is the change that counts and is not folded yet; none is empty.
-func (s *staging) counting() (slice.Change, error) {
-	if _, open := s.docs[s.change]; s.change == "" || !open {
+// Counting is the change that counts and is not folded yet; none is empty.
+func (s *Staging) Counting() (slice.Change, error) {
+	if _, open := s.Docs[s.Change]; s.Change == "" || !open {
 		return slice.Change{}, nil
 	}
 	return s.open()
 }
 
 // open is the change that the definition names.
-func (s *staging) open() (c slice.Change, err error) {
-	for _, name := range slices.Sorted(maps.Keys(s.docs)) {
-		if !strings.HasPrefix(name, s.change+"/") {
+func (s *Staging) open() (c slice.Change, err error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Docs)) {
+		if !strings.HasPrefix(name, s.Change+"/") {
 			continue
 		}
-		var p changePart
-		if err := json.Unmarshal(s.docs[name], &p); err != nil {
+		var p Part
+		if err := json.Unmarshal(s.Docs[name], &p); err != nil {
 			return c, fmt.Errorf("the change %s of the definition is damaged: %w", name, err)
 		}
 		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
@@ -168,16 +169,16 @@ func (s *staging) open() (c slice.Change, err error) {
 }
 
 // ids are the identifiers that the change gives new objects.
-func (s *staging) ids() map[slice.Key]string {
+func (s *Staging) ids() map[slice.Key]string {
 	all := map[slice.Key]string{}
-	for name, doc := range s.docs {
+	for name, doc := range s.Docs {
 		var p struct {
 			IDs map[string]string `json:"ids"`
 		}
-		if !strings.HasPrefix(name, s.change+"/") || json.Unmarshal(doc, &p) != nil {
+		if !strings.HasPrefix(name, s.Change+"/") || json.Unmarshal(doc, &p) != nil {
 			continue
 		}
-		addIDs(all, p.IDs)
+		AddIDs(all, p.IDs)
 	}
 	return all
 }

@@ -1,13 +1,14 @@
-package rpc
+// Package coalesced makes one call for all who ask while one before is under way.
+package coalesced
 
 import (
 	"context"
 	"sync"
 )
 
-// coalesced is one call for all who ask while one before is under way: strangers can make a controller write to etcd no
+// Call is one call for all who ask while one before is under way: strangers can make a controller write to etcd no
 // faster than one write after the other.
-type coalesced struct {
+type Call struct {
 	mu   sync.Mutex
 	next *shared // not begun yet
 	busy bool
@@ -18,8 +19,8 @@ type shared struct {
 	err  error
 }
 
-// do returns when do has been called once, begun after this call.
-func (c *coalesced) do(ctx context.Context, do func(context.Context) error) error {
+// Do returns when do has been called once, begun after this call.
+func (c *Call) Do(ctx context.Context, do func(context.Context) error) error {
 	c.mu.Lock()
 	if c.next == nil {
 		c.next = &shared{done: make(chan struct{})}
@@ -39,7 +40,7 @@ func (c *coalesced) do(ctx context.Context, do func(context.Context) error) erro
 }
 
 // run calls until nobody asks any more.
-func (c *coalesced) run(do func(context.Context) error) {
+func (c *Call) run(do func(context.Context) error) {
 	for {
 		c.mu.Lock()
 		mine := c.next
@@ -52,9 +53,4 @@ func (c *coalesced) run(do func(context.Context) error) {
 		mine.err = do(context.Background()) // bounded by the store
 		close(mine.done)
 	}
-}
-
-// current returns when this controller has everything that was written before, by whichever controller.
-func (r *roster) current(ctx context.Context) error {
-	return storeError(r.syncing.do(ctx, r.store.Sync))
 }
