@@ -47,15 +47,17 @@ INLINE bool take_behind(struct endpoint *e)
 }
 
 /* Learns behind which endpoint the source is. What the file says is never overwritten. */
-INLINE void learn_location(struct crossing *c, u32 sender, struct endpoint *e, u64 now)
+INLINE void learn_location(struct crossing *c, const struct tunnel *t, u32 sender, struct endpoint *e, u64 now)
 {
 	struct location fresh = { .endpoint = sender, .source = LOCATION_LEARNED, .seen = now }, *l;
 
 	if (c->mac[6] & 1 || !(*(u32 *)(c->mac + 6) | *(u16 *)(c->mac + 10)))
 		return;
-	l = said_of(c, c->mac + 6);
-	if (l && l->source == LOCATION_STATIC)
-		return;
+	if (!(t->rules & TUNNEL_UNLISTED)) {
+		l = said_of(c, c->mac + 6);
+		if (l && l->source == LOCATION_STATIC)
+			return;
+	}
 	__builtin_memcpy(c->at.mac, c->mac + 6, 6);
 	c->at.whole = 0;
 	l = bpf_map_lookup_elem(&locations, &c->at);
@@ -124,7 +126,7 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	capture_arrived(skb, c->slot, REASON_NONE);
 	if (capturing)
 		c->numbered = 0;
-	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
+	if (!read_macs(skb, c))
 		return drop_arrived(skb, c, REASON_MALFORMED);
 	if (!read_outer(skb, c) || !t)
 		return drop_arrived(skb, c, REASON_TUNNEL_UNKNOWN_ENDPOINT);
@@ -152,6 +154,6 @@ INLINE s32 arrive(struct __sk_buff *skb, struct crossing *c)
 	if (!tag_arrived(skb, c, *number & 0x0fff))
 		return drop_arrived(skb, c, REASON_MALFORMED);
 	if (t->rules & TUNNEL_LEARNS && !may_be_repeated(c, t, e))
-		learn_location(c, *sender, e, clock());
+		learn_location(c, t, *sender, e, clock());
 	return VERDICT_NEXT;
 }

@@ -12,16 +12,31 @@ enum { MARK_ENCAPSULATED = 0x48644c74 };
  * in place of an inner "congestion experienced" (RFC 3168 section 9.1.1). */
 INLINE void read_tos(struct __sk_buff *skb, struct crossing *c)
 {
+	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
 	be16 type = 0;
 	u8 *b = c->head;
 
 	c->tos = 0;
-	if (bpf_skb_load_bytes(skb, 12, &type, 2) || bpf_skb_load_bytes(skb, ETH_HEADER, b, 2))
+	if (p + ETH_HEADER + 2 <= end) {
+		type = *(be16 *)(p + 12);
+		__builtin_memcpy(b, p + ETH_HEADER, 2);
+	} else if (bpf_skb_load_bytes(skb, 12, &type, 2) || bpf_skb_load_bytes(skb, ETH_HEADER, b, 2))
 		return;
 	if (type == HTONS(TYPE_IPV4))
 		c->tos = b[1];
 	else if (type == HTONS(TYPE_IPV6))
 		c->tos = (b[0] << 4 | b[1] >> 4) & 0xff;
+}
+
+/* Reads both MACs; false if the frame is shorter. Most have them where the program can read them itself. */
+INLINE bool read_macs(struct __sk_buff *skb, struct crossing *c)
+{
+	const u8 *p = (u8 *)(u64)skb->data;
+
+	if (p + sizeof(c->mac) > (u8 *)(u64)skb->data_end)
+		return !bpf_skb_load_bytes(skb, 0, c->mac, sizeof(c->mac));
+	__builtin_memcpy(c->mac, p, sizeof(c->mac));
+	return true;
 }
 
 /* How long the packets are that leave: the kernel cuts a large one of TCP or UDP, and each part has the headers. */
@@ -71,9 +86,8 @@ INLINE s32 refuse_long(struct __sk_buff *skb, struct crossing *c, u32 number, u3
 }
 
 /* Prepares one copy for an endpoint. Flags that the kernel does not know would make it refuse the key. */
-INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, u32 number)
+INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, const struct tunnel *t, u32 number)
 {
-	struct tunnel *t = bpf_map_lookup_elem(&tunnels, &c->slot);
 	struct endpoint *e = named_endpoint(number);
 	u32 n, i, room, tag = skb->vlan_present ? TAG : 0;
 	u64 flags = KEY_IPV6;
@@ -114,7 +128,7 @@ INLINE void send_waiting(struct __sk_buff *skb, struct crossing *c)
 {
 	u32 before = skb->mark;
 
-	if (!c->waiting || !address_to(skb, c, c->waiting))
+	if (!c->waiting || !address_to(skb, c, bpf_map_lookup_elem(&tunnels, &c->slot), c->waiting))
 		return;
 	if (recording)
 		return;
@@ -169,18 +183,22 @@ INLINE bool location_counts(const struct location *l)
  * does. */
 INLINE u32 locate(struct crossing *c, const struct tunnel *t)
 {
-	struct location *said, *l;
+	bool learns = t && t->rules & TUNNEL_LEARNS, listed = !learns || !(t->rules & TUNNEL_UNLISTED);
+	struct location *said = 0, *l;
 
 	if (c->mac[0] & 1)
 		return 0;
-	said = said_of(c, c->mac);
-	if (t && t->rules & TUNNEL_LEARNS && (!said || said->source != LOCATION_STATIC)) {
+	if (listed)
+		said = said_of(c, c->mac);
+	if (learns && (!said || said->source != LOCATION_STATIC)) {
 		__builtin_memcpy(c->at.mac, c->mac, 6);
 		c->at.whole = 0;
 		l = bpf_map_lookup_elem(&locations, &c->at);
 		if (location_counts(l))
 			return l->endpoint;
 	}
+	if (!listed)
+		said = said_of(c, c->mac);
 	return location_counts(said) ? said->endpoint : 0;
 }
 
@@ -226,7 +244,7 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 	c->key.vni = s ? s->vni : 0;
 	if (!s || !numbered)
 		return refuse_leaving(skb, c, 0, REASON_TUNNEL_UNKNOWN_VNI);
-	if (bpf_skb_load_bytes(skb, 0, c->mac, 12))
+	if (!read_macs(skb, c))
 		return refuse_leaving(skb, c, 0, REASON_MALFORMED);
 	t = bpf_map_lookup_elem(&tunnels, &c->slot);
 	verdict = t ? answer(skb, c, t) : VERDICT_NEXT;
@@ -245,7 +263,7 @@ INLINE s32 leave(struct __sk_buff *skb, struct crossing *c)
 	}
 	if (c->narrow != ANY_LENGTH)
 		send_waiting(skb, c); /* the frame itself becomes an error */
-	else if (address_to(skb, c, c->waiting)) {
+	else if (address_to(skb, c, t, c->waiting)) {
 		if (capturing)
 			capture_left(skb, c->waiting, 0);
 		return VERDICT_NEXT;

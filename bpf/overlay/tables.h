@@ -34,6 +34,8 @@ enum error_limits {
 enum tunnel_rule {
 	TUNNEL_LEARNS = 1 << 0,
 	TUNNEL_TWO_TIER = 1 << 1, /* a frame for several may be a copy that a proxy repeated */
+	TUNNEL_UNLISTED =
+		1 << 2, /* the file says of no MAC where it is: what frames show need not be looked up twice */
 };
 
 enum endpoint_flag {

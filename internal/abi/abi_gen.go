@@ -329,8 +329,9 @@ const (
 
 // Values of enum tunnel_rule.
 const (
-	TunnelLearns  = 1
-	TunnelTwoTier = 2
+	TunnelLearns   = 1
+	TunnelTwoTier  = 2
+	TunnelUnlisted = 4
 )
 
 // Values of enum endpoint_flag.

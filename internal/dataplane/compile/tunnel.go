@@ -83,6 +83,10 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 	if near != nil {
 		own.Rules |= abi.TunnelTwoTier
 	}
+	listed := overlay.StaticOf(sw)
+	if len(listed) == 0 {
+		own.Rules |= abi.TunnelUnlisted
+	}
 	own.Hold = uint32(sw.Tunnel.Hold / time.Second)
 	t.Tunnels[slot] = own
 	host := map[netip.Addr]string{}
@@ -118,7 +122,7 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 		t.Numbers[abi.SegmentName{Slot: slot, Vni: seg.VNI, VLAN: uint32(seg.VLAN)}] = uint32(number)
 		has[seg.VNI] = true
 	}
-	for _, l := range overlay.StaticOf(sw) {
+	for _, l := range listed {
 		if has[l.VNI] {
 			t.Locations[WholeVNI(slot, l.Key)] = abi.Location{Endpoint: n[endpointName(slot, l.Endpoint)],
 				Source: abi.LocationStatic}
