@@ -25,18 +25,18 @@ func (w *whereabouts) Locate(c flow.Crossing) (flow.Ends, bool) {
 	if m == nil {
 		return flow.Ends{}, false
 	}
+	var t abi.Tunnel
+	if m.Tunnels.Lookup(uint32(c.Tunnel), &t) != nil {
+		return flow.Ends{}, false
+	}
 	segment, key := uint32(c.Tunnel)<<16|uint32(c.Segment), overlay.Key{VNI: c.VNI, MAC: c.Other}
-	l, known, err := locatedIn(*m, segment, key, anyAge, 1)
+	l, known, err := located(*m, t, segment, key, anyAge, 1)
 	if err != nil || !known {
 		return flow.Ends{}, false
 	}
 	ends := flow.Ends{Remote: l.Endpoint}
 	if ports := w.ports.Load(); ports != nil {
 		ends.Port = (*ports)[uint32(c.Tunnel)]
-	}
-	var t abi.Tunnel
-	if m.Tunnels.Lookup(uint32(c.Tunnel), &t) != nil {
-		return ends, true
 	}
 	own := compile.OwnOf(t, ends.Remote.Is4())
 	switch {

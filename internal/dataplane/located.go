@@ -25,14 +25,21 @@ func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (l 
 	return locatedIn(s.tunnels, slot<<16|uint32(number), overlay.Key{VNI: vni, MAC: mac}, s.ticks, s.hz)
 }
 
-// locatedIn is where a MAC is that is in a segment of the tunnels' tables: by the file, else by frames of the segment
-// where the tunnel learns, else by the controllers.
-func locatedIn(tables tunnelMaps, segment uint32, key overlay.Key, now, hz uint64) (l overlay.Location, ok bool,
-	err error) {
-	said, ok, err := locatedBy(tables, compile.WholeVNI(segment>>16, key), now, hz)
+// locatedIn is where a MAC is that is in a segment of the tunnels' tables.
+func locatedIn(tables tunnelMaps, segment uint32, key overlay.Key, now, hz uint64) (overlay.Location, bool, error) {
 	var t abi.Tunnel
-	if err == nil && !(ok && said.Source == overlay.Static) && tables.Tunnels.Lookup(segment>>16, &t) == nil &&
-		t.Rules&abi.TunnelLearns != 0 {
+	if err := tables.Tunnels.Lookup(segment>>16, &t); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return overlay.Location{}, false, fmt.Errorf("read a tunnel of the kernel's table: %w", err)
+	}
+	return located(tables, t, segment, key, now, hz)
+}
+
+// located is where a MAC is that is in a segment of that tunnel: by the file, else by frames of the segment where the
+// tunnel learns, else by the controllers.
+func located(tables tunnelMaps, t abi.Tunnel, segment uint32, key overlay.Key, now, hz uint64) (l overlay.Location,
+	ok bool, err error) {
+	said, ok, err := locatedBy(tables, compile.WholeVNI(segment>>16, key), now, hz)
+	if err == nil && !(ok && said.Source == overlay.Static) && t.Rules&abi.TunnelLearns != 0 {
 		var shown bool
 		l, shown, err = locatedBy(tables, abi.LocationKey{Segment: segment, MAC: key.MAC}, now, hz)
 		if shown {

@@ -42,8 +42,8 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &Exporter{c: c, options: options, cancel: cancel, ports: ports{locator: c.Locator}, filled: now.Up,
-		tokens: burst(c.Rate)}
+	x := &Exporter{c: c, options: options, cancel: cancel, ports: ports{ends: recentEnds{locator: c.Locator}},
+		filled: now.Up, tokens: burst(c.Rate)}
 	for i, to := range c.Collectors {
 		shape, err := shapeOf(to.Shape)
 		if err != nil {
@@ -121,6 +121,7 @@ func (x *Exporter) Export(now meter.Instant, points flow.Points, records []flow.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ports.follow(points)
+	x.ports.ends.at(now)
 	// Records that were not requested count as a debt, of half a second at most, so that requested records do not
 	// starve.
 	x.tokens = max(x.tokens-float64(len(records)), -float64(x.c.Rate)/2)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+	"time"
 
 	"heddle/internal/flow"
+	"heddle/internal/flow/meter"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -58,10 +60,10 @@ func (e ends) Locate(c flow.Crossing) (flow.Ends, bool) {
 // shape of a VDS the outer packet beside the inner one; what arrives, floods or is not known has neither.
 func TestS105_RecordsNameTheEndpoints(t *testing.T) {
 	near, four, six, lost := plan.MAC{2, 0, 0, 0, 1, 1}, plan.MAC{2, 4}, plan.MAC{2, 6}, plan.MAC{2, 9}
-	p := ports{locator: ends{
+	p := ports{ends: recentEnds{locator: ends{
 		four: {Local: netip.MustParseAddr("192.0.2.1"), Remote: netip.MustParseAddr("192.0.2.2"), Port: 4790},
 		six:  {Local: netip.MustParseAddr("2001:db8::1"), Remote: netip.MustParseAddr("2001:db8::2"), Port: 4790},
-	}}
+	}}}
 	p.follow(flow.Points{
 		1: {ID: plan.PortID{Switch: "lab", Name: "vm1"}, Number: 11, Overlay: &flow.Overlay{9: {VNI: 5000}}},
 		4: {ID: plan.PortID{Switch: "lab", Name: spec.TunnelName}, Number: 2, Uplink: true,
@@ -160,5 +162,47 @@ func checkWay(t *testing.T, l *layout, r *flow.Record, p *ports, at flow.Ends) {
 		if got := value(name); !bytes.Equal(got, w) {
 			t.Errorf("template %d: %s is %x, want %x", l.t.ID(), name, got, w)
 		}
+	}
+}
+
+// asked counts how often it is asked where a MAC is, which moves.
+type asked struct {
+	times int
+	at    flow.Ends
+}
+
+func (a *asked) Locate(flow.Crossing) (flow.Ends, bool) { a.times++; return a.at, true }
+
+// TestS105_ARecordNamesTheEndpointOfItsTime: the kernel is asked once for the records of a moment, however many there
+// are, and again for later ones.
+func TestS105_ARecordNamesTheEndpointOfItsTime(t *testing.T) {
+	a := &asked{at: flow.Ends{Remote: netip.MustParseAddr("192.0.2.2")}}
+	r := recentEnds{locator: a}
+	way := flow.Crossing{Tunnel: 4, Segment: 9, VNI: 5000, Leaves: true, Other: plan.MAC{2}}
+	find := func(up time.Duration) netip.Addr {
+		r.at(meter.Instant{Up: up})
+		ends, ok := r.locate(way)
+		if !ok {
+			t.Fatal("nothing is known")
+		}
+		return ends.Remote
+	}
+	for range 1000 {
+		find(time.Hour)
+	}
+	if a.times != 1 {
+		t.Errorf("the kernel was asked %d times for the records of one moment", a.times)
+	}
+	a.at.Remote = netip.MustParseAddr("192.0.2.3")
+	if got := find(time.Hour + recentFor); got != a.at.Remote {
+		t.Errorf("the record names %s, where the MAC was before", got)
+	}
+	way.Other = plan.MAC{4}
+	for n := range 3 * recentMost {
+		way.Segment = uint16(n)
+		r.locate(way)
+	}
+	if len(r.known) > recentMost {
+		t.Errorf("%d answers are remembered", len(r.known))
 	}
 }

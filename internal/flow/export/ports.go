@@ -34,10 +34,10 @@ func (p port) segment(vlan uint16) (inside uint16, id uint64) {
 
 // ports are the points by slot; they are computed again only when the points change.
 type ports struct {
-	from    flow.Points
-	bySlot  []port
-	tunnel  bool // one of the points is a tunnel
-	locator flow.Locator
+	from   flow.Points
+	bySlot []port
+	tunnel bool // one of the points is a tunnel
+	ends   recentEnds
 }
 
 // leaves returns the endpoints between which the frames of a record leave for another host; false for a record of
@@ -50,7 +50,7 @@ func (p *ports) leaves(r *flow.Record) (flow.Ends, bool) {
 	if !ok || !way.Leaves {
 		return flow.Ends{}, false
 	}
-	return p.locator.Locate(way)
+	return p.ends.locate(way)
 }
 
 // follow takes new points. Whoever passes a map does not change it, so the same map has the same content.
