@@ -43,24 +43,36 @@ func (NoLocator) Locate(Crossing) (Ends, bool) { return Ends{}, false }
 // IsTunnel reports whether the point is a switch's tunnel, which carries its overlay segments between hosts.
 func (p Point) IsTunnel() bool { return p.Uplink && p.ID.Name == spec.TunnelName }
 
-// Crossing returns the way of a flow through a tunnel, by the slots where its last frame came in and went out; false
+// Place implements Places.
+func (p Points) Place(slot uint16) (*Overlay, bool) { return p[slot].Overlay, p[slot].IsTunnel() }
+
+// Places are the points of a switch, by slot.
+type Places interface {
+	// Place says which overlay segments have which numbers at a point, nil for none, and whether it is a tunnel.
+	Place(slot uint16) (segments *Overlay, tunnel bool)
+}
+
+// CrossingOf returns the way of a flow through a tunnel, by the slots where its last frame came in and went out; false
 // for a flow that stays on this host, that is in a VLAN, or whose frames went to several receivers or to a group.
-func (p Points) Crossing(k *Key, in, out uint16) (Crossing, bool) {
+func CrossingOf(p Places, k *Key, in, out uint16) (Crossing, bool) {
 	if k.Direction == Ingress {
 		in = k.Point
 	} else {
 		out = k.Point
 	}
-	s, ok := p[k.Point].Overlay.Segment(k.VLAN)
+	segments, _ := p.Place(k.Point)
+	s, ok := segments.Segment(k.VLAN)
 	if !ok {
 		return Crossing{}, false
 	}
-	switch {
-	case p[out].IsTunnel() && !k.DstMAC.IsGroup():
-		return Crossing{Tunnel: out, Segment: k.VLAN, VNI: s.VNI, Leaves: true, Source: k.SrcMAC,
-			Other: k.DstMAC}, true
-	case p[in].IsTunnel():
-		return Crossing{Tunnel: in, Segment: k.VLAN, VNI: s.VNI, Source: k.SrcMAC, Other: k.SrcMAC}, true
+	c := Crossing{Segment: k.VLAN, VNI: s.VNI, Source: k.SrcMAC}
+	if _, leaves := p.Place(out); leaves && !k.DstMAC.IsGroup() {
+		c.Tunnel, c.Leaves, c.Other = out, true, k.DstMAC
+		return c, true
+	}
+	if _, arrives := p.Place(in); arrives {
+		c.Tunnel, c.Other = in, k.SrcMAC
+		return c, true
 	}
 	return Crossing{}, false
 }

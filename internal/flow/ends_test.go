@@ -41,7 +41,7 @@ func TestS105_AFlowCrossesByTheTunnel(t *testing.T) {
 		"a point that nobody knows any": {key(9, 7, Egress, b), vm, 0, Crossing{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := at.Crossing(&c.key, c.in, c.out); ok != c.ok || got != c.want {
+			if got, ok := CrossingOf(at, &c.key, c.in, c.out); ok != c.ok || got != c.want {
 				t.Errorf("%+v %v, want %+v %v", got, ok, c.want, c.ok)
 			}
 		})

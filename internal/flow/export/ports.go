@@ -46,11 +46,19 @@ func (p *ports) leaves(r *flow.Record) (flow.Ends, bool) {
 	if !p.tunnel {
 		return flow.Ends{}, false
 	}
-	way, ok := p.from.Crossing(&r.Key, r.Total.In, r.Total.Out)
+	way, ok := flow.CrossingOf(p, &r.Key, r.Total.In, r.Total.Out)
 	if !ok || !way.Leaves {
 		return flow.Ends{}, false
 	}
 	return p.ends.locate(way)
+}
+
+// Place implements flow.Places.
+func (p *ports) Place(slot uint16) (*flow.Overlay, bool) {
+	if int(slot) >= len(p.bySlot) {
+		return nil, false
+	}
+	return p.bySlot[slot].overlay, p.bySlot[slot].kind == tunnelPort
 }
 
 // follow takes new points. Whoever passes a map does not change it, so the same map has the same content.

@@ -46,7 +46,7 @@ func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Coun
 
 // tunnel is how a flow crosses between hosts, nil for one that does not, or of whose endpoints nothing is known.
 func (w words) tunnel(points flow.Points, k *flow.Key, c *flow.Counts) *api.FlowTunnel {
-	way, ok := points.Crossing(k, c.In, c.Out)
+	way, ok := flow.CrossingOf(points, k, c.In, c.Out)
 	if !ok {
 		return nil
 	}
