@@ -24,10 +24,11 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 		Long: "Builds two hosts, each with an agent, whose VMs exchange traffic: UDP packets of three sizes, a TCP " +
 			"connection per request in one and four sessions, and TCP streams; between one pair of VMs and " +
 			"between eight. Each is measured without metering, with metering of what leaves the switch, and with " +
-			"metering of both directions; and each of these again beside a port scan of 5,000 flows. Needs root. " +
+			"metering of both directions; and each of these again beside a port scan of 5,000 flows. With --queues " +
+			"the VMs' adapters are taps of that many queues, and virtio-net in guests under QEMU. Needs root. " +
 			"Everything it makes is in network namespaces of its own and is removed with them.",
 		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export " +
-			"--cells udp-18,crr-4 --pairs 1 -o json\n  heddle bench flow-export --overlay",
+			"--cells udp-18,crr-4 --pairs 1 -o json\n  heddle bench flow-export --overlay\n  heddle bench flow-export --queues 1,4 --quick",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if quick {
@@ -50,7 +51,8 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions, whose flows are exported up "+
 		"to three seconds after their end; others take 2.2s of it at most")
 	f.DurationVar(&opts.Limit, "limit", opts.Limit, "start no cell that would end later than this")
-	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to resolve 2 %")
+	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to resolve 2 %; with two "+
+		"--queues three minutes, one configuration")
 	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)",
 		strings.Join(flowexport.LoadNames(), ", ")))
 	f.IntSliceVar(&opts.Pairs, "pairs", nil, "`numbers` of pairs of VMs (default: 1, and 8 for udp-18, crr-4 and "+
@@ -59,6 +61,11 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 		"their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)",
 		strings.Join(flowexport.ConfigurationNames(), ", ")))
 	f.BoolVar(&opts.Overlay, "overlay", false, "the VMs are in an overlay segment between the hosts, not in a VLAN")
+	f.IntSliceVar(&opts.Queues, "queues", nil, "`numbers` of queue pairs of the VMs' adapters, 1-256, each measured by "+
+		"itself; then udp-18 and crr-4 between one pair and without background unless others are chosen (default: no "+
+		"queues, the adapters are veths)")
+	f.StringSliceVar(&opts.Adapters, "adapters", nil, fmt.Sprintf("with --queues, `adapters` to measure, of %s "+
+		"(default: all; virtio-net needs QEMU and has at most 8 queues)", strings.Join(flowexport.AdapterNames(), ", ")))
 	f.IntVar(&opts.Flows, "flows", opts.Flows, "how many flows the background has")
 	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate,
 		"how many packets per second the background sends each way")

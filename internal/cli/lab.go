@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/adapters"
 	"heddle/internal/lab/cmd"
+	"heddle/internal/lab/multiqueue"
 )
 
 // newLab returns the command group of labs: hosts, VMs and a physical network on this machine, and the experiments in
@@ -28,7 +30,7 @@ func newLab(d Deps) *cobra.Command {
 		"directory for labs and their agents (environment HEDDLE_RUN_DIR)")
 	c.AddCommand(
 		newLabUp(d, runDir), newLabDown(d, runDir), newLabList(d, runDir), newLabRun(d, runDir), newLabExec(d, runDir),
-		newLabCheck(d), newLabGuest(), newLabOffloads(d),
+		newLabCheck(d), newLabGuest(), newLabAdapter(), newLabOffloads(d), newLabQueues(d),
 	)
 	return c
 }
@@ -124,6 +126,32 @@ func newLabGuest() *cobra.Command {
 		Hidden: true,
 		Args:   exactly("SPEC"),
 		RunE:   func(c *cobra.Command, args []string) error { return cmd.KeepGuest(c.Context(), args[0]) },
+	}
+}
+
+// newLabAdapter returns the process that carries the frames of one adapter with queues; labs start it, and not people.
+func newLabAdapter() *cobra.Command {
+	return &cobra.Command{
+		Use:    "adapter SPEC",
+		Hidden: true,
+		Args:   exactly("SPEC"),
+		RunE:   func(c *cobra.Command, args []string) error { return cmd.KeepAdapter(c.Context(), args[0]) },
+	}
+}
+
+// newLabQueues runs in a guest of a benchmark: it prints how many packets its adapter's driver has counted by queue.
+func newLabQueues(d Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:    "queues DEVICE",
+		Hidden: true,
+		Args:   exactly("DEVICE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			counts, err := multiqueue.CountsOf(args[0])
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(d.Stdout).Encode(counts)
+		},
 	}
 }
 

@@ -138,7 +138,8 @@ func (l *Lab) build(ctx context.Context) error {
 	if len(l.Scenario.Controllers) > 0 {
 		steps = append(steps, step{"starting controllers", l.startControllers}, step{"joining hosts", l.joinHosts})
 	}
-	steps = append(steps, step{"starting guests", l.startGuests}, step{"waiting for agents and ports", l.awaitReady})
+	steps = append(steps, step{"starting guests", l.startGuests}, step{"starting adapters", l.startAdapters},
+		step{"waiting for agents and ports", l.awaitReady})
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -240,9 +241,7 @@ func (l *Lab) makeAdapters(context.Context) error {
 		if v.Kind == scenario.QEMU {
 			continue // its adapter is made with the machine
 		}
-		err := cable(end{ns: l.ns[v.Host], device: l.Scenario.DeviceOf(v)}, end{ns: l.ns[v.Name], device: guestDevice,
-			mac: v.MAC}, v.MTU)
-		if err != nil {
+		if err := l.makeAdapter(v); err != nil {
 			return err
 		}
 		if err := address(l.ns[v.Name], guestDevice, v.Addresses, v.Gateway); err != nil {
@@ -250,6 +249,15 @@ func (l *Lab) makeAdapters(context.Context) error {
 		}
 	}
 	return l.plugRouters()
+}
+
+// makeAdapter connects a VM that is a namespace to the device of its port.
+func (l *Lab) makeAdapter(v *scenario.VM) error {
+	if v.Queues > 0 {
+		return l.makeQueues(v)
+	}
+	return cable(end{ns: l.ns[v.Host], device: l.Scenario.DeviceOf(v)}, end{ns: l.ns[v.Name], device: guestDevice,
+		mac: v.MAC}, v.MTU)
 }
 
 // plugRouters connects the interfaces of routers that are on ports of hosts.

@@ -22,6 +22,7 @@ type GuestSpec struct {
 	Addresses []string `json:"addresses"`
 	Gateway   string   `json:"gateway,omitempty"`
 	MTU       int      `json:"mtu"`
+	Queues    int      `json:"queues"`
 	// Ready is a file that appears when the guest has booted.
 	Ready string `json:"ready"`
 }
@@ -36,7 +37,7 @@ func (l *Lab) startGuests(context.Context) error {
 		}
 		g := GuestSpec{
 			Name: v.Name, Tap: l.Scenario.DeviceOf(v), NIC: string(v.NIC), MAC: v.MAC.String(), MTU: v.MTU,
-			Addresses: []string{}, Ready: l.readyFile(v.Name),
+			Queues: v.Queues, Addresses: []string{}, Ready: l.readyFile(v.Name),
 		}
 		for _, a := range v.Addresses {
 			g.Addresses = append(g.Addresses, a.String())
@@ -75,7 +76,8 @@ func KeepGuest(ctx context.Context, g GuestSpec) error {
 		return err
 	}
 	guest, err := qemu.Start(ctx, qemu.Options{
-		Name: g.Name, Tap: g.Tap, NIC: qemu.NIC(g.NIC), MAC: mac, Addrs: g.Addresses, MTU: g.MTU, Console: os.Stdout,
+		Name: g.Name, Tap: g.Tap, NIC: qemu.NIC(g.NIC), MAC: mac, Addrs: g.Addresses, MTU: g.MTU, Queues: g.Queues,
+		Console: os.Stdout,
 	})
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func builtIn(t *testing.T, name string) *scenario.Scenario {
 
 func TestBuildInterruptedAnywhereLeavesNothing(t *testing.T) {
 	testkit.Root(t)
-	for step := range 6 {
+	for step := range 7 {
 		t.Run(fmt.Sprint("step ", step), func(t *testing.T) {
 			runDir, name := t.TempDir(), labName(t)
 			ctx, cancel := context.WithCancel(context.Background())

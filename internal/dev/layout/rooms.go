@@ -124,7 +124,8 @@ func rules() map[string]Rule {
 		"internal/lab/bench",
 		"internal/lab/bench/controlplane", "internal/lab/bench/flowexport",
 		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live",
-		"internal/lab/migration", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
+		"internal/lab/migration", "internal/lab/msgsize", "internal/lab/multiqueue", "internal/lab/netns",
+		"internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/signin", "internal/cli/top")

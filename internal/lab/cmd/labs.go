@@ -143,6 +143,15 @@ func (e Exec) inNode(c *exec.Cmd) error {
 	return nil
 }
 
+// KeepAdapter carries the frames of one VM's adapter with queues, described in JSON, until ctx ends.
+func KeepAdapter(ctx context.Context, description string) error {
+	var a lab.AdapterSpec
+	if err := json.Unmarshal([]byte(description), &a); err != nil {
+		return faultf("unreadable adapter: %v", err)
+	}
+	return lab.KeepAdapter(ctx, a)
+}
+
 // KeepGuest runs one QEMU guest of a lab, described in JSON, until ctx ends.
 func KeepGuest(ctx context.Context, description string) error {
 	var g lab.GuestSpec

@@ -217,3 +217,9 @@ func binary() (string, error) {
 	}
 	return path, nil
 }
+
+// Installed is why no guest can be started on this machine, or nil: QEMU is there.
+func Installed() error {
+	_, err := binary()
+	return err
+}

@@ -176,6 +176,14 @@ func (c *checker) vm(i int) {
 	case v.NIC != "" && v.NIC != VirtioNet && v.NIC != E1000:
 		c.faultIn(path+".nic", "%q is no adapter model; write virtio-net or e1000", v.NIC)
 	}
+	switch {
+	case v.Kind == QEMU && (v.Queues < 0 || v.Queues > MaxMachineQueues):
+		c.faultIn(path+".queues", "%d queues: a VM of kind qemu has 1–%d", v.Queues, MaxMachineQueues)
+	case v.Kind == QEMU && v.Queues > 1 && v.NIC != VirtioNet:
+		c.faultIn(path+".queues", "%d queues: an adapter of the model %s has one", v.Queues, v.NIC)
+	case v.Kind != QEMU && (v.Queues < 0 || v.Queues > MaxTapQueues):
+		c.faultIn(path+".queues", "%d queues: a tap has 1–%d", v.Queues, MaxTapQueues)
+	}
 	c.mtu(path+".mtu", v.MTU)
 	c.mac(path+".mac", v.MAC)
 	if v.OfController() {

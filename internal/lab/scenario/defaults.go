@@ -30,6 +30,9 @@ func (s *Scenario) setDefaults() {
 		v.MAC = s.adapterMAC(v.MAC, v.Host, v.Port, v.Name)
 		if v.Kind == QEMU {
 			v.NIC = orDefault(v.NIC, VirtioNet)
+			v.Queues = orDefault(v.Queues, 1)
+		}
+		if v.Queues > 0 {
 			s.setPortMAC(v)
 		}
 	}
@@ -50,7 +53,7 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// setPortMAC writes a machine's MAC into the configuration of its port, because the agent cannot see it behind a tap.
+// setPortMAC writes a VM's MAC into the configuration of its port, because the agent cannot see it behind a tap.
 func (s *Scenario) setPortMAC(v *VM) {
 	if p := s.port(v.Host, v.Port); p != nil && p.MAC == "" {
 		p.MAC = v.MAC.String()

@@ -105,6 +105,23 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The agent does not see the MAC behind a tap, so it is told.
+func TestAVMWithQueuesTellsThePortItsMAC(t *testing.T) {
+	text := strings.Replace(good, "{name: vm1, host", "{name: vm1, queues: 4, host", 1)
+	text = strings.Replace(text, `, mac: "02:00:00:00:00:07"`, "", 1)
+	s, err := Parse("demo.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm1 := s.VMs[0]
+	if p := Port(s.Host("esx1").Config, "vm1"); vm1.Queues != 4 || vm1.MAC.IsZero() || p.MAC != vm1.MAC.String() {
+		t.Errorf("%+v behind port %+v", vm1, p)
+	}
+	if s.VMs[1].Queues != 1 {
+		t.Errorf("a machine has %d queues by default", s.VMs[1].Queues)
+	}
+}
+
 // Each case replaces text of the good scenario. The fault must be reported where "@@" is in the new text or, without
 // that, at the first occurrence of the text "at".
 func TestParseFaults(t *testing.T) {
@@ -134,6 +151,10 @@ func TestParseFaults(t *testing.T) {
 			"group address"},
 		{"unknown kind of VM", "kind: qemu", "kind: @@xen", "", "no kind of VM"},
 		{"model of a namespace", "{name: vm1, host", "{name: vm1, nic: @@e1000, host", "", "only a VM of kind qemu"},
+		{"queues that no tap has", "{name: vm1, host", "{name: vm1, queues: @@257, host", "", "257 queues: a tap has 1–256"},
+		{"queues below none", "{name: vm1, host", "{name: vm1, queues: @@-1, host", "", "-1 queues: a tap has 1–256"},
+		{"queues that no machine has", "nic: e1000", "queues: @@9", "", "a VM of kind qemu has 1–8"},
+		{"queues of a model with one", "nic: e1000", "nic: e1000, queues: @@2", "", "of the model e1000 has one"},
 		{"unknown model", "nic: e1000", "nic: @@ne2000", "", "no adapter model"},
 		{"MTU out of range", "mtu: 9000", "mtu: @@67", "", "out of range"},
 		{"rate without unit", "rate: 10Gbit", "rate: @@10", "", "not a link's rate"},

@@ -90,7 +90,7 @@ func (w *world) adapters(s *scenario.Scenario) error {
 		if err != nil {
 			return err
 		}
-		c.b.mac, c.b.hidden = v.MAC, v.Kind == scenario.QEMU
+		c.b.mac, c.b.hidden = v.MAC, v.Kind == scenario.QEMU || v.Queues > 0
 		guest := w.stack(v.Name)
 		guest.gateway = v.Gateway
 		guest.plug(c.b, v.Addresses)

@@ -146,6 +146,9 @@ func sendCommand(kind Kind) *cobra.Command {
 	if kind == KindScan {
 		c.Flags().IntVar(&load.Flows, "flows", defaultScanFlows, "how many different flows")
 	}
+	if kind == KindUDP {
+		c.Flags().IntVar(&load.Flows, "flows", 1, "from how many ports to send in turn")
+	}
 	if kind == KindStream {
 		c.Flags().BoolVar(&load.Nagle, "nagle", false, "let small writes wait for one another, as TCP does by default")
 	}
@@ -210,8 +213,8 @@ func destination(kind Kind, to string) (netip.AddrPort, error) {
 	return a, nil
 }
 
-// args are the flags of sendCommand for the load.
-func (l Load) args(to []netip.AddrPort) []string {
+// Args are the arguments of "traffic" by which a process sends the load, such as one in a guest.
+func (l Load) Args(to []netip.AddrPort) []string {
 	args := []string{
 		string(l.Kind), "--warmup", l.Warmup.String(), "--duration", l.Duration.String(),
 		"--size", strconv.Itoa(l.Size), "--rate", strconv.FormatFloat(l.Rate, 'g', -1, 64),
@@ -226,7 +229,7 @@ func (l Load) args(to []netip.AddrPort) []string {
 	if l.Addresses > 1 {
 		args = append(args, "--addresses", strconv.Itoa(l.Addresses))
 	}
-	if l.Kind == KindScan {
+	if l.Kind == KindScan || l.Kind == KindUDP && l.Flows > 1 {
 		args = append(args, "--flows", strconv.Itoa(l.Flows))
 	}
 	if l.Nagle {
@@ -275,7 +278,8 @@ func sinkCommand() *cobra.Command {
 	return c
 }
 
-func (o SinkOptions) args() []string {
+// Args are the arguments of "traffic" by which a process is the sink.
+func (o SinkOptions) Args() []string {
 	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size),
 		"--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer), "--gather", strconv.Itoa(o.Gather)}
 }

@@ -49,11 +49,11 @@ func parseHeader(buf []byte) (p header, ok bool) {
 
 // sendPackets sends numbered packets, one system call each, as fast as possible or at the given rate.
 func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
-	fd, err := dialUDP(to)
+	flows, err := dialFlows(to, max(load.Flows, 1))
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer flows.close()
 	var id [8]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 			p.mark, p.number, refused = markMeasured, 0, 0
 		}
 		p.put(buf)
-		switch _, err := unix.Write(fd, buf); {
+		switch _, err := unix.Write(flows.next(), buf); {
 		case err == nil:
 			p.number++
 		case refusal(err):
@@ -84,7 +84,7 @@ func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 	if p.mark == markWarmup {
 		return nil, errors.New("halted before the measured interval began")
 	}
-	end(fd, p, buf)
+	end(flows.next(), p, buf)
 	return &Sent{
 		Seconds: c.seconds, Packets: p.number, PacketsPerSecond: c.per(p.number), Refused: refused, CPUSeconds: c.cpu,
 	}, nil
@@ -100,6 +100,38 @@ func refusal(err error) bool {
 		return true
 	}
 	return false
+}
+
+// packetFlows are connected sockets with ports of their own, which take turns.
+type packetFlows struct {
+	fds  []int
+	turn int
+}
+
+func dialFlows(to netip.AddrPort, n int) (*packetFlows, error) {
+	f := &packetFlows{}
+	for range n {
+		fd, err := dialUDP(to)
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.fds = append(f.fds, fd)
+	}
+	return f, nil
+}
+
+func (f *packetFlows) next() int {
+	if f.turn++; f.turn >= len(f.fds) {
+		f.turn = 0
+	}
+	return f.fds[f.turn]
+}
+
+func (f *packetFlows) close() {
+	for _, fd := range f.fds {
+		unix.Close(fd)
+	}
 }
 
 func dialUDP(to netip.AddrPort) (int, error) {

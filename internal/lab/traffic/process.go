@@ -91,7 +91,7 @@ func (p Processes) send(ctx context.Context, e Endpoint, load Load, to []netip.A
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd, stderr := p.command(ctx, load.args(to), e.args())
+	cmd, stderr := p.command(ctx, load.Args(to), e.args())
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	if err := e.start(cmd); err != nil {
@@ -121,7 +121,7 @@ type sinkProcess struct {
 
 func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions, sessions int) (*sinkProcess, error) {
 	s := &sinkProcess{}
-	s.cmd, s.stderr = p.command(ctx, append(opts.args(), "--sessions", strconv.Itoa(max(sessions, 1))), e.args())
+	s.cmd, s.stderr = p.command(ctx, append(opts.Args(), "--sessions", strconv.Itoa(max(sessions, 1))), e.args())
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

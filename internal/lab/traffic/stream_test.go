@@ -26,7 +26,7 @@ func TestNagleIsOffUnlessAskedFor(t *testing.T) {
 		if err != nil || (off == 0) != nagle {
 			t.Errorf("TCP_NODELAY is %d with Nagle %v, %v", off, nagle, err)
 		}
-		if args := (Load{Kind: KindStream, Nagle: nagle}).args(nil); slices.Contains(args, "--nagle") != nagle {
+		if args := (Load{Kind: KindStream, Nagle: nagle}).Args(nil); slices.Contains(args, "--nagle") != nagle {
 			t.Errorf("a process is asked with %q for Nagle %v", args, nagle)
 		}
 	}

@@ -76,7 +76,9 @@ type Load struct {
 	// Begin, if set, is when the measured interval begins, so that several senders can have the same interval.
 	// Nothing is sent until Warmup before. A sender that is ready too late fails with ErrLate.
 	Begin time.Time
-	// Flows is how many different flows a scan has, 1–1,000,000; 0 = 5000. They take turns.
+	// Flows is how many different flows a scan has, 1–1,000,000; 0 = 5000. They take turns. For udp it is the number
+	// of ports from which one sender sends in turn, 1–1024; 0 = 1. Adapters with several queues spread flows, not
+	// packets.
 	Flows int
 }
 
@@ -89,6 +91,7 @@ const (
 	defaultScanRate  = 1000
 	defaultScanFlows = 5000
 	maxScanFlows     = 1_000_000
+	maxPacketFlows   = 1024
 	maxSessions      = 64
 	maxAddresses     = 256
 	defaultWriteSize = 64 << 10
@@ -156,6 +159,9 @@ func (l Load) checkStream() error {
 func (l Load) checkMany() error {
 	if l.Kind == KindScan && (l.Flows < 1 || l.Flows > maxScanFlows) {
 		return fmt.Errorf("%d flows of a scan: want 1–%d", l.Flows, maxScanFlows)
+	}
+	if l.Kind == KindUDP && (l.Flows < 0 || l.Flows > maxPacketFlows) {
+		return fmt.Errorf("%d flows of packets: want 1–%d", l.Flows, maxPacketFlows)
 	}
 	several := l.Kind == KindStream || l.Kind == KindRR || l.Kind == KindCRR
 	switch {

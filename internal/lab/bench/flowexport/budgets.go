@@ -46,7 +46,7 @@ func (r *run) costBudgets() (budgets []report.Budget) {
 func (r *run) dearest(cfg configuration, kind traffic.Kind) (most report.Spread, where string) {
 	most.Median = math.Inf(-1)
 	for _, c := range r.cells {
-		if c.kind != kind {
+		if c.kind != kind || c.emulated() {
 			continue
 		}
 		for _, h := range sides {
@@ -85,7 +85,7 @@ func (r *run) scaleBudgets() (budgets []report.Budget) {
 // ofOnePair is the same load between one pair, if that is measured.
 func ofOnePair(all []cell, c cell) (cell, bool) {
 	for _, one := range all {
-		if one.name == c.name && one.pairs == 1 {
+		if one.name == c.name && one.pairs == 1 && one.adapter == c.adapter {
 			return one, true
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func TestTransactionsHaveBudgetsOfTheirOwn(t *testing.T) {
 	r := madeUp("crr-4", 1, 1, 1)
 	one := r.cells[0]
-	many := cell{one.load, manyPairs}
+	many := cell{load: one.load, pairs: manyPairs}
 	r.cells = append(r.cells, many)
 	for _, name := range []string{"baseline", "ipfix"} {
 		list := slices.Clone(r.samples[at{one.id(), name}])

@@ -71,17 +71,42 @@ func LoadNames() []string {
 type cell struct {
 	load
 	pairs int
+	adapter
 }
 
 func (c cell) String() string {
+	text := fmt.Sprintf("%s, %d pairs", c.name, c.pairs)
 	if c.pairs == 1 {
-		return c.name + ", 1 pair"
+		text = c.name + ", 1 pair"
 	}
-	return fmt.Sprintf("%s, %d pairs", c.name, c.pairs)
+	if c.queues > 0 {
+		text += ", " + c.adapter.String()
+	}
+	return text
 }
 
 // id identifies a cell.
-func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
+func (c cell) id() string { return c.title() }
+
+// title is what rows of the cell are called.
+func (c cell) title() string {
+	text := fmt.Sprintf("%s ×%d", c.name, c.pairs)
+	if c.queues > 0 {
+		text += ", " + c.adapter.String()
+	}
+	return text
+}
+
+// flowCount is how many flows a pair has in the time of a measurement, as far as that is certain.
+func (c cell) flowCount(o Options) int {
+	switch c.kind {
+	case traffic.KindUDP:
+		return max(o.flows(), 1)
+	case traffic.KindCRR:
+		return mostFlows // each transaction is another one
+	}
+	return 1
+}
 
 // cpus are the CPUs of a pair's ends. The ends of one pair run on two CPUs if they do not wait for each other, and
 // share one if they take turns, because waking an idle virtual CPU takes longer than the path. Several sessions or

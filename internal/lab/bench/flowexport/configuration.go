@@ -94,12 +94,12 @@ func (s side) endpoint() netip.Addr { return netip.AddrFrom4([4]byte{10, 80, 0, 
 const serverAddresses = 16
 
 // addresses are those of a VM.
-func (s side) addresses(n int) string {
+func (s side) addresses(n int) []string {
 	all := []string{s.address(n, 0) + "/16"}
 	for i := 1; s == rx && i < serverAddresses; i++ {
 		all = append(all, s.address(n, i)+"/16")
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // export is where flows go and how; off for nowhere. It stays when metering is switched off, because flows metered
@@ -168,20 +168,28 @@ func (m metering) atPorts() string {
 	return ""
 }
 
-// scenarioText is the lab: two hosts connected by a cable, with this many VMs on each besides that of the background.
-func scenarioText(vms int, overlay bool) string {
+// scenarioText is the lab: two hosts connected by a cable, with a VM for each adapter on both, the first of them for the
+// background. VMs under QEMU are no part of it: they are started once the hosts run.
+func scenarioText(adapters []adapter, overlay bool) string {
 	var b strings.Builder
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")
 	for _, s := range sides {
 		fmt.Fprintf(&b, "  - name: %s\n    config:\n", s.host())
-		for line := range strings.Lines(hostConfig(s, off, export{as: off}, vms, overlay)) {
+		for line := range strings.Lines(hostConfig(s, off, export{as: off}, len(adapters)-1, overlay)) {
 			b.WriteString("      " + line)
 		}
 	}
 	b.WriteString("vms:\n")
 	for _, s := range sides {
-		for n := range vms + 1 {
-			fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s]}\n", s.vm(n), s.host(), s.addresses(n))
+		for n, a := range adapters {
+			queues := ""
+			if a.queues > 0 {
+				queues = fmt.Sprintf(", queues: %d", a.queues)
+			}
+			if !a.emulated() {
+				fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s]%s}\n", s.vm(n), s.host(),
+					strings.Join(s.addresses(n), ", "), queues)
+			}
 		}
 	}
 	mtu := ""

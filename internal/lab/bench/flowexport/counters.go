@@ -1,9 +1,11 @@
 package flowexport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -26,8 +28,10 @@ func (p passed) all() uint64 { return p.sent + p.delivered }
 // device counts all frames.
 type counters struct {
 	handle *netlink.Handle
-	index  int      // of the adapter
-	snmp   *os.File // what the VM's protocols count (proc_pid_net(5), RFC 4022 for TCP)
+	index  int // of the adapter
+	// outside: the adapter is the host's end, where what the VM sent has come in.
+	outside bool
+	snmp    *os.File // what the VM's protocols count (proc_pid_net(5), RFC 4022 for TCP)
 }
 
 // openCounters finds the adapter of a VM.
@@ -58,12 +62,32 @@ func openCounters(vm *netns.NS) (c *counters, err error) {
 		return nil, fmt.Errorf("list the devices of %s: %w", vm.Name, err)
 	}
 	for _, l := range links {
-		if l.Type() == "veth" {
+		if l.Type() == "veth" || l.Type() == "tuntap" {
 			c.index = l.Attrs().Index
 			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("%s has no adapter", vm.Name)
+}
+
+// openTap finds the tap of a guest on its host. It counts a frame that is delivered when QEMU takes it for the guest.
+func openTap(host *netns.NS, device string) (*counters, error) {
+	ns, err := host.Handle()
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	c := &counters{outside: true}
+	if c.handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE); err != nil {
+		return nil, fmt.Errorf("open a netlink socket in %s: %w", host.Name, err)
+	}
+	l, err := c.handle.LinkByName(device)
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("find the tap %s of %s: %w", device, host.Name, err)
+	}
+	c.index = l.Attrs().Index
+	return c, nil
 }
 
 func (c *counters) close() {
@@ -82,6 +106,9 @@ func (c *counters) passed() (p passed, err error) {
 	}
 	if s := l.Attrs().Statistics; s != nil {
 		p = passed{sent: s.TxPackets, delivered: s.RxPackets}
+		if c.outside {
+			p = passed{sent: s.RxPackets, delivered: s.TxPackets}
+		}
 	}
 	return p, nil
 }
@@ -156,15 +183,26 @@ type mark struct {
 	done, sent uint64
 }
 
+// pairsOf are the numbers of the VMs of a cell.
+func (r *rig) pairsOf(c cell) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		first := r.fleet.first[c.adapter]
+		for n := first; n < first+c.pairs && yield(n); n++ {
+		}
+	}
+}
+
 // marks reads those of all pairs of a load.
-func (r *rig) marks(c cell) (all []mark, err error) {
-	for n := 1; n <= c.pairs; n++ {
+func (r *rig) marks(ctx context.Context, c cell) (all []mark, err error) {
+	for n := range r.pairsOf(c) {
 		var m mark
-		switch c.kind {
-		case traffic.KindStream:
+		switch {
+		case c.kind == traffic.KindStream:
 			m.done, m.sent, err = r.counters[tx][n].acknowledged()
 			m.at = time.Now()
-		case traffic.KindCRR:
+		case c.kind == traffic.KindCRR && c.emulated():
+			m, err = r.guests[tx][n].transactionMark(ctx)
+		case c.kind == traffic.KindCRR:
 			m.done, err = r.counters[tx][n].transactions()
 			m.at, m.sent = time.Now(), m.done
 		default:

@@ -74,7 +74,7 @@ func TestQuickEndsWithinAMinute(t *testing.T) {
 
 func TestConfigurationsOfTheHostsAreSound(t *testing.T) {
 	for ports, overlay := range map[int]bool{9: false, 10: true} {
-		if _, err := scenario.Parse("lab.yaml", []byte(scenarioText(8, overlay)), nil); err != nil {
+		if _, err := scenario.Parse("lab.yaml", []byte(scenarioText(make([]adapter, 9), overlay)), nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range sides {
@@ -112,7 +112,7 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 		{"crr-4", 8, 2, []int{0}, []int{0}},
 	} {
 		t.Run(tt.load, func(t *testing.T) {
-			c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
+			c, s := cell{load: by[tt.load], pairs: tt.pairs}.cpus(tt.pair, []int{0, 1})
 			if !slices.Equal(c, tt.client) || !slices.Equal(s, tt.server) {
 				t.Errorf("%s ×%d, pair %d: CPUs %v and %v", tt.load, tt.pairs, tt.pair, c, s)
 			}
@@ -124,7 +124,7 @@ func TestCellsSettleWhereTheyAreMetered(t *testing.T) {
 	o := defaults()
 	for _, l := range loads() {
 		for _, cfg := range []configuration{{off, false}, {off, true}, {uni, false}, {uni, true}, {again, true}} {
-			warmup, duration := cell{l, 1}.times(o, cfg)
+			warmup, duration := cell{load: l, pairs: 1}.times(o, cfg)
 			want := o.Warmup
 			switch {
 			case l.kind == traffic.KindCRR && cfg.metering != off:
@@ -336,7 +336,7 @@ func TestArticlesFigures(t *testing.T) {
 		{"udp-18", 8, configuration{uni, true}, "", 0, 0},
 	} {
 		t.Run(tt.load, func(t *testing.T) {
-			got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
+			got := article(cell{load: by[tt.load], pairs: tt.pairs}, tt.cfg)
 			if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss ||
 				got.tx != tt.tx || got.rate != tt.rate {
 				t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)

@@ -7,4 +7,4 @@ import (
 )
 
 // TestMain lets the test program be the agents of the lab and the ends of measurements.
-func TestMain(m *testing.M) { asheddle.Verbs(m, "agent", "traffic") }
+func TestMain(m *testing.M) { asheddle.Verbs(m, "agent", "lab", "traffic") }

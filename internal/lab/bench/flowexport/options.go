@@ -35,6 +35,10 @@ type Options struct {
 	Loads          []string
 	Pairs          []int
 	Configurations []string
+	// Queues are numbers of pairs of queues, 1–256, that the VMs' adapters have, as further cells each; empty: the
+	// adapters are veths. Adapters selects which adapters have them; empty = all.
+	Queues   []int
+	Adapters []string
 	// Overlay: the VMs are in an overlay segment between the hosts instead of a VLAN.
 	Overlay bool
 	// Flows and FlowRate are for the background: the number of two-way flows, and of their packets per second each
@@ -54,11 +58,15 @@ type Options struct {
 	Now func() time.Time
 
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
+	// noGuests is why no guest can run under QEMU.
+	noGuests error
 }
 
 const (
 	// quickLimit leaves time for building and removing the lab within a minute.
 	quickLimit = 50 * time.Second
+	// quickQueuesLimit leaves time for booting guests within three minutes.
+	quickQueuesLimit = 2 * time.Minute
 	// drainEvery is how often agents drain the kernel's tables.
 	drainEvery = time.Second
 	// minWarmup leaves time to read the programs' times.
@@ -76,13 +84,31 @@ func (o *Options) Default() {
 // Quick selects few cells, so that each is measured long enough to resolve a difference of 2 % within less than a
 // minute. Cells of transactions would have to settle too long.
 func (o *Options) Quick() {
+	if len(o.Queues) > 0 {
+		o.quickQueues()
+		return
+	}
 	o.Warmup, o.Turns, o.Limit = 200*time.Millisecond, 3, quickLimit
 	o.Loads, o.Pairs, o.Configurations = []string{"udp-18", "stream"}, []int{1}, []string{"ipfix"}
 }
 
+// quickQueues selects one configuration, and visits every cell once or more: with two numbers of queues some two and a
+// half minutes, most of which is the time until flows have been exported.
+func (o *Options) quickQueues() {
+	o.Warmup, o.Duration, o.Limit = 200*time.Millisecond, 500*time.Millisecond, quickQueuesLimit
+	o.Configurations = []string{string(uni)}
+}
+
 // Check returns what is wrong with the options, without doing anything.
 func (o Options) Check() error {
-	if _, err := o.cells(); err != nil {
+	if err := o.checkQueues(); err != nil {
+		return err
+	}
+	cells, err := o.cells()
+	if err != nil {
+		return err
+	}
+	if _, err := fleetOf(cells); err != nil {
 		return err
 	}
 	if _, err := o.configurations(); err != nil {
@@ -114,7 +140,15 @@ func worthwhile(c cell) bool {
 
 // cells are those that are selected, in the order of the table.
 func (o Options) cells() ([]cell, error) {
-	pairs := o.Pairs
+	pairs, names := o.Pairs, o.Loads
+	if len(o.Queues) > 0 { // few of them, as there are as many for each number of queues
+		if len(names) == 0 {
+			names = []string{"udp-18", "crr-4"}
+		}
+		if len(pairs) == 0 {
+			pairs = []int{1}
+		}
+	}
 	if len(pairs) == 0 {
 		pairs = []int{1, manyPairs}
 	}
@@ -131,11 +165,17 @@ func (o Options) cells() ([]cell, error) {
 	var cells []cell
 	for _, l := range loads() {
 		for _, n := range pairs {
-			c := cell{l, n}
-			if slices.Contains(o.Loads, l.name) || len(o.Loads) == 0 && (len(o.Pairs) > 0 || worthwhile(c)) {
-				cells = append(cells, c)
+			for _, a := range o.adapters() {
+				c := cell{l, n, a}
+				chosen := slices.Contains(names, l.name) || len(names) == 0 && (len(o.Pairs) > 0 || worthwhile(c))
+				if chosen && c.fits() {
+					cells = append(cells, c)
+				}
 			}
 		}
+	}
+	if len(cells) == 0 {
+		return nil, fmt.Errorf("nothing is left to measure. %s", strings.Join(o.leftOut(), " "))
 	}
 	return cells, nil
 }
@@ -152,7 +192,7 @@ func (o Options) configurations() ([]configuration, error) {
 	for _, background := range []bool{false, true} {
 		var metered []configuration
 		for _, c := range selectable() {
-			if c.background == background && (len(o.Configurations) == 0 && c.metering.meters() ||
+			if c.background == background && (len(o.Configurations) == 0 && o.byDefault(c) ||
 				slices.Contains(o.Configurations, c.name())) {
 				metered = append(metered, c)
 			}
@@ -162,4 +202,10 @@ func (o Options) configurations() ([]configuration, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// byDefault reports whether a configuration is measured unless some are chosen: those that meter, and for numbers of
+// queues only those without background.
+func (o Options) byDefault(c configuration) bool {
+	return c.metering.meters() && (len(o.Queues) == 0 || !c.background)
 }

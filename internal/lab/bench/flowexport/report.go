@@ -17,7 +17,7 @@ func (r *run) report(env report.Environment) *report.Report {
 		}
 	}
 	rep.Rows = append(rep.Rows, r.alone.row()...)
-	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets())
+	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets(), r.queueBudgets())
 	if b, ok := r.exportBudget(); ok {
 		rep.Budgets = append(rep.Budgets, b, r.accounts.budget())
 	}
@@ -25,12 +25,18 @@ func (r *run) report(env report.Environment) *report.Report {
 	return rep
 }
 
+func (r *run) rowTitle() string {
+	if len(r.opts.Queues) > 0 {
+		return "cell ×pairs, adapter/queues, configuration"
+	}
+	return "cell ×pairs, configuration"
+}
+
 // row is a cell in a configuration.
 func (r *run) row(c cell, cfg configuration) report.Row {
 	rates := r.rates(c, cfg)
 	row := report.Row{
-		{Name: "row", Title: "cell ×pairs, configuration", Value: fmt.Sprintf("%s ×%d, %s", c.name, c.pairs,
-			cfg.name()), TableOnly: true},
+		{Name: "row", Title: r.rowTitle(), Value: fmt.Sprintf("%s, %s", c.title(), cfg.name()), TableOnly: true},
 		{Name: "cell", Value: c.name, Hidden: true},
 		{Name: "pairs", Value: c.pairs, Hidden: true},
 		{Name: "configuration", Value: cfg.name(), Hidden: true},
@@ -38,12 +44,14 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		{Name: "value", Title: "rate", Value: report.Summarise(rates), Unit: c.unit, Brief: true},
 		{Name: "value_published", Title: "article's", Value: orNil(article(c, cfg).rate), Unit: c.unit},
 	}
+	row = append(row, c.adapterFields()...)
 	if cfg.metering == off {
 		same := r.kept(c, cfg)
 		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true},
 			report.Field{Name: "ratio_again", Title: "of other baselines", Value: same, Unit: report.Ratio},
 			report.Field{Name: "ratio_again_resolution", Value: r.standardError(cfg, same), Unit: report.Ratio,
 				Hidden: true})
+		row = append(row, r.queueFields(c)...)
 	} else {
 		row = append(row, r.lossFields(c, cfg)...)
 		row = append(row, r.costFields(c, cfg)...)
@@ -180,6 +188,9 @@ func (r *run) metered() []configuration {
 // rateBudgets check, for each cell, the worst of its configurations.
 func (r *run) rateBudgets() (budgets []report.Budget) {
 	for _, c := range r.cells {
+		if c.emulated() {
+			continue
+		}
 		worst, which := report.Spread{Median: math.Inf(1)}, configuration{}
 		for _, cfg := range r.metered() {
 			if s := r.kept(c, cfg); s.Rounds > 0 && s.Median < worst.Median {
@@ -215,7 +226,7 @@ func (r *run) exportBudget() (report.Budget, bool) {
 }
 
 func (r *run) notes() []string {
-	notes := append(r.methodNotes(), r.sameNotes()...)
+	notes := slices.Concat(r.methodNotes(), r.queueNotes(), r.sameNotes())
 	if s := r.scanNote(); s != "" {
 		notes = append(notes, s)
 	}

@@ -26,7 +26,9 @@ type rig struct {
 	hosts      [len(sides)]*netns.NS
 	agents     [len(sides)]*api.Client
 	pids       [len(sides)]int
-	vms        [len(sides)][]*netns.NS // by number
+	fleet      fleet
+	vms        [len(sides)][]*netns.NS // by number; nil for a guest
+	guests     [len(sides)]map[int]*guest
 	counters   [len(sides)][]*counters // of the VMs, by number
 	collectors [len(sides)]*collector
 	cpus       []int
@@ -46,10 +48,9 @@ const (
 	joinEvery    = 100 * time.Millisecond
 )
 
-// build makes the lab with this many pairs and returns when all VMs reach their partners. On an error nothing is
-// left.
-func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
-	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(pairs, o.Overlay)), nil)
+// build makes the lab with these VMs and returns when all of them reach their partners. On an error nothing is left.
+func build(ctx context.Context, o Options, f fleet) (_ *rig, err error) {
+	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(f.adapters, o.Overlay)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
 			o.Progress(0, 1, what)
 		}
 	}
-	r := &rig{opts: o, metering: off, exporting: off}
+	r := &rig{opts: o, fleet: f, metering: off, exporting: off}
 	r.lab, err = lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("fe%d", os.Getpid()), RunDir: o.RunDir,
 		Program: o.Heddle, Progress: say})
 	if err != nil {
@@ -73,33 +74,41 @@ func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
 		r.cpus = append(r.cpus, c)
 	}
 	for _, s := range sides {
-		if err := r.find(ctx, s, pairs); err != nil {
+		if r.hosts[s], err = r.lab.NS(s.host()); err != nil {
 			return nil, err
 		}
 	}
-	for n := range pairs + 1 {
+	if err := r.startGuests(ctx, say); err != nil {
+		return nil, err
+	}
+	for _, s := range sides {
+		if err := r.find(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	say("waiting until VMs reach each other")
+	for n := range f.adapters {
 		if err := r.join(ctx, n); err != nil {
 			return nil, err
 		}
 	}
-	return r, nil
+	return r, r.pauseGuests(ctx)
 }
 
 // find finds what belongs to a side.
-func (r *rig) find(ctx context.Context, s side, pairs int) (err error) {
-	if r.hosts[s], err = r.lab.NS(s.host()); err != nil {
-		return err
-	}
-	for n := range pairs + 1 {
-		ns, err := r.lab.NS(s.vm(n))
+func (r *rig) find(ctx context.Context, s side) (err error) {
+	for n, a := range r.fleet.adapters {
+		var ns *netns.NS
+		var counts *counters
+		if a.emulated() {
+			counts, err = openTap(r.hosts[s], s.device(n))
+		} else if ns, err = r.lab.NS(s.vm(n)); err == nil {
+			counts, err = openCounters(ns)
+		}
 		if err != nil {
 			return err
 		}
 		r.vms[s] = append(r.vms[s], ns)
-		counts, err := openCounters(ns)
-		if err != nil {
-			return err
-		}
 		r.counters[s] = append(r.counters[s], counts)
 	}
 	r.agents[s] = r.lab.Agent(s.host())
@@ -118,6 +127,12 @@ func (r *rig) find(ctx context.Context, s side, pairs int) (err error) {
 func (r *rig) join(ctx context.Context, n int) error {
 	limit, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
+	if g := r.guests[tx][n]; g != nil {
+		if err := g.reach(limit, rx.address(n, 0)); err != nil {
+			return fmt.Errorf("VMs %s and %s do not reach each other: %w", tx.vm(n), rx.vm(n), err)
+		}
+		return nil
+	}
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
 	p := r.pair(n, nil, nil)
 	for {
@@ -277,7 +292,7 @@ func (r *rig) agentTimes() (times [len(sides)]time.Duration, err error) {
 
 // close removes the lab, and checks the hosts' counters on the way.
 func (r *rig) close() error {
-	var errs []error
+	errs := []error{r.stopGuests()}
 	for _, c := range r.collectors {
 		if c != nil {
 			errs = append(errs, c.close())

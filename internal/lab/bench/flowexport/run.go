@@ -34,6 +34,7 @@ type run struct {
 	alone    alone
 	exported map[source]exported
 	accounts accounts
+	spreads  map[string]spread // by cell
 }
 
 // vmNice is the priority of VMs, below that of the kernel's own threads. VMs that keep all CPUs busy with short turns
@@ -51,7 +52,11 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	if o.measure == nil {
 		o.measure = traffic.Processes{Program: []string{o.Heddle, "traffic"}, Nice: vmNice}.Measure
 	}
-	r := &run{opts: o, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{}}
+	if o.guestsWanted() {
+		o.noGuests = guestsCannotRun(ctx)
+	}
+	r := &run{opts: o, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{},
+		spreads: map[string]spread{}}
 	if r.cells, err = o.cells(); err != nil {
 		return nil, err
 	}
@@ -59,8 +64,11 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 		return nil, err
 	}
 	env := report.Collect(o.Now())
-	most := slices.MaxFunc(r.cells, func(a, b cell) int { return a.pairs - b.pairs }).pairs
-	if r.rig, err = build(ctx, o, most); err == nil {
+	fleet, err := fleetOf(r.cells)
+	if err != nil {
+		return nil, err
+	}
+	if r.rig, err = build(ctx, o, fleet); err == nil {
 		err = errors.Join(r.measure(ctx), r.rig.close())
 	}
 	switch {
@@ -142,6 +150,15 @@ func (r *run) series(ctx context.Context, round int, c cell, configs []configura
 	if err := r.meter(ctx, off, true); err != nil {
 		return err
 	}
+	rest, err := r.rig.wake(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rest()) }()
+	addQueues, err := r.rig.watchQueues(ctx, c)
+	if err != nil {
+		return err
+	}
 	load, startErr := r.rig.startSteady(ctx, c)
 	if startErr != nil {
 		return startErr
@@ -158,7 +175,10 @@ func (r *run) series(ctx context.Context, round int, c cell, configs []configura
 		found = append(found, taken{cfg, s})
 	}
 	r.keep(c, found)
-	return nil
+	sum := r.spreads[c.id()]
+	err = addQueues(&sum)
+	r.spreads[c.id()] = sum
+	return err
 }
 
 // keep adds a series to the samples.

@@ -43,22 +43,28 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: startPatience, Duration: steadyTime}
 	switch c.kind {
 	case traffic.KindUDP:
-		load.Buffer, load.Nap = sinkBuffer, time.Duration(c.pairs)*sinkNap
+		load.Buffer, load.Nap, load.Flows = sinkBuffer, time.Duration(c.pairs)*sinkNap, r.opts.flows()
 	case traffic.KindCRR:
 		load.Addresses = serverAddresses
 	}
 	s := &steady{rig: r, cell: c, ended: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
-	before, err := r.marks(c)
+	before, err := r.marks(ctx, c)
 	if err != nil {
 		s.stop(err)
 		return nil, err
 	}
 	group, loads := errgroup.WithContext(s.ctx)
-	for i := range c.pairs {
+	for n := range r.pairsOf(c) {
 		group.Go(func() error {
+			i := n - r.fleet.first[c.adapter]
 			client, server := c.cpus(i, r.cpus)
-			_, err := r.opts.measure(loads, r.pair(i+1, client, server), load)
+			var err error
+			if c.emulated() {
+				err = r.betweenGuests(loads, n, load)
+			} else {
+				_, err = r.opts.measure(loads, r.pair(n, client, server), load)
+			}
 			if err == nil {
 				err = errors.New("it ended before its time")
 			}
@@ -78,7 +84,7 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 // await waits until every pair has made progress, and then for the warm-up.
 func (s *steady) await(before []mark) error {
 	for end := time.Now().Add(startPatience); ; {
-		now, err := s.rig.marks(s.cell)
+		now, err := s.rig.marks(s.ctx, s.cell)
 		if err != nil {
 			return err
 		}
@@ -120,14 +126,14 @@ func (s *steady) sample(warmup, duration time.Duration) (out sample, err error) 
 	if err = s.pause(unwatch); err != nil {
 		return out, err
 	}
-	first, err := s.rig.marks(s.cell)
+	first, err := s.rig.marks(s.ctx, s.cell)
 	if err != nil {
 		return out, err
 	}
 	if err = s.rig.interval(s.ctx, &out, duration); err != nil {
 		return out, s.why(err)
 	}
-	last, err := s.rig.marks(s.cell)
+	last, err := s.rig.marks(s.ctx, s.cell)
 	if err != nil {
 		return out, err
 	}
