@@ -1,7 +1,7 @@
 package flowexport
 
 import (
-	"fmt"
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -22,12 +22,13 @@ type passage struct {
 	sent    [2]uint64              // by its queues, and by its port
 	handed  [2]uint64              // by the sink's port, and by its queues and what its tap dropped
 	by      [2][]multiqueue.Counts // queues of the sender, of the sink
+	ports   uint64                 // by all ports of both hosts, in and out, such as the sink's answers when it has ended
 	metered uint64
 	noRoom  uint64
 }
 
 func (p passage) minus(q passage) passage {
-	d := passage{read: p.read - q.read, metered: p.metered - q.metered, noRoom: p.noRoom - q.noRoom}
+	d := passage{read: p.read - q.read, ports: p.ports - q.ports, metered: p.metered - q.metered, noRoom: p.noRoom - q.noRoom}
 	for i := range p.sent {
 		d.sent[i], d.handed[i] = p.sent[i]-q.sent[i], p.handed[i]-q.handed[i]
 		for k := range p.by[i] {
@@ -39,7 +40,7 @@ func (p passage) minus(q passage) passage {
 }
 
 // TestEveryPacketOfEveryQueueIsMetered: packets of many flows come over all queues of the sender's and of the sink's tap,
-// and each host meters exactly those that its port counts, which are exactly those of all queues.
+// and the hosts meter exactly what their ports count, which are exactly those of all queues.
 func TestEveryPacketOfEveryQueueIsMetered(t *testing.T) {
 	r := queuesRig(t)
 	for _, m := range []metering{uni, bi} {
@@ -58,7 +59,7 @@ func TestEveryPacketOfEveryQueueIsMetered(t *testing.T) {
 			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				got = r.look(t).minus(before)
 				if got.read == total && got.sent[0] == got.sent[1] && got.handed[0] == got.handed[1] &&
-					got.metered == got.sent[1]+got.handed[0] {
+					got.metered == got.ports {
 					break
 				}
 				if time.Now().After(deadline) {
@@ -90,7 +91,18 @@ func queuesRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	o := withQueues(4)
-	o.Adapters, o.Loads, o.Heddle, o.RunDir = []string{"tap"}, []string{"udp-18"}, self, t.TempDir()
+	o.Adapters, o.Loads, o.Heddle = []string{string(tap)}, []string{"udp-18"}, self
+	r, _ := rigOf(t, t.Context(), o)
+	for _, s := range sides {
+		r.know(t, s, 1-s)
+	}
+	return r
+}
+
+// rigOf is the lab for the options, which goes with the test.
+func rigOf(t *testing.T, ctx context.Context, o Options) (*rig, []cell) {
+	t.Helper()
+	o.RunDir = t.TempDir()
 	cells, err := o.cells()
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +111,7 @@ func queuesRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := build(t.Context(), o, f)
+	r, err := build(ctx, o, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +120,7 @@ func queuesRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	for _, s := range sides {
-		r.know(t, s, 1-s)
-	}
-	return r
+	return r, cells
 }
 
 // know gives a VM its partner's MAC for good.
@@ -134,13 +143,10 @@ func (r *rig) know(t *testing.T, s, partner side) {
 }
 
 // look reads all counts on the way, the last of them first: what passes meanwhile is missing in none of a later one.
-func (r *rig) look(t *testing.T) (p passage) {
+func (r *rig) look(t *testing.T) passage {
 	t.Helper()
-	a, err := r.accounts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.metered, p.noRoom = a.packets, a.noRoom
+	p := r.books(t)
+	var err error
 	for _, s := range sides {
 		if p.by[s], err = r.lab.Queues(s.vm(1)); err != nil {
 			t.Fatal(err)
@@ -151,13 +157,37 @@ func (r *rig) look(t *testing.T) (p passage) {
 		p.handed[1] += p.by[rx][i].ToVM + p.by[rx][i].RefusedToVM
 	}
 	p.handed[1] += r.dropped(t, rx)
-	p.sent[1] = r.counter(t, tx, "packetsInUnicast")
-	p.handed[0] = r.counter(t, rx, "packetsOutUnicast")
 	link, err := r.counters[tx][1].handle.LinkByIndex(r.counters[tx][1].index)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.read = link.Attrs().Statistics.TxPackets + link.Attrs().Statistics.TxDropped
+	return p
+}
+
+// books reads what was metered, and then what the ports have counted.
+func (r *rig) books(t *testing.T) (p passage) {
+	t.Helper()
+	a, err := r.accounts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.metered, p.noRoom = a.packets, a.noRoom
+	for _, s := range sides {
+		for _, port := range r.ports(t, s) {
+			var in, out uint64
+			for _, to := range []string{"Unicast", "Multicast", "Broadcast"} {
+				in, out = in+counter(t, port, "packetsIn"+to), out+counter(t, port, "packetsOut"+to)
+			}
+			p.ports += in + out
+			switch port.Name {
+			case tx.vm(1):
+				p.sent[1] = in
+			case rx.vm(1):
+				p.handed[0] = out
+			}
+		}
+	}
 	return p
 }
 
@@ -177,27 +207,28 @@ func (r *rig) dropped(t *testing.T, s side) (n uint64) {
 	return n
 }
 
-// counter is a counter of the port of a side's VM.
-func (r *rig) counter(t *testing.T, s side, name string) uint64 {
+// ports are the counters of a host's ports.
+func (r *rig) ports(t *testing.T, s side) (ports []api.Stats) {
 	t.Helper()
 	all, err := r.agents[s].Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var of *api.Stats
-	for i := range all {
-		if all[i].Name == s.vm(1) {
-			of = &all[i]
+	for _, p := range all {
+		if !p.Uplink {
+			ports = append(ports, p)
 		}
 	}
-	if of == nil {
-		t.Fatal(fmt.Sprintf("no counters of port %s", s.vm(1)))
-	}
-	for _, c := range of.Counters {
+	return ports
+}
+
+func counter(t *testing.T, port api.Stats, name string) uint64 {
+	t.Helper()
+	for _, c := range port.Counters {
 		if c.Name == name {
 			return c.Value
 		}
 	}
-	t.Fatalf("port %s has no counter %s", s.vm(1), name)
+	t.Fatalf("port %s has no counter %s", port.Name, name)
 	return 0
 }
