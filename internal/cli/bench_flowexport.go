@@ -28,7 +28,8 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 			"the VMs' adapters are taps of that many queues, and virtio-net in guests under QEMU. Needs root. " +
 			"Everything it makes is in network namespaces of its own and is removed with them.",
 		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export " +
-			"--cells udp-18,crr-4 --pairs 1 -o json\n  heddle bench flow-export --overlay\n  heddle bench flow-export --queues 1,4 --quick",
+			"--cells udp-18,crr-4 --pairs 1 -o json\n  heddle bench flow-export --overlay\n  " +
+			"heddle bench flow-export --queues 1,4 --quick",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if quick {
@@ -61,11 +62,12 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 		"their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)",
 		strings.Join(flowexport.ConfigurationNames(), ", ")))
 	f.BoolVar(&opts.Overlay, "overlay", false, "the VMs are in an overlay segment between the hosts, not in a VLAN")
-	f.IntSliceVar(&opts.Queues, "queues", nil, "`numbers` of queue pairs of the VMs' adapters, 1-256, each measured by "+
-		"itself; then udp-18 and crr-4 between one pair and without background unless others are chosen (default: no "+
-		"queues, the adapters are veths)")
+	f.IntSliceVar(&opts.Queues, "queues", nil, "`numbers` of queue pairs of the VMs' adapters, 1-256, each measured "+
+		"by itself; then udp-18 and crr-4 between one pair and without background unless others are chosen "+
+		"(default: no queues, the adapters are veths)")
 	f.StringSliceVar(&opts.Adapters, "adapters", nil, fmt.Sprintf("with --queues, `adapters` to measure, of %s "+
-		"(default: all; virtio-net needs QEMU and has at most 8 queues)", strings.Join(flowexport.AdapterNames(), ", ")))
+		"(default: all; virtio-net needs QEMU and has at most 8 queues)",
+		strings.Join(flowexport.AdapterNames(), ", ")))
 	f.IntVar(&opts.Flows, "flows", opts.Flows, "how many flows the background has")
 	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate,
 		"how many packets per second the background sends each way")

@@ -73,6 +73,6 @@ func KeepAdapter(ctx context.Context, a AdapterSpec) error {
 	if err != nil {
 		return err
 	}
-	return multiqueue.Carry(ctx, multiqueue.End{Device: a.Device}, multiqueue.End{NS: vm, Device: guestDevice}, a.Queues,
-		a.Counts)
+	return multiqueue.Carry(ctx, multiqueue.End{Device: a.Device}, multiqueue.End{NS: vm, Device: guestDevice},
+		a.Queues, a.Counts)
 }

@@ -111,7 +111,8 @@ func TestFlowsAreCarriedBySeveralQueues(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("queues carried %d and %d frames, the devices %d and %d", in, out, p.sent(t, p.host), p.sent(t, p.vm))
+			t.Fatalf("queues carried %d and %d frames, the devices %d and %d", in, out, p.sent(t, p.host),
+				p.sent(t, p.vm))
 		}
 	}
 	for i, q := range all {

@@ -110,8 +110,8 @@ type VM struct {
 	MTU int `yaml:"mtu,omitempty"`
 	// NIC is the adapter's model, for kind qemu only.
 	NIC NICModel `yaml:"nic,omitempty"`
-	// Queues makes the adapter one with so many pairs of queues. Of kind namespace its host's end is then a tap in place
-	// of a veth, 1–256 queues; left out: a veth. Of kind qemu it is 1–8, default 1, for the model virtio-net.
+	// Queues makes the adapter one with so many pairs of queues. Of kind namespace its host's end is then a tap in
+	// place of a veth, 1–256 queues; left out: a veth. Of kind qemu it is 1–8, default 1, for the model virtio-net.
 	Queues int `yaml:"queues,omitempty"`
 }
 

@@ -118,8 +118,8 @@ func (o Options) leftOut() (notes []string) {
 	}
 	for _, n := range o.Queues {
 		if n > scenario.MaxMachineQueues {
-			notes = append(notes, fmt.Sprintf("Left out: virtio-net of %d queues. A guest has a CPU for each queue, and at "+
-				"most %d.", n, scenario.MaxMachineQueues))
+			notes = append(notes, fmt.Sprintf("Left out: virtio-net of %d queues. A guest has a CPU for each queue, "+
+				"and at most %d.", n, scenario.MaxMachineQueues))
 		}
 	}
 	if slices.ContainsFunc(o.Pairs, func(n int) bool { return n > pairsOfGuests }) {

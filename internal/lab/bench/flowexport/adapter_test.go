@@ -87,8 +87,8 @@ func TestWrongQueues(t *testing.T) {
 		}},
 		{"more queues than a guest has", "nothing is left to measure. Left out: virtio-net of 16 queues", []int{16},
 			func(o *Options) { o.Adapters = []string{"virtio-net"} }},
-		{"no QEMU", "nothing is left to measure. Left out: virtio-net in guests under QEMU, with any number of queues: " +
-			"QEMU is not installed", []int{1}, func(o *Options) {
+		{"no QEMU", "nothing is left to measure. Left out: virtio-net in guests under QEMU, with any number of " +
+			"queues: QEMU is not installed", []int{1}, func(o *Options) {
 			o.Adapters, o.noGuests = []string{"virtio-net"}, errors.New("QEMU is not installed")
 		}},
 	} {
@@ -224,7 +224,7 @@ func madeUpQueues(kept float64) *run {
 		"ipfix": r.samples[at{r.cells[0].id(), "ipfix"}]}
 	r.opts.Queues = []int{4}
 	r.cells, _ = r.opts.cells()
-	r.spreads = map[string]spread{}
+	r.spreads = spreads{}
 	for _, c := range r.cells {
 		for name, samples := range list {
 			r.samples[at{c.id(), name}] = samples

@@ -168,8 +168,8 @@ func (m metering) atPorts() string {
 	return ""
 }
 
-// scenarioText is the lab: two hosts connected by a cable, with a VM for each adapter on both, the first of them for the
-// background. VMs under QEMU are no part of it: they are started once the hosts run.
+// scenarioText is the lab: two hosts connected by a cable, with a VM for each adapter on both, the first of them for
+// the background. VMs under QEMU are no part of it: they are started once the hosts run.
 func scenarioText(adapters []adapter, overlay bool) string {
 	var b strings.Builder
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")

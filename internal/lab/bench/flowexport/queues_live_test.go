@@ -22,13 +22,14 @@ type passage struct {
 	sent    [2]uint64              // by its queues, and by its port
 	handed  [2]uint64              // by the sink's port, and by its queues and what its tap dropped
 	by      [2][]multiqueue.Counts // queues of the sender, of the sink
-	ports   uint64                 // by all ports of both hosts, in and out, such as the sink's answers when it has ended
+	ports   uint64                 // by all ports of both hosts, in and out
 	metered uint64
 	noRoom  uint64
 }
 
 func (p passage) minus(q passage) passage {
-	d := passage{read: p.read - q.read, ports: p.ports - q.ports, metered: p.metered - q.metered, noRoom: p.noRoom - q.noRoom}
+	d := passage{read: p.read - q.read, ports: p.ports - q.ports, metered: p.metered - q.metered,
+		noRoom: p.noRoom - q.noRoom}
 	for i := range p.sent {
 		d.sent[i], d.handed[i] = p.sent[i]-q.sent[i], p.handed[i]-q.handed[i]
 		for k := range p.by[i] {
@@ -39,8 +40,8 @@ func (p passage) minus(q passage) passage {
 	return d
 }
 
-// TestEveryPacketOfEveryQueueIsMetered: packets of many flows come over all queues of the sender's and of the sink's tap,
-// and the hosts meter exactly what their ports count, which are exactly those of all queues.
+// TestEveryPacketOfEveryQueueIsMetered: packets of many flows come over all queues of the sender's and of the sink's
+// tap, and the hosts meter exactly what their ports count, which are exactly those of all queues.
 func TestEveryPacketOfEveryQueueIsMetered(t *testing.T) {
 	r := queuesRig(t)
 	for _, m := range []metering{uni, bi} {
@@ -71,7 +72,8 @@ func TestEveryPacketOfEveryQueueIsMetered(t *testing.T) {
 				t.Fatal(err)
 			}
 			if end := r.look(t).minus(before); end.metered != got.metered || end.noRoom != 0 {
-				t.Errorf("%d packets were metered, and at the end %d; %d found no room", got.metered, end.metered, end.noRoom)
+				t.Errorf("%d packets were metered, and at the end %d; %d found no room", got.metered, end.metered,
+					end.noRoom)
 			}
 			for i := range got.by[tx] {
 				if got.by[tx][i].FromVM == 0 || got.by[rx][i].ToVM == 0 {

@@ -17,7 +17,7 @@ func (r *run) report(env report.Environment) *report.Report {
 		}
 	}
 	rep.Rows = append(rep.Rows, r.alone.row()...)
-	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets(), r.queueBudgets())
+	rep.Budgets = slices.Concat(r.rateBudgets(), r.costBudgets(), r.scaleBudgets(), r.spreads.budgets(r.cells, r.opts))
 	if b, ok := r.exportBudget(); ok {
 		rep.Budgets = append(rep.Budgets, b, r.accounts.budget())
 	}
@@ -25,8 +25,8 @@ func (r *run) report(env report.Environment) *report.Report {
 	return rep
 }
 
-func (r *run) rowTitle() string {
-	if len(r.opts.Queues) > 0 {
+func (o Options) rowTitle() string {
+	if len(o.Queues) > 0 {
 		return "cell ×pairs, adapter/queues, configuration"
 	}
 	return "cell ×pairs, configuration"
@@ -36,7 +36,7 @@ func (r *run) rowTitle() string {
 func (r *run) row(c cell, cfg configuration) report.Row {
 	rates := r.rates(c, cfg)
 	row := report.Row{
-		{Name: "row", Title: r.rowTitle(), Value: fmt.Sprintf("%s, %s", c.title(), cfg.name()), TableOnly: true},
+		{Name: "row", Title: r.opts.rowTitle(), Value: fmt.Sprintf("%s, %s", c.title(), cfg.name()), TableOnly: true},
 		{Name: "cell", Value: c.name, Hidden: true},
 		{Name: "pairs", Value: c.pairs, Hidden: true},
 		{Name: "configuration", Value: cfg.name(), Hidden: true},
@@ -51,7 +51,7 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 			report.Field{Name: "ratio_again", Title: "of other baselines", Value: same, Unit: report.Ratio},
 			report.Field{Name: "ratio_again_resolution", Value: r.standardError(cfg, same), Unit: report.Ratio,
 				Hidden: true})
-		row = append(row, r.queueFields(c)...)
+		row = append(row, r.spreads.fields(c)...)
 	} else {
 		row = append(row, r.lossFields(c, cfg)...)
 		row = append(row, r.costFields(c, cfg)...)
@@ -226,7 +226,7 @@ func (r *run) exportBudget() (report.Budget, bool) {
 }
 
 func (r *run) notes() []string {
-	notes := slices.Concat(r.methodNotes(), r.queueNotes(), r.sameNotes())
+	notes := slices.Concat(r.methodNotes(), r.opts.queueNotes(r.cells), r.sameNotes())
 	if s := r.scanNote(); s != "" {
 		notes = append(notes, s)
 	}

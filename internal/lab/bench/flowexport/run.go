@@ -34,7 +34,7 @@ type run struct {
 	alone    alone
 	exported map[source]exported
 	accounts accounts
-	spreads  map[string]spread // by cell
+	spreads  spreads
 }
 
 // vmNice is the priority of VMs, below that of the kernel's own threads. VMs that keep all CPUs busy with short turns
@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 		o.noGuests = guestsCannotRun(ctx)
 	}
 	r := &run{opts: o, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{},
-		spreads: map[string]spread{}}
+		spreads: spreads{}}
 	if r.cells, err = o.cells(); err != nil {
 		return nil, err
 	}

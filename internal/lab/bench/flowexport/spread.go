@@ -3,6 +3,7 @@ package flowexport
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"heddle/internal/lab/multiqueue"
 	"heddle/internal/lab/report"
@@ -11,6 +12,9 @@ import (
 // spread is how the packets of a cell were distributed over the queues of its VMs' adapters: those that the receivers'
 // VMs received, and those that the senders' VMs sent, by queue, of all pairs.
 type spread struct{ received, sent []uint64 }
+
+// spreads are those of a run, by cell.
+type spreads map[string]spread
 
 // add adds what queues have carried between two looks.
 func (s *spread) add(before, after [len(sides)][]multiqueue.Counts) {
@@ -98,12 +102,12 @@ func (c cell) adapterFields() []report.Field {
 	}
 }
 
-// queueFields say which queues a cell's packets took.
-func (r *run) queueFields(c cell) (fields []report.Field) {
+// fields say which queues a cell's packets took.
+func (all spreads) fields(c cell) (fields []report.Field) {
 	if c.adapter.queues == 0 {
 		return nil
 	}
-	s := r.spreads[c.id()]
+	s := all[c.id()]
 	for _, of := range []struct {
 		name, title string
 		packets     []uint64
@@ -120,14 +124,14 @@ func (r *run) queueFields(c cell) (fields []report.Field) {
 	return fields
 }
 
-// queueBudgets check that every receive queue of each cell has carried packets: a row of four queues whose packets all
+// budgets check that every receive queue of each cell has carried packets: a row of four queues whose packets all
 // took one would say nothing of four. A stream is one flow, and takes one queue.
-func (r *run) queueBudgets() (budgets []report.Budget) {
-	for _, c := range r.cells {
-		if c.adapter.queues == 0 || c.flowCount(r.opts) < flowsPerQueue*c.adapter.queues {
+func (all spreads) budgets(cells []cell, o Options) (budgets []report.Budget) {
+	for _, c := range cells {
+		if c.adapter.queues == 0 || c.flowCount(o) < flowsPerQueue*c.adapter.queues {
 			continue
 		}
-		n, _, _ := used(r.spreads[c.id()].received)
+		n, _, _ := used(all[c.id()].received)
 		budgets = append(budgets, report.Hold(fmt.Sprintf("%s: receive queues that carried packets", c), float64(n),
 			report.Count, report.Exactly, float64(c.adapter.queues)))
 	}
@@ -135,23 +139,20 @@ func (r *run) queueBudgets() (budgets []report.Budget) {
 }
 
 // queueNotes say how rows of queues were measured.
-func (r *run) queueNotes() []string {
-	if len(r.opts.Queues) == 0 {
+func (o Options) queueNotes(cells []cell) []string {
+	if len(o.Queues) == 0 {
 		return nil
 	}
-	notes := []string{fmt.Sprintf("A row names the VMs' adapter and its pairs of queues. tap: the port is a tap with that "+
-		"many queues (IFF_MULTI_QUEUE), and one thread of the lab for each carries frames between it and the VM, whose "+
-		"time is in the CPU of the machine. The packets of a pair are %d flows; adapters spread flows, not packets. "+
-		"Beside the queues used is the least and the largest share of the packets that one of them had.",
-		r.opts.flows())}
-	for _, c := range r.cells {
-		if c.emulated() {
-			notes = append(notes, "virtio-net: Linux under QEMU's emulation, without KVM and vhost (mq=on, a CPU for each "+
-				"queue, which the emulator runs in one thread). Few packets come through, so that what an agent does each "+
-				"second, however few they are, weighs on each of them: these rows show that metering works by queue, "+
-				"and no budget judges their rates and costs.")
-			break
-		}
+	notes := []string{fmt.Sprintf("A row names the VMs' adapter and its pairs of queues. tap: the port is a tap with "+
+		"that many queues (IFF_MULTI_QUEUE), and one thread of the lab for each carries frames between it and the VM, "+
+		"whose time is in the CPU of the machine. The packets of a pair are %d flows; adapters spread flows, not "+
+		"packets. Beside the queues used is the least and the largest share of the packets that one of them had.",
+		o.flows())}
+	if slices.ContainsFunc(cells, cell.emulated) {
+		notes = append(notes, "virtio-net: Linux under QEMU's emulation, without KVM and vhost (mq=on, a CPU for each "+
+			"queue, which the emulator runs in one thread). Few packets come through, so that what an agent does each "+
+			"second, however few they are, weighs on each of them: these rows show that metering works by queue, "+
+			"and no budget judges their rates and costs.")
 	}
-	return append(notes, r.opts.leftOut()...)
+	return append(notes, o.leftOut()...)
 }
