@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
-	"heddle/internal/spec/printable"
 )
 
 // anyPort in place of a port means every port, as in tcpdump.
 const anyPort = "any"
-
-// endPatience is how long the end of a capture may take before the remaining frames are given up.
-const endPatience = 5 * time.Second
 
 // capture is one run of "heddle capture".
 type capture struct {
@@ -61,7 +55,7 @@ func newCapture(d Deps) *cobra.Command {
 			"  heddle capture any --stage drop\n  heddle capture --vlan 10 --reason forged-transmit\n  heddle " +
 			"capture uplink1 -w - | tshark -r -\n" +
 			"  heddle capture tunnel\n  heddle capture any --vni 5000 --stage drop\n" +
-			"  heddle capture tunnel --outer -w tunnel.pcapng",
+			"  heddle capture tunnel --outer --vni 5000 -w tunnel.pcapng",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := f.arguments(args); err != nil {
 				return err
@@ -149,6 +143,10 @@ func (f *capture) arguments(args []string) error {
 
 // outerAlone refuses what outer packets do not have.
 func (f *capture) outerAlone() error {
+	inside := func(segment string) bool {
+		vni, ok := strings.CutPrefix(segment, api.VNIPrefix)
+		return !ok || strings.Contains(vni, "/")
+	}
 	switch {
 	case !f.ask.Outer:
 		return nil
@@ -156,32 +154,57 @@ func (f *capture) outerAlone() error {
 		return usagef("--stage and --outer: an outer packet has no stage; leave one of them out")
 	case len(f.ask.Reasons) > 0:
 		return usagef("--reason and --outer: an outer packet has no reason; leave one of them out")
-	case len(f.ask.Segments) > 0:
-		return usagef("--vlan, --vni and --outer: select outer packets by a filter, such as vxlan 5000")
+	case slices.ContainsFunc(f.ask.Segments, inside):
+		return usagef("--outer: outer packets are selected by their VNI as a whole, --vni 5000, and not by a VLAN")
 	}
 	return nil
 }
 
 // run captures until there are enough frames, the time is over, or the user ends it.
 func (f *capture) run(ctx context.Context) (err error) {
-	if strings.TrimSpace(f.filter) != "" {
-		if f.ask.Filter, err = f.compile(ctx, f.filter); err != nil {
-			return err
-		}
-	}
-	out, err := f.output()
-	if err != nil {
+	if err := f.compiled(ctx); err != nil {
 		return err
 	}
-	s := f.session("", f.client, f.ask, f.tally(out.frame))
+	var out *captureOutput
+	all := f.tally(func() (func(sighting) error, error) {
+		if out, err = f.output(); err != nil {
+			return nil, err
+		}
+		return out.frame, nil
+	})
+	s := f.session("", f.client, f.ask, all)
 	err = s.follow(ctx)
-	if closed := out.close(s.counts); err == nil {
-		err = closed
+	if out != nil {
+		err = errors.Join(err, out.close(s.counts))
 	}
-	if s.begun {
-		summary(f.d.Stderr, s.tally.given, s.counts)
+	if !s.begun {
+		return nothingCaptured(ctx, err, "the agent had not begun the capture")
 	}
+	summary(f.d.Stderr, s.tally.given, s.counts)
 	return err
+}
+
+// compiled compiles the filter expression, if there is one, and looks at where the frames are to be written.
+func (f *capture) compiled(ctx context.Context) (err error) {
+	if f.write == "-" && f.d.Colour {
+		return usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a program such " +
+			"as tshark -r -")
+	}
+	if strings.TrimSpace(f.filter) == "" {
+		return nil
+	}
+	if f.ask.Filter, err = f.compile(ctx, f.filter); err != nil {
+		return nothingCaptured(ctx, err, "the filter was not compiled yet")
+	}
+	return nil
+}
+
+// nothingCaptured is the error of a capture that has not begun: why, where the user has interrupted it.
+func nothingCaptured(ctx context.Context, err error, why string) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("interrupted: nothing was captured, since %s", why)
 }
 
 // output returns the output for frames.
@@ -190,10 +213,6 @@ func (f *capture) output() (*captureOutput, error) {
 	case "":
 		return newCaptureOutput(f.d.Stdout, nil, &lineSink{out: &f.out, d: f.d})
 	case "-":
-		if f.d.Colour {
-			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a " +
-				"program such as tshark -r -")
-		}
 		return newCaptureOutput(f.d.raw, nil, &fileSink{snap: f.ask.Snap})
 	}
 	file, err := os.OpenFile(f.write, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -201,147 +220,4 @@ func (f *capture) output() (*captureOutput, error) {
 		return nil, fmt.Errorf("write the capture: %w", err)
 	}
 	return newCaptureOutput(file, file, &fileSink{snap: f.ask.Snap})
-}
-
-// tally counts the frames of a capture, of all hosts where there are several.
-type tally struct {
-	put   func(sighting) error
-	most  uint64        // as were asked for; 0 is without end
-	full  chan struct{} // closed when as many have come
-	begun sync.Once
-
-	mu    sync.Mutex
-	given uint64
-}
-
-func (f *capture) tally(put func(sighting) error) *tally {
-	return &tally{put: put, most: f.count, full: make(chan struct{})}
-}
-
-// take passes a frame on, unless there are enough.
-func (t *tally) take(s sighting) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.most > 0 && t.given >= t.most {
-		return nil
-	}
-	t.given++
-	if err := t.put(s); err != nil {
-		return err
-	}
-	if t.given == t.most {
-		close(t.full)
-	}
-	return nil
-}
-
-// captureSession is a capture under way on one host.
-type captureSession struct {
-	f       *capture
-	host    string // "" where it is the only one
-	client  api.Service
-	ask     api.Capture
-	tally   *tally
-	ports   map[uint16]api.CapturePort
-	counts  api.CaptureCounts
-	begun   bool
-	waited  func() // ends the wait for the begin: a busy host takes seconds to load the programs
-	started chan uint64
-}
-
-func (f *capture) session(host string, client api.Service, ask api.Capture, t *tally) *captureSession {
-	return &captureSession{f: f, host: host, client: client, ask: ask, tally: t, ports: map[uint16]api.CapturePort{},
-		started: make(chan uint64, 1)}
-}
-
-// follow ends the capture at the agent when it is over here, and reads the frames captured until then.
-func (s *captureSession) follow(ctx context.Context) error {
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		s.watch(ctx, inner, cancel)
-	}()
-	who := "the agent to begin the capture"
-	if s.host != "" {
-		who = "host " + s.host + " to begin the capture"
-	}
-	s.waited = sync.OnceFunc(s.f.d.waits.Waiting(who))
-	defer s.waited()
-	err := s.client.Capture(inner, s.ask, s.take)
-	cancelled := inner.Err() != nil
-	cancel()
-	<-watched
-	if cancelled && errors.Is(err, context.Canceled) {
-		return nil // given up after the user's interrupt
-	}
-	return err
-}
-
-// watch waits for the event that ends the capture.
-func (s *captureSession) watch(ctx, inner context.Context, cancel context.CancelFunc) {
-	var over <-chan time.Time
-	var id uint64
-	select {
-	case id = <-s.started:
-	case <-ctx.Done():
-		cancel()
-		return
-	case <-inner.Done():
-		return
-	}
-	if s.f.duration > 0 {
-		timer := time.NewTimer(s.f.duration)
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-inner.Done():
-		return
-	case <-ctx.Done():
-	case <-s.tally.full:
-	case <-over:
-	}
-	if err := s.client.EndCapture(inner, api.EndCapture{ID: id}); err != nil {
-		cancel()
-		return
-	}
-	select {
-	case <-inner.Done():
-	case <-time.After(endPatience):
-		cancel()
-	}
-}
-
-// take processes one event.
-func (s *captureSession) take(e api.CaptureEvent) error {
-	switch {
-	case e.Started != nil && e.Started.Outer != s.ask.Outer:
-		return errors.New("the agent is of an earlier version and does not capture outer packets: restart it with " +
-			"this program")
-	case e.Started != nil:
-		s.begun = true
-		s.waited()
-		s.tally.begun.Do(func() { fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it") })
-		s.started <- e.Started.ID
-	case e.Port != nil:
-		s.ports[e.Port.Number] = *e.Port
-	case e.Counts != nil:
-		s.counts = *e.Counts
-	case e.Frame != nil:
-		return s.tally.take(sighting{CaptureFrame: e.Frame, host: s.host, port: s.ports[e.Frame.Port],
-			other: s.ports[e.Frame.Other]})
-	}
-	return nil
-}
-
-// summary says how a capture ended.
-func summary(w io.Writer, given uint64, counts api.CaptureCounts) {
-	fmt.Fprintf(w, "%s captured, %d selected by the switch, %d lost because they came faster than they were "+
-		"read\n", printable.Count(given, "frame", "frames"), counts.Selected, counts.Lost)
-	if counts.Ended == "" {
-		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those "+
-			"of up to a second earlier")
-	}
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,106 +12,199 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
-// everywhere captures on all hosts that have what is asked for, until it is enough, the time is over, or the user ends
-// it. A host that is lost meanwhile is named; the others go on.
-func (f *capture) everywhere(c *cobra.Command, t *target) (err error) {
-	if strings.TrimSpace(f.filter) != "" {
-		if f.ask.Filter, err = f.compile(c.Context(), f.filter); err != nil {
-			return err
-		}
-	}
-	asks, away, err := askHosts(c, t, func(t *target) (api.Capture, error) {
-		s, err := t.state(c)
-		if err != nil {
-			return api.Capture{}, err
-		}
-		return f.of(t.host, s)
-	})
-	if err != nil {
-		return err
-	}
-	out, err := f.output()
-	if err != nil {
-		return err
-	}
-	g := &gathering[sighting]{put: out.frame, at: func(s sighting) time.Time { return s.Time }}
-	sessions, err := f.sessions(t, asks, f.tally(g.take))
-	if err != nil {
-		return errors.Join(err, out.close(api.CaptureCounts{}))
-	}
-	errs := make([]error, len(sessions))
-	var running sync.WaitGroup
-	for i, s := range sessions {
-		running.Go(func() { errs[i] = s.follow(c.Context()) })
-	}
-	running.Wait()
-	return f.finish(sessions, errs, g, out, away)
+// fleetCapture is one capture on all hosts that have what is asked for, those as well that have it only later.
+type fleetCapture struct {
+	*capture
+	c     *cobra.Command
+	t     *target
+	fleet *api.Fleet
+	all   *tally
+	mu    sync.Mutex
+	began []*captureSession
 }
 
-// sessions are the captures on the hosts.
-func (f *capture) sessions(t *target, asks []said[api.Capture], all *tally) (list []*captureSession, err error) {
-	for _, a := range asks {
-		client, err := t.on(a.host).client()
-		if err != nil {
+// everywhere captures on all hosts until it is enough, the time is over, or the user ends it. A host that is lost
+// meanwhile is named, and captured again when it is back; the others go on.
+func (f *capture) everywhere(c *cobra.Command, t *target) error {
+	if err := f.compiled(c.Context()); err != nil {
+		return err
+	}
+	fleet, err := t.fleet()
+	if err != nil {
+		return err
+	}
+	var out *captureOutput
+	g := &gathering[sighting]{wait: f.ordering(), at: func(s sighting) time.Time { return s.Time }}
+	w := &fleetCapture{capture: f, c: c, t: t, fleet: fleet, all: f.tally(func() (func(sighting) error, error) {
+		var err error
+		if out, err = f.output(); err != nil {
 			return nil, err
 		}
-		list = append(list, f.session(a.host, client, a.answer, all))
+		g.put = out.frame
+		return g.take, nil
+	})}
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	var over sync.WaitGroup
+	over.Go(func() { w.await(ctx, cancel) })
+	hosts := newStreams(f.d, fleet, "its frames are captured", w.follow)
+	hosts.named = true
+	err = hosts.run(ctx)
+	cancel()
+	over.Wait()
+	if out == nil {
+		return nothingCaptured(c.Context(), errors.Join(err, w.all.failed()), "no host had begun the capture")
 	}
-	return list, nil
+	return w.finish(errors.Join(err, g.flush()), out, hosts.everMissed())
+}
+
+// ordering is how long a frame waits for earlier ones of other hosts: nobody waits for the lines of a file.
+func (f *capture) ordering() time.Duration {
+	if f.write == "" {
+		return 500 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// await calls over when there are enough frames or the time is over, which runs from the first host's begin.
+func (w *fleetCapture) await(ctx context.Context, over func()) {
+	var until <-chan time.Time
+	begun := w.all.begun
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-begun:
+			if begun = nil; w.duration > 0 {
+				until = time.After(w.duration)
+			}
+			continue
+		case <-until:
+		case <-w.all.full:
+		case <-w.all.broken:
+		}
+		over()
+		return
+	}
+}
+
+// follow captures on one host until ctx ends or the host does.
+func (w *fleetCapture) follow(ctx context.Context, client api.Service, host string, heard func()) error {
+	one := w.t.on(host)
+	one.within = ctx
+	state, err := one.state(w.c)
+	if isFault(err) {
+		state, err = w.seen(ctx, host, err)
+	}
+	if err != nil {
+		return err
+	}
+	q, err := w.of(host, state)
+	if err != nil {
+		return err
+	}
+	s := w.session(host, client, q, w.all)
+	s.heard = func() {
+		heard()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.began = append(w.began, s)
+	}
+	err = s.follow(ctx)
+	switch {
+	case w.all.failed() != nil: // for all hosts alike
+		return nil
+	case err == nil && ctx.Err() == nil && !s.whole():
+		return &api.AwayError{Host: host, Why: "its agent has ended"}
+	case err == nil && ctx.Err() == nil:
+		return errOver // somebody else has ended it
+	}
+	return err
+}
+
+// seen are the ports of a host that somebody sees who is refused its whole state, for a capture of ports alone; all of
+// what else can be captured may be anybody's.
+func (w *fleetCapture) seen(ctx context.Context, host string, refused error) (*api.State, error) {
+	q := &w.ask
+	if len(q.Ports) == 0 || len(q.Uplinks)+len(q.Segments) > 0 || q.Outer || slices.Contains(q.Ports, spec.TunnelName) {
+		return nil, refused
+	}
+	list, err := w.fleet.Ports(ctx, api.FleetPortQuery{Host: host})
+	if err != nil {
+		return nil, err
+	}
+	s := &api.State{}
+	for _, p := range list {
+		s.Ports = append(s.Ports, api.Port{Switch: p.Switch, Name: p.Name})
+		s.Switches = append(s.Switches, api.Switch{Name: p.Switch})
+	}
+	return s, nil
 }
 
 // of is what is asked of one host: of the ports that are named, those that it has.
 func (f *capture) of(host string, s *api.State) (api.Capture, error) {
 	q := f.ask
 	q.Ports, q.Uplinks = nil, nil
-	here := func(names []string, has func(string) bool) (list []string) {
+	here := func(names []string, has func(string) error) (list []string) {
 		for _, name := range names {
-			if rest, ok := strings.CutPrefix(name, host+":"); ok && has(rest) {
+			if rest, ok := strings.CutPrefix(name, host+":"); ok && has(rest) == nil {
 				name = rest
 			}
-			if has(name) {
+			if has(name) == nil {
 				list = append(list, name)
 			}
 		}
 		return list
 	}
-	q.Ports = here(f.ask.Ports, func(name string) bool { return hasEnd(s, name) == nil })
-	q.Uplinks = here(f.ask.Uplinks, func(name string) bool { return hasUplink(s, f.ask.Switch, name) == nil })
+	end := func(name string) error { return f.hasEnd(s, name) }
+	uplink := func(name string) error { return hasUplink(s, f.ask.Switch, name) }
+	q.Ports, q.Uplinks = here(f.ask.Ports, end), here(f.ask.Uplinks, uplink)
 	if len(f.ask.Ports)+len(f.ask.Uplinks) > 0 && len(q.Ports)+len(q.Uplinks) == 0 {
 		if len(f.ask.Ports) > 0 {
-			return q, hasEnd(s, f.ask.Ports[0])
+			return q, end(f.ask.Ports[0])
 		}
-		return q, hasUplink(s, f.ask.Switch, f.ask.Uplinks[0])
+		return q, uplink(f.ask.Uplinks[0])
 	}
 	return q, hasSwitch(s, f.ask.Switch)
 }
 
+// hasEnd is the error of a port, uplink or tunnel that a host does not have.
+func (f *capture) hasEnd(s *api.State, name string) error {
+	err := hasEnd(s, name)
+	if err == nil || name != spec.TunnelName {
+		return err
+	}
+	return &missingError{"no switch has a tunnel: it is where a switch has overlay segments"}
+}
+
 // finish writes what is left, and says how it ended.
-func (f *capture) finish(sessions []*captureSession, errs []error, g *gathering[sighting], out *captureOutput,
-	away *absent) error {
-	counts, begun := api.CaptureCounts{Ended: api.CaptureAsked}, false
-	var refused error
-	for i, s := range sessions {
+func (w *fleetCapture) finish(err error, out *captureOutput, missed bool) error {
+	counts := api.CaptureCounts{Ended: api.CaptureAsked}
+	var cut []string
+	for _, s := range w.began {
 		counts.Selected += s.counts.Selected
 		counts.Lost += s.counts.Lost
-		begun = begun || s.begun
-		switch err := errs[i]; {
-		case err == nil:
-		case !s.begun && isMissing(err): // such as a VLAN that this host does not have
-			refused = err
-		default:
-			away.add(s.host, err)
+		if !s.whole() && !slices.Contains(cut, s.host) {
+			cut = append(cut, s.host)
 		}
 	}
-	err := errors.Join(g.flush(), out.close(counts))
-	if begun && len(sessions) > 0 {
-		summary(f.d.Stderr, sessions[0].tally.given, counts)
-	} else if refused != nil && len(away.hosts) == 0 {
-		return refused
+	if closed := out.close(counts); err == nil {
+		err = closed
 	}
-	return errors.Join(err, away.report(f.d))
+	summary(w.d.Stderr, w.all.given, counts)
+	slices.Sort(cut)
+	for _, host := range cut {
+		fmt.Fprintf(w.d.Stderr, "host %s did not end its capture: frames of it may be missing, and its counts are "+
+			"those of up to a second earlier\n", printable.Text(host))
+	}
+	if err == nil && (missed || len(cut) > 0) {
+		return &SilentError{Status: ExitFailure}
+	}
+	return err
 }
 
 // add takes in that a host does not answer.

@@ -57,6 +57,8 @@ type standIn struct {
 	then      []api.Adoption // the answers about the adoption, one for each query
 	hostPorts []api.HostPort
 	captured  []api.CaptureEvent
+	// capturing is called instead of answering Capture.
+	capturing func(ctx context.Context, emit func(api.CaptureEvent) error) error
 	flows     flowAnswers
 	// hang is called instead of answering Reconnect; the answer comes after the caller has left.
 	hang func()
@@ -524,7 +526,10 @@ func TestNamesInSeveralSwitchesHaveToBeToldApart(t *testing.T) {
 	}
 }
 
-func (s *standIn) Capture(_ context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+func (s *standIn) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+	if s.capturing != nil {
+		return s.capturing(ctx, emit)
+	}
 	if err := s.note(q); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (e *fleetEvents) run() error {
 	if err != nil {
 		return err
 	}
-	follow := newStreams(e.d, fleet, "its events", e.follow)
+	follow := newStreams(e.d, fleet, "its events are followed", e.follow)
 	follow.only = e.ofHost
 	for _, h := range away.hosts {
 		follow.knowsAway(h.Name)

@@ -150,7 +150,7 @@ func watchFlowsOfHosts(c *cobra.Command, d Deps, t *target, out *stream, only ap
 		}
 		return nil
 	}
-	hosts := newStreams(d, fleet, "its records", func(ctx context.Context, client api.Service, host string,
+	hosts := newStreams(d, fleet, "its records are followed", func(ctx context.Context, client api.Service, host string,
 		heard func()) error {
 		return client.FlowRecords(ctx, only, func(b api.FlowRecords) error {
 			heard()
@@ -193,7 +193,7 @@ func watchSumsOfHosts(c *cobra.Command, d Deps, t *target, out *stream, q api.Fl
 		return err
 	}
 	r := newRounds[api.FlowSums](q.Interval, true)
-	return followRounds(c.Context(), d, t, "its records", r,
+	return followRounds(c.Context(), d, t, "its records are followed", r,
 		func(ctx context.Context, client api.Service, emit func(api.FlowSums) error) error {
 			return client.FlowSums(ctx, sumsFor(q), emit)
 		}, func(list []said[api.FlowSums], _ []string) error {
@@ -205,7 +205,7 @@ func watchSumsOfHosts(c *cobra.Command, d Deps, t *target, out *stream, q api.Fl
 func (v *flowTop) followTops(ctx context.Context, sort string, emit func(top.HostsFlows) error) error {
 	q := v.q
 	q.Sort = sort
-	return followRounds(ctx, v.d, v.t, "its flows", newRounds[api.FlowTop](q.Interval, false),
+	return followRounds(ctx, v.d, v.t, "its flows are followed", newRounds[api.FlowTop](q.Interval, false),
 		func(ctx context.Context, client api.Service, emit func(api.FlowTop) error) error {
 			return client.FlowTop(ctx, q, emit)
 		}, func(list []said[api.FlowTop], away []string) error {
@@ -217,7 +217,7 @@ func (v *flowTop) followTops(ctx context.Context, sort string, emit func(top.Hos
 
 // followSums follows the sums of all hosts' traffic.
 func (v *flowTop) followSums(ctx context.Context, q api.FlowSumQuery, emit func(top.HostsSums) error) error {
-	return followRounds(ctx, v.d, v.t, "its flows", newRounds[api.FlowSums](q.Interval, false),
+	return followRounds(ctx, v.d, v.t, "its flows are followed", newRounds[api.FlowSums](q.Interval, false),
 		func(ctx context.Context, client api.Service, emit func(api.FlowSums) error) error {
 			return client.FlowSums(ctx, sumsFor(q), emit)
 		}, func(list []said[api.FlowSums], away []string) error {

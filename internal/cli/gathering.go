@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ const (
 type gathering[T any] struct {
 	put func(T) error
 	at  func(T) time.Time
+	// wait is how long something waits for what is earlier; 0 for gatherFor.
+	wait time.Duration
 
 	mu      sync.Mutex
 	waiting []gathered[T]
@@ -34,12 +37,13 @@ type gathered[T any] struct {
 func (g *gathering[T]) take(v T) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = append(g.waiting, gathered[T]{v, time.Now().Add(gatherFor)})
+	wait := cmp.Or(g.wait, gatherFor)
+	g.waiting = append(g.waiting, gathered[T]{v, time.Now().Add(wait)})
 	if len(g.waiting) >= mostGathered {
 		g.sort()
 		g.out(len(g.waiting))
 	} else if g.later == nil {
-		g.later = time.AfterFunc(gatherFor, g.due)
+		g.later = time.AfterFunc(wait, g.due)
 	}
 	return g.err
 }

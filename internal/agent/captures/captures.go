@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -209,13 +210,31 @@ func (c *capture) count(ended api.CaptureEnd) error {
 	return c.emit(api.CaptureEvent{Counts: &c.counts})
 }
 
-// clock measures the offset between the kernel's clock and the wall clock, which is set now and then.
+// clockTries and clockGap bound how often the clocks are read until nothing came between the two readings.
+const (
+	clockTries = 10
+	clockGap   = 20 * time.Microsecond
+)
+
+// clock measures the offset between the kernel's clock and the wall clock, which is set now and then. Frames of several
+// hosts are put in order by it, so that a reading counts between which the process did not have to wait.
 func (c *capture) clock() error {
-	var mono unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
-		return fmt.Errorf("read the clock: %w", err)
+	best := time.Duration(math.MaxInt64)
+	for range clockTries {
+		var before, after unix.Timespec
+		err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before)
+		wall := time.Now().UnixNano()
+		if err = errors.Join(err, unix.ClockGettime(unix.CLOCK_MONOTONIC, &after)); err != nil {
+			return fmt.Errorf("read the clock: %w", err)
+		}
+		gap := after.Nano() - before.Nano()
+		if time.Duration(gap) < best {
+			best, c.offset = time.Duration(gap), wall-before.Nano()-gap/2
+		}
+		if best <= clockGap {
+			break
+		}
 	}
-	c.offset = time.Now().UnixNano() - mono.Nano()
 	return nil
 }
 

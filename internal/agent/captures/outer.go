@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
@@ -35,6 +37,8 @@ const (
 	outerMemory = captureMemory / outerDevices
 	// captureMemory is that of all devices.
 	captureMemory = 16 << 20
+	// mostVNIs is how many VNIs may be selected: all of them are compared with each packet.
+	mostVNIs = 256
 	// outerLook is how often it is looked whether endpoints or routes have changed, at most.
 	outerLook = time.Second
 )
@@ -52,6 +56,7 @@ type outer struct {
 	of     *Captures
 	q      api.Capture
 	sw     plan.PortID // the tunnel
+	vnis   []uint32    // none for all
 	emit   func(api.CaptureEvent) error
 	ends   Ends
 	taps   map[int]*tapped // by ifindex
@@ -82,7 +87,9 @@ func (t *tapped) over() bool {
 func (cs *Captures) captureOuter(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	o := &outer{of: cs, q: q, emit: emit, taps: map[int]*tapped{}}
 	if err := cs.host.Look(ctx, func(p *plan.Plan) (err error) {
-		o.sw, err = tunnelOf(p, q)
+		if o.sw, err = tunnelOf(p, q); err == nil {
+			o.vnis, err = vnisOf(p.Switch(o.sw.Switch), q.Segments)
+		}
 		return err
 	}); err != nil {
 		return err
@@ -142,13 +149,18 @@ func (o *outer) look(ctx context.Context) error {
 	}
 	same := slices.Equal(o.ends.Own, ends.Own) && o.ends.Port == ends.Port
 	o.ends = ends
+	if !mayMatch(o.q.Filter, ends.Port) {
+		return api.NewError(api.Invalid, fmt.Sprintf("no packet of the tunnel matches the filter: with --outer it is "+
+			"about packets of UDP to port %d over IPv4 or IPv6, and not about the frames inside; leave out --outer, "+
+			"or select a segment by --vni", ends.Port))
+	}
 	for index, t := range o.taps {
 		if _, there := ends.Devices[index]; !there || !same || t.over() {
 			o.end(t)
 			delete(o.taps, index)
 		}
 	}
-	filter := outerFilter(ends.Own, ends.Port, o.q.Filter, o.q.Snap)
+	filter := outerFilter(ends.Own, ends.Port, o.vnis, o.q.Filter, o.q.Snap)
 	for index, name := range ends.Devices {
 		if o.taps[index] != nil || len(o.taps) >= outerDevices || len(ends.Own) == 0 {
 			continue
@@ -259,8 +271,8 @@ func tunnelOf(p *plan.Plan, q api.Capture) (plan.PortID, error) {
 			faults = append(faults, fmt.Sprintf("an outer packet has not %s: leave that out", what))
 		}
 	}
-	if len(q.Segments) > 0 {
-		faults = append(faults, "outer packets are not selected by VLAN or VNI: use a filter, such as vxlan 5000")
+	if err := dataplane.CheckFilter(filterOf(q)); err != nil {
+		faults = append(faults, err.Error())
 	}
 	for _, name := range slices.Concat(q.Ports, q.Uplinks) {
 		if name != spec.TunnelName {
@@ -282,16 +294,48 @@ func tunnelOf(p *plan.Plan, q api.Capture) (plan.PortID, error) {
 		return plan.PortID{}, api.NewError(api.NotFound, names.Missing(q.Switch))
 	}
 	with := slices.DeleteFunc(slices.Clone(switches), func(sw *plan.Switch) bool { return sw.Tunnel == nil })
-	switch {
-	case len(with) == 1:
+	switch len(with) {
+	case 0:
+		return plan.PortID{}, api.NewError(api.NotFound, noTunnel(q.Switch)+", and so no outer packets")
+	case 1:
 		return with[0].Tunnel.ID, nil
-	case len(with) > 1:
-		return plan.PortID{}, api.NewError(api.Invalid,
-			fmt.Sprintf("%d switches have a tunnel: say which with --switch", len(with)))
-	case q.Switch != "":
-		return plan.PortID{}, api.NewError(api.NotFound, fmt.Sprintf("switch %s has no tunnel, and so no outer packets",
-			q.Switch))
 	}
-	return plan.PortID{}, api.NewError(api.NotFound,
-		"no switch of this host has a tunnel, so that there are no outer packets")
+	return plan.PortID{}, api.NewError(api.Invalid,
+		fmt.Sprintf("%d switches have a tunnel: say which with --switch", len(with)))
+}
+
+// noTunnel says that the switch, or none of this host where it is not named, has a tunnel.
+func noTunnel(sw string) string {
+	if sw == "" {
+		return "no switch of this host has a tunnel"
+	}
+	return fmt.Sprintf("switch %s has no tunnel", sw)
+}
+
+// vnisOf are the VNIs by which outer packets are selected.
+func vnisOf(sw *plan.Switch, words []string) (list []uint32, err error) {
+	var faults, missing []string
+	for _, w := range words {
+		segments, ok := parseSegments(w)
+		switch {
+		case !ok && strings.HasPrefix(w, vniPrefix):
+			faults = append(faults, badVNI(w))
+		case !ok || !segments[0].All:
+			faults = append(faults, "outer packets are selected by their VNI as a whole, such as 5000, and not by a "+
+				"VLAN")
+		default:
+			missing = append(missing, inNoVNI(sw, segments[0].VNI)...)
+			list = append(list, segments[0].VNI)
+		}
+	}
+	if len(list) > mostVNIs {
+		faults = append(faults, fmt.Sprintf("%d VNIs: outer packets are selected by %d at most", len(list), mostVNIs))
+	}
+	switch {
+	case len(faults) > 0:
+		return nil, api.NewError(api.Invalid, slices.Concat(missing, faults)...)
+	case len(missing) > 0:
+		return nil, api.NewError(api.NotFound, missing...)
+	}
+	return list, nil
 }

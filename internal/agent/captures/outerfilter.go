@@ -19,6 +19,7 @@ const (
 	at6Protocol = atIP + 6
 	at6Source   = atIP + 8
 	at6UDP      = atIP + 40
+	atVNI       = 8 + 4 // from the UDP header on: behind it and the flags of VXLAN (RFC 7348); 8 bits follow
 	type4       = 0x0800
 	type6       = 0x86dd
 	protocolUDP = 17
@@ -31,12 +32,13 @@ var refuse = bpf.RetConstant{Val: 0}
 
 // outerFilter returns the program of a socket that takes the packets of a tunnel: UDP to its port, from one of this
 // host's endpoints if the device sends it, to one of them if it arrives. Who sends what arrives does not matter:
-// packets of strangers are of interest. After that the packet must pass the user's filter, if there is one. snap is how
-// many bytes are wanted at most.
+// packets of strangers are of interest. After that the packet must have one of the VNIs, if there are any, and pass the
+// user's filter, if there is one. snap is how many bytes are wanted at most.
 //
 // A frame with a VLAN tag is not the device's own but that of a VLAN's device on top of it, which has a socket itself
 // if an endpoint is there; VLAN 0 is only a priority.
-func outerFilter(own []netip.Addr, port uint16, also []api.FilterInstruction, snap int) []bpf.Instruction {
+func outerFilter(own []netip.Addr, port uint16, vnis []uint32, also []api.FilterInstruction,
+	snap int) []bpf.Instruction {
 	var own4, own6 [][]byte
 	for _, a := range own {
 		if a.Is4() {
@@ -52,8 +54,10 @@ func outerFilter(own []netip.Addr, port uint16, also []api.FilterInstruction, sn
 			bpf.LoadMemShift{Off: atIP},
 			bpf.LoadIndirect{Off: atIP + 2, Size: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(port), SkipTrue: 1}, refuse,
-		}, between(oneOf(at4Source, own4), oneOf(at4Source+4, own4)))
+		}, oneVNI(bpf.LoadIndirect{Off: atIP + atVNI, Size: 4}, vnis),
+		between(oneOf(at4Source, own4), oneOf(at4Source+4, own4)))
 	v6 := join(equal(atType, 2, type6), equal(at6Protocol, 1, protocolUDP), equal(at6UDP+2, 2, uint32(port)),
+		oneVNI(bpf.LoadAbsolute{Off: at6UDP + atVNI, Size: 4}, vnis),
 		between(oneOf(at6Source, own6), oneOf(at6Source+16, own6)))
 	p := join([]bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
@@ -111,4 +115,17 @@ func oneOf(at uint32, addresses [][]byte) (p []bpf.Instruction) {
 		p = join(one, []bpf.Instruction{bpf.Jump{Skip: uint32(len(p))}}, p)
 	}
 	return p
+}
+
+// oneVNI refuses the frame unless what is loaded is one of the VNIs, with 8 bits behind it. Without VNIs any will do.
+func oneVNI(load bpf.Instruction, vnis []uint32) (p []bpf.Instruction) {
+	if len(vnis) == 0 {
+		return nil
+	}
+	p = []bpf.Instruction{refuse}
+	for _, vni := range vnis {
+		p = join([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: vni, SkipTrue: 1},
+			bpf.Jump{Skip: uint32(len(p))}}, p)
+	}
+	return join([]bpf.Instruction{load, bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 8}}, p)
 }

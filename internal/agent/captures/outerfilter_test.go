@@ -60,20 +60,36 @@ func TestOuterFilter_TakesTheTunnelsPacketsAlone(t *testing.T) {
 		{"short", own, outerPacket(far4, a4, 4789)[:30], false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := runs(t, outerFilter(c.own, 4789, nil, 96), c.packet, c.out); got > 0 != c.want ||
+			if got := runs(t, outerFilter(c.own, 4789, nil, nil, 96), c.packet, c.out); got > 0 != c.want ||
 				c.want && got != min(96, len(c.packet)) {
 				t.Errorf("takes %d bytes, want some: %v", got, c.want)
 			}
 		})
 	}
+	for _, c := range []struct {
+		name string
+		vnis []uint32
+		want bool
+	}{{"its VNI", []uint32{5000}, true}, {"one of several", []uint32{1, 5000, 16777214}, true},
+		{"others", []uint32{1, 5001, 0x138800}, false}} {
+		for _, a := range []netip.Addr{a4, a6} {
+			t.Run(c.name+" to "+a.String(), func(t *testing.T) {
+				far := map[bool]netip.Addr{true: far4, false: far6}[a.Is4()]
+				if got := runs(t, outerFilter(own, 4789, c.vnis, nil, 96), outerPacket(far, a, 4789), false); got > 0 !=
+					c.want {
+					t.Errorf("takes %d bytes, want some: %v", got, c.want)
+				}
+			})
+		}
+	}
 	vni := func(n uint32) []api.FilterInstruction { // ld [46]; jeq n; ret
 		return []api.FilterInstruction{{Code: 0x20, K: 46}, {Code: 0x15, JumpFalse: 1, K: n << 8}, {Code: 6, K: 262144},
 			{Code: 6}}
 	}
-	if runs(t, outerFilter(own, 4789, vni(5000), 20), outerPacket(far4, a4, 4789), false) != 20 {
+	if runs(t, outerFilter(own, 4789, nil, vni(5000), 20), outerPacket(far4, a4, 4789), false) != 20 {
 		t.Error("the user's filter accepts, and the packet is not cut to the wanted bytes")
 	}
-	if runs(t, outerFilter(own, 4789, vni(5001), 20), outerPacket(far4, a4, 4789), false) != 0 {
+	if runs(t, outerFilter(own, 4789, nil, vni(5001), 20), outerPacket(far4, a4, 4789), false) != 0 {
 		t.Error("the user's filter refuses, and the packet is taken")
 	}
 }

@@ -23,28 +23,42 @@ func selectSegments(s *dataplane.Selection, switches []*plan.Switch, words []str
 	}
 	sw := switchOf(s.Ports, switches, words, fault)
 	if sw == nil {
-		return nil
+		if len(switches) > 0 && onlyVNIs(words) && !slices.ContainsFunc(switches, hasTunnel) {
+			missing = append(missing, noTunnel("")+", so that no frame has a VNI")
+		}
+		return missing
 	}
 	s.Switch = sw.Name
 	for _, w := range words {
 		list, ok := parseSegments(w)
 		switch {
 		case !ok && strings.HasPrefix(w, vniPrefix):
-			fault("VNI %q: it is a number from %d to %d, with a VLAN inside if you want: 5000, 5000/10, 5000/10-20, "+
-				"5000/untagged", strings.TrimPrefix(w, vniPrefix), spec.MinVNI, spec.MaxVNI)
+			fault("%s", badVNI(w))
 		case !ok:
 			fault("VLAN %q: it is a number such as 10, a range such as 10-20, \"untagged\", or of 802.1ad ad:10", w)
-		case list[0].VNI == 0 || slices.Contains(sw.VNIs(), list[0].VNI):
+		case list[0].VNI == 0:
 		case sw.Tunnel == nil:
-			missing = append(missing, fmt.Sprintf("switch %s has no tunnel, so that none of its frames has a VNI",
-				sw.Name))
+			missing = append(missing, noTunnel(sw.Name)+", so that none of its frames has a VNI")
 		default:
-			missing = append(missing, fmt.Sprintf("switch %s has no port in VNI %d; %s", sw.Name, list[0].VNI,
-				inVNIs(sw)))
+			missing = append(missing, inNoVNI(sw, list[0].VNI)...)
 		}
 		s.Segments = append(s.Segments, list...)
 	}
 	return missing
+}
+
+// badVNI says what a word for a VNI must be.
+func badVNI(word string) string {
+	return fmt.Sprintf("VNI %q: it is a number from %d to %d, with a VLAN inside if you want: 5000, 5000/10, "+
+		"5000/10-20, 5000/untagged", strings.TrimPrefix(word, vniPrefix), spec.MinVNI, spec.MaxVNI)
+}
+
+// inNoVNI says that a switch has no port in a VNI; nothing if it has one.
+func inNoVNI(sw *plan.Switch, vni uint32) []string {
+	if slices.Contains(sw.VNIs(), vni) {
+		return nil
+	}
+	return []string{fmt.Sprintf("switch %s has no port in VNI %d; %s", sw.Name, vni, inVNIs(sw))}
 }
 
 // inVNIs says in which VNIs a switch has ports.
@@ -70,19 +84,11 @@ func switchOf(ports []plan.PortID, switches []*plan.Switch, words []string, faul
 		}
 		return switches[slices.IndexFunc(switches, func(sw *plan.Switch) bool { return sw.Name == ports[0].Switch })]
 	}
-	if !slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, vniPrefix) }) {
-		var with []*plan.Switch
-		for _, sw := range switches {
-			if sw.Tunnel != nil {
-				with = append(with, sw)
-			}
-		}
-		if len(with) > 0 {
-			switches = with
-		}
+	if onlyVNIs(words) && len(switches) > 1 {
+		switches = slices.DeleteFunc(slices.Clone(switches), func(sw *plan.Switch) bool { return !hasTunnel(sw) })
 	}
 	switch len(switches) {
-	case 0: // it is the switch that does not exist
+	case 0: // it is the switch that does not exist, or none has a tunnel
 		return nil
 	case 1:
 		return switches[0]
@@ -90,6 +96,12 @@ func switchOf(ports []plan.PortID, switches []*plan.Switch, words []string, faul
 	fault("VLANs and VNIs are those of one switch, and there are %d: say which with --switch", len(switches))
 	return nil
 }
+
+func onlyVNIs(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, vniPrefix) })
+}
+
+func hasTunnel(sw *plan.Switch) bool { return sw.Tunnel != nil }
 
 // vniPrefix begins the word for an overlay segment; "--vni 5000" is "vni:5000".
 const vniPrefix = api.VNIPrefix

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -26,6 +27,8 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 			s.Ports = append(s.Ports, ids[0])
 		case len(ids) > 1:
 			fault("%s is in %d switches: say which with --switch", known.Shown(name), len(ids))
+		case name == spec.TunnelName && len(switches) > 0:
+			missing = append(missing, noTunnel(q.Switch))
 		case len(switches) > 0: // else it is the switch that does not exist
 			all.What = what
 			missing = append(missing, all.Missing(name))
@@ -39,10 +42,7 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	}
 	missing = append(missing, selectSegments(&s, switches, q.Segments, fault)...)
 	selectStages(&s, q, fault)
-	for _, in := range q.Filter {
-		s.Filter = append(s.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse,
-			K: in.K})
-	}
+	s.Filter = filterOf(q)
 	if err := dataplane.CheckFilter(s.Filter); err != nil {
 		fault("%v", err)
 	}
@@ -59,6 +59,13 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 		return s, api.NewError(api.NotFound, missing...)
 	}
 	return s, nil
+}
+
+func filterOf(q api.Capture) (f []abi.FilterInstruction) {
+	for _, in := range q.Filter {
+		f = append(f, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse, K: in.K})
+	}
+	return f
 }
 
 func switchesNamed(p *plan.Plan, name string) []*plan.Switch {

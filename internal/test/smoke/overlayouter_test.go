@@ -139,7 +139,11 @@ func (r *overlayRig) outerRefused() {
 		{api.Capture{Ports: []string{"one"}}, "one has no outer packets, only tunnel has"},
 		{api.Capture{Stages: []string{"drop"}}, "an outer packet has not a stage"},
 		{api.Capture{Reasons: []string{"tunnel-mtu"}}, "an outer packet has not a reason"},
-		{api.Capture{Segments: []string{"vni:5000"}}, "use a filter, such as vxlan 5000"},
+		{api.Capture{Segments: []string{"vni:5000/10"}}, "selected by their VNI as a whole"},
+		{api.Capture{Segments: []string{"10"}}, "selected by their VNI as a whole"},
+		{api.Capture{Segments: []string{"vni:7000"}}, "switch lab has no port in VNI 7000"},
+		{api.Capture{Filter: []api.FilterInstruction{{Code: 6}}}, "no packet of the tunnel matches the filter"},
+		{api.Capture{Filter: []api.FilterInstruction{{Code: 0xffff}}}, "instruction 0 of the filter is unknown"},
 		{api.Capture{Switch: "lba"}, "there is no switch lba; did you mean lab?"},
 	} {
 		c.ask.Outer = true
