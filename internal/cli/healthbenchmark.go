@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,6 +24,7 @@ type benchmarkFlags struct {
 	api.BenchmarkOptions
 	rate string
 	all  bool
+	page reportFile
 }
 
 func newHealthBenchmark(d Deps) *cobra.Command {
@@ -41,10 +43,11 @@ func newHealthBenchmark(d Deps) *cobra.Command {
 			"The exit status is 1 when a pair has a fault or a host took no part that was to.",
 		Example: "  heddle health benchmark --context lab\n" +
 			"  heddle health benchmark --context lab --hosts esx1,esx2 --rate 200M\n" +
-			"  heddle health benchmark --context lab --label rack=a --duration 20s -o json",
+			"  heddle health benchmark --context lab --label rack=a --duration 20s -o json\n" +
+			"  heddle health benchmark --context lab --report benchmark.html",
 		Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := errors.Join(o.check(), q.page.check(c, args)); err != nil {
 				return err
 			}
 			if err := q.read(); err != nil {
@@ -60,6 +63,7 @@ func newHealthBenchmark(d Deps) *cobra.Command {
 		"100k to 1G")
 	f.DurationVar(&q.Duration, "duration", 5*time.Second, "how long all send, 1s to 1m")
 	f.BoolVar(&q.all, "pairs", false, "show all pairs of uplinks, not those with a fault alone")
+	q.page.flag(c)
 	o.flag(c)
 	t.flag(d, c, defaultController)
 	return c
@@ -106,6 +110,9 @@ func (q *benchmarkFlags) run(d Deps, c *cobra.Command, t *fleetTarget, o *output
 		return err
 	}
 	if err := o.print(d, b, func(w io.Writer) error { return q.write(w, d, b) }); err != nil {
+		return err
+	}
+	if err := q.page.write(q.report(b, time.Now())); err != nil {
 		return err
 	}
 	if b.Stopped != "" || len(b.Findings)+len(b.Without) > 0 {

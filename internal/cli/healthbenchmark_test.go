@@ -3,11 +3,14 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/lab/report/page"
 )
 
 // sampleBenchmark is a benchmark of four hosts; what arrives at one of them is slow.
@@ -69,6 +72,80 @@ func TestS109_TheTablesOfABenchmark(t *testing.T) {
 				t.Errorf("%d rows", rows)
 			}
 		})
+	}
+}
+
+// The report is one file that needs nothing else: four matrices with each pair of hosts, faults marked by a sign, what
+// they share, and the pairs with faults first.
+func TestS109_TheReportOfABenchmark(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "benchmark.html")
+	b := sampleBenchmark()
+	f, err := page.Check(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &benchmarkFlags{page: reportFile{file: f, command: "heddle health benchmark"}}
+	r := q.report(b, time.Now())
+	if err := q.page.write(r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h1>Health benchmark</h1>", "they arrive at esx3/uplink1", "Throughput, bit/s",
+		"Frames lost, %", "Delay, 99th percentile", "Duplicates, frames", "▲ 10.8M</text>", "▲ 83.8%</text>",
+		"esx1 to esx3: 10.8M (uplink1 to uplink1: slow, lossy)", "host esx5 took no part: it is not connected"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+	if n := bytes.Count(text, []byte("<svg")); n != 4 {
+		t.Errorf("%d pictures", n)
+	}
+	if bytes.Contains(text, []byte("Processors")) {
+		t.Error("it has the processors of the machine that asked")
+	}
+	for i, row := range r.Rows {
+		if to := row.Get("to"); (to == "esx3/uplink1") != (i < 3) {
+			t.Errorf("row %d is to %v", i, to)
+		}
+	}
+}
+
+// The report of a large fleet is bounded: the hosts with most faults are drawn, and pairs with faults are listed first.
+func TestS109_TheReportOfALargeFleet(t *testing.T) {
+	b := &api.NetworkBenchmark{Rate: 1e6, Duration: time.Second}
+	for i := range 100 {
+		b.Hosts = append(b.Hosts, fmt.Sprintf("esx%03d", i))
+	}
+	for _, from := range b.Hosts {
+		for _, to := range b.Hosts {
+			p := api.BenchmarkPair{From: from, To: to, FromUplink: "u", ToUplink: "u", Sent: 1, Throughput: 1}
+			if to == "esx099" {
+				p.Faults = []string{"slow"}
+			}
+			if from != to {
+				b.Pairs = append(b.Pairs, p)
+			}
+		}
+	}
+	r := (&benchmarkFlags{}).report(b, time.Now())
+	for _, m := range r.Matrices {
+		if len(m.Names) != mostDrawn || m.Names[mostDrawn-1] != "esx099" {
+			t.Errorf("%s: %d hosts, the last %s", m.Title, len(m.Names), m.Names[len(m.Names)-1])
+		}
+	}
+	if len(r.Rows) != mostListed || r.Rows[98].Get("faults") != "slow" || r.Rows[99].Get("faults") != "-" {
+		t.Errorf("%d rows", len(r.Rows))
+	}
+	for _, want := range []string{"have the 48 hosts of 100", "has 500 of 9900 pairs"} {
+		if !strings.Contains(strings.Join(r.Notes, "\n"), want) {
+			t.Errorf("it does not say %q: %q", want, r.Notes)
+		}
+	}
+	if none := (&benchmarkFlags{}).report(&api.NetworkBenchmark{Stopped: "x"}, time.Now()); len(none.Matrices) > 0 {
+		t.Error("matrices of nothing")
 	}
 }
 

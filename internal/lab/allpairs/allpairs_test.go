@@ -34,3 +34,29 @@ func TestWhatSlowPairsShare(t *testing.T) {
 		})
 	}
 }
+
+// Each pair is in each matrix of its row, and marked where the text says so.
+func TestTheMatricesOfARow(t *testing.T) {
+	m := Measured{row: row{"mac-learning-2", 2, false}, Pairs: []Pair{
+		{From: "n1", To: "n2", FromUplink: "u1", ToUplink: "u2", Stream: 2e9, P99: 0.002, Pings: 10, Replies: 10},
+		{From: "n2", To: "n1", FromUplink: "u2", ToUplink: "u1", Stream: 5e8, P99: 0.01, Pings: 10, Lost: 2,
+			Replies: 11}}}
+	all := m.pictures()
+	if len(all) != 4 {
+		t.Fatalf("%d matrices", len(all))
+	}
+	for i, want := range []struct {
+		there, back string
+		marked      bool
+	}{{"2.00 Gb/s", "500 Mb/s", true}, {"2.00 ms", "10.0 ms", false}, {"0", "2", true}, {"0", "3", true}} {
+		t.Run(all[i].Title, func(t *testing.T) {
+			c := all[i].Cells
+			if c[0][0] != nil || c[1][1] != nil || c[0][1].Text != want.there || c[1][0].Text != want.back ||
+				c[0][1].Marked || c[1][0].Marked != want.marked ||
+				!strings.Contains(c[1][0].Tip, "n2 (u2) to n1 (u1)") ||
+				max(c[0][1].Shade, c[1][0].Shade) != 1 {
+				t.Errorf("%+v, %+v", c[0][1], c[1][0])
+			}
+		})
+	}
+}

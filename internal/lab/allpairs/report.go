@@ -31,6 +31,7 @@ func Report(all []Measured) *report.Report {
 				report.Exactly, 1))
 		}
 		r.Conclusions = append(r.Conclusions, m.slow()...)
+		r.Matrices = append(r.Matrices, m.pictures()...)
 	}
 	r.Labs = topology.Distinct(labs...)
 	r.Conclusions = append(r.Conclusions, compare(all)...)

@@ -28,6 +28,8 @@ type Report struct {
 	// Labs are pictures of what it was measured in, Timelines of what came when.
 	Labs      []Picture  `json:"-"`
 	Timelines []Timeline `json:"-"`
+	// Matrices are numbers from each thing to each other one.
+	Matrices []Matrix `json:"-"`
 	// Explained is the page of the documentation that explains the subject: "explanation/failover.md".
 	Explained string `json:"-"`
 }

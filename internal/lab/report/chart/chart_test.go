@@ -211,3 +211,38 @@ func TestDrawing(t *testing.T) {
 		t.Error("a picture of nothing")
 	}
 }
+
+// A matrix has each number as a text, marks with a sign what is marked, and is as wide as its names need.
+func TestAMatrixHasItsNumbers(t *testing.T) {
+	cell := func(text string, shade float64, marked bool) *Cell {
+		return &Cell{text, "tip of " + text, shade, marked}
+	}
+	m := Matrix{Title: "throughput", From: "from host", To: "to host", Marked: "slow", Names: []string{"a", "<b>"},
+		Cells: [][]*Cell{{nil, cell("10M", 1, false)}, {cell("1M", 0.1, true), nil}}}
+	svg := m.SVG()
+	wellFormed(t, svg)
+	for _, want := range []string{">10M</text>", ">▲ 1M</text>", `class="cell d5"`, `class="cell d1 marked"`,
+		`class="cell none"`, ">▲ slow</text>", "<title>tip of 1M</title>", ">&lt;b&gt;</text>", ">from host</text>",
+		">to host →</text>", `aria-label="throughput"`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s in\n%s", want, svg)
+		}
+	}
+	if strings.Contains(svg, "style=") {
+		t.Error("a matrix of two has a width of its own")
+	}
+	for len(m.Names) < 40 {
+		m.Names = append(m.Names, "host"+strings.Repeat("x", 30))
+	}
+	m.Cells = make([][]*Cell, len(m.Names))
+	for i := range m.Cells {
+		m.Cells[i] = make([]*Cell, len(m.Names))
+	}
+	if svg = m.SVG(); !strings.Contains(svg, `style="width: `) || !strings.Contains(svg, "…</text>") {
+		t.Error("a wide matrix is squeezed into its page")
+	}
+	wellFormed(t, svg)
+	if (Matrix{}).SVG() != "" {
+		t.Error("a matrix of nothing is drawn")
+	}
+}

@@ -110,3 +110,20 @@ func timeline(t report.Timeline) chart.Timeline {
 	}
 	return out
 }
+
+// matrix converts a report's matrix for drawing.
+func matrix(m report.Matrix) chart.Matrix {
+	out := chart.Matrix{Title: m.Title, From: m.From, To: m.To, Names: m.Names, Marked: m.Marked}
+	for _, row := range m.Cells {
+		var cells []*chart.Cell
+		for _, c := range row {
+			if c == nil {
+				cells = append(cells, nil)
+				continue
+			}
+			cells = append(cells, &chart.Cell{Text: c.Text, Tip: c.Tip, Shade: c.Shade, Marked: c.Marked})
+		}
+		out.Cells = append(out.Cells, cells)
+	}
+	return out
+}

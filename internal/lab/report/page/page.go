@@ -28,6 +28,7 @@ func Write(w io.Writer, r *report.Report, command string) error {
 	d.raw("\n<style>\n" + style + "</style>\n</head>\n<body>\n<main>\n")
 	d.heading(r, command)
 	d.sentences("What it shows", r.Conclusions)
+	d.matrices(r.Matrices)
 	d.labs(r.Labs)
 	d.timelines(r.Timelines)
 	d.results(r)
@@ -119,6 +120,19 @@ func (d *document) figure(title, svg string) {
 	d.raw("<figure>\n")
 	d.element("figcaption", "", title)
 	d.raw("\n<div class=\"wide\" tabindex=\"0\">" + svg + "</div></figure>\n")
+}
+
+func (d *document) matrices(all []report.Matrix) {
+	if len(all) == 0 {
+		return
+	}
+	d.section("From each to each", func() {
+		for _, m := range all {
+			if svg := matrix(m).SVG(); svg != "" {
+				d.figure(m.Title, svg)
+			}
+		}
+	})
 }
 
 func (d *document) timelines(all []report.Timeline) {
@@ -246,7 +260,7 @@ func (d *document) environment(e report.Environment) {
 		d.raw("<dl>\n")
 		for _, x := range [][2]string{
 			{"System", strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)},
-			{"Processors", strings.TrimSpace(fmt.Sprintf("%d %s", e.CPUs, e.CPUModel))},
+			{"Processors", processors(e)},
 			{"Mitigations", strings.Join(e.Mitigations, ", ")},
 			{"Load before", e.Load},
 			{"Heddle", strings.TrimSpace(e.Heddle + " " + e.Commit)},
@@ -260,6 +274,14 @@ func (d *document) environment(e report.Environment) {
 		}
 		d.raw("</dl>\n")
 	})
+}
+
+// processors are how many of which kind; "" where that is not known.
+func processors(e report.Environment) string {
+	if e.CPUs == 0 {
+		return e.CPUModel
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", e.CPUs, e.CPUModel))
 }
 
 // spreads writes the spreads of all rows in full, including what the table leaves out.
