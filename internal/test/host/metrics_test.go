@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
@@ -72,7 +70,7 @@ func (h *host) cable(device string) {
 const metricsAt = "127.0.0.1:9946"
 
 // flood sends echo requests until the test ends, also when one that does gives up, and says why it did.
-func flood(t *testing.T, from *netns.NS, to string) {
+func flood(t *testing.T, from *netns.NS, to string, more ...string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -80,7 +78,8 @@ func flood(t *testing.T, from *netns.NS, to string) {
 		defer close(done)
 		for ctx.Err() == nil {
 			var said strings.Builder
-			ping := exec.CommandContext(ctx, "ping", "-b", "-q", "-i", "0.005", "-s", "200", to)
+			ping := exec.CommandContext(ctx, "ping", append([]string{"-b", "-q", "-i", "0.005", "-s", "200", to},
+				more...)...)
 			ping.Stderr = &said
 			err := from.Start(ping)
 			if err == nil {
@@ -211,185 +210,6 @@ func query(t *testing.T, c *http.Client, expr string) (series int, why string) {
 		return -1, answer.Error
 	}
 	return len(answer.Data.Result), ""
-}
-
-// dashboard is what of packaging/grafana/heddle.json is held against Prometheus.
-type dashboard struct {
-	UID, Title    string
-	SchemaVersion int
-	Templating    struct {
-		List []struct {
-			Name, Type string
-			Query      any
-			Definition string
-		}
-	}
-	Panels []struct {
-		ID          int
-		Type, Title string
-		Datasource  struct{ Type, UID string }
-		GridPos     struct{ H, W, X, Y int }
-		Targets     []struct {
-			Expr, RefID string
-			Datasource  struct{ Type, UID string }
-		}
-	}
-}
-
-func loadDashboard(t *testing.T, name string) dashboard {
-	t.Helper()
-	b, err := os.ReadFile("../../../packaging/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d dashboard
-	if err := json.Unmarshal(b, &d); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func TestTheDashboardsAreThoseThatGrafanaTakes(t *testing.T) {
-	for _, name := range []string{"grafana/heddle.json", "controller/grafana/heddle-controller.json"} {
-		t.Run(name, func(t *testing.T) { loadDashboard(t, name).isWhole(t) })
-	}
-}
-
-// isWhole holds a dashboard against what Grafana takes.
-func (d dashboard) isWhole(t *testing.T) {
-	t.Helper()
-	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 30 || len(d.Templating.List) == 0 ||
-		d.Templating.List[0].Type != "datasource" {
-		t.Errorf("uid %q, title %q, schema %d, variables %+v", d.UID, d.Title, d.SchemaVersion, d.Templating.List)
-	}
-	variables := map[string]bool{"__rate_interval": true}
-	for _, v := range d.Templating.List {
-		variables[v.Name] = true
-	}
-	ids := map[int]bool{}
-	taken := map[[2]int]string{}
-	for _, p := range d.Panels {
-		if ids[p.ID] {
-			t.Errorf("two panels have id %d", p.ID)
-		}
-		ids[p.ID] = true
-		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
-			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("panels %q and %q lie on one another, or beyond the edge", p.Title, other)
-				}
-				taken[[2]int{x, y}] = p.Title
-			}
-		}
-		if p.Type == "row" {
-			continue
-		}
-		if len(p.Targets) == 0 || p.Datasource.UID != "${datasource}" || p.Datasource.Type != "prometheus" {
-			t.Errorf("panel %q: %d queries, data source %+v", p.Title, len(p.Targets), p.Datasource)
-		}
-		for _, q := range p.Targets {
-			for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(q.Expr, -1) {
-				if !variables[v[1]] {
-					t.Errorf("panel %q uses $%s, which there is not", p.Title, v[1])
-				}
-			}
-		}
-	}
-}
-
-func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
-	h := monitoredBy(t, (*host).deaf)
-	h.deaf("tap9")
-	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
-	c := prometheus(t, h)
-	d := loadDashboard(t, "grafana/heddle.json")
-	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab",
-		"$port_group", ".*", "$port", ".*")
-	waiting := map[string]string{} // the query by the panel
-	for _, p := range d.Panels {
-		for _, q := range p.Targets {
-			waiting[p.Title+" "+q.RefID] = fill.Replace(q.Expr)
-		}
-	}
-	for _, v := range d.Templating.List { // what fills the choices
-		if m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition); m != nil {
-			waiting["variable "+v.Name] = fmt.Sprintf("count by (%s) (%s)", m[2], fill.Replace(m[1]))
-		}
-	}
-	if len(waiting) < 20 {
-		t.Fatalf("only %d queries", len(waiting))
-	}
-	deadline := time.Now().Add(3 * time.Minute)
-	for n := 0; len(waiting) > 0; n++ {
-		h.disturb(n)
-		for panel, expr := range waiting {
-			switch series, why := query(t, c, expr); {
-			case series < 0:
-				t.Errorf("panel %q: %s: %s", panel, expr, why)
-				delete(waiting, panel)
-			case series > 0:
-				delete(waiting, panel)
-			}
-		}
-		if time.Now().After(deadline) {
-			break
-		}
-	}
-	for panel, expr := range waiting {
-		t.Errorf("panel %q shows nothing: %s", panel, expr)
-	}
-	if len(waiting) > 0 {
-		t.Logf("devices:\n%s", run(t, h.ns, "ip -s -s link show"))
-	}
-	if series, why := query(t, c, `up{job="heddle"} == 1`); series != 1 {
-		t.Errorf("Prometheus does not reach the agent: %s", why)
-	}
-	var loaded struct {
-		Data struct {
-			Groups []struct {
-				Rules []struct{ Health, LastError string }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(fetch(t, c, "http://127.0.0.1:9090/api/v1/rules")), &loaded); err != nil ||
-		len(loaded.Data.Groups) != 1 {
-		t.Fatalf("%v: %+v", err, loaded)
-	}
-	for _, r := range loaded.Data.Groups[0].Rules {
-		if r.Health == "err" {
-			t.Errorf("an alert: %s", r.LastError)
-		}
-	}
-}
-
-// disturb provokes, once more, what a sound host does not have: plans that change, copies refused, frames that a device
-// loses.
-func (h *host) disturb(n int) {
-	h.t.Helper()
-	h.must("port", map[bool]string{true: "block", false: "unblock"}[n%2 == 0], "vm2")
-}
-
-// deaf makes a device whose owner takes no frame: it loses what does not fit its queue. The agent cannot foresee that,
-// as it would with a cable that is too narrow: it knows the MTU of both ends, and refuses longer frames.
-func (h *host) deaf(device string) {
-	h.t.Helper()
-	h.ip("tuntap add " + device + " mode tap")
-	h.ip("link set " + device + " txqueuelen 2 up")
-	if err := h.ns.Do(func() error {
-		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		h.t.Cleanup(func() { _ = unix.Close(fd) })
-		req, err := unix.NewIfreq(device)
-		if err != nil {
-			return err
-		}
-		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
-		return unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
-	}); err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
