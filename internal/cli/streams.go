@@ -145,7 +145,8 @@ func (s *streams) notConnected(hosts []api.FleetHost) {
 	})
 	s.mu.Unlock()
 	for _, h := range hosts {
-		if matter && h.State == api.HostDisconnected && !(s.named && justNow(h.Since)) && (s.only == nil || s.only(h.Name)) {
+		if matter && h.State == api.HostDisconnected && !(s.named && justNow(h.Since)) &&
+			(s.only == nil || s.only(h.Name)) {
 			s.lost(h.Name, &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"})
 		}
 	}
