@@ -178,25 +178,38 @@ INLINE bool location_counts(const struct location *l)
 	return l->source != LOCATION_LEARNED || clock() - l->seen <= LOCATION_AGEING * ticks_per_second;
 }
 
+/* What is known of the destination in the frame's segment: whole is 0 or TOLD_IN_SEGMENT. */
+INLINE u32 located_here(struct crossing *c, u16 whole)
+{
+	struct location *l;
+
+	__builtin_memcpy(c->at.mac, c->mac, 6);
+	c->at.whole = whole;
+	l = bpf_map_lookup_elem(&locations, &c->at);
+	return location_counts(l) ? l->endpoint : 0;
+}
+
 /* The number of the endpoint behind which the destination is known to be; 0 = unknown, or a group. The file's word
- * counts most, then what frames show where the tunnel learns, then what the controllers say: they are silent while it
- * does. */
+ * counts most, then what frames show where the tunnel learns, then what the controllers say of the segment, then what
+ * they say of the whole VNI: they are silent while it learns. They say nothing of a segment if the file names the MAC. */
 INLINE u32 locate(struct crossing *c, const struct tunnel *t)
 {
-	bool learns = t && t->rules & TUNNEL_LEARNS, listed = !learns || !(t->rules & TUNNEL_UNLISTED);
-	struct location *said = 0, *l;
+	bool learns = t && t->rules & TUNNEL_LEARNS, listed = !t || !(t->rules & TUNNEL_UNLISTED);
+	struct location *said = 0;
+	u32 endpoint;
 
 	if (c->mac[0] & 1)
 		return 0;
-	if (listed)
+	if (listed) {
 		said = said_of(c, c->mac);
-	if (learns && (!said || said->source != LOCATION_STATIC)) {
-		__builtin_memcpy(c->at.mac, c->mac, 6);
-		c->at.whole = 0;
-		l = bpf_map_lookup_elem(&locations, &c->at);
-		if (location_counts(l))
-			return l->endpoint;
+		if (said && said->source == LOCATION_STATIC)
+			return location_counts(said) ? said->endpoint : 0;
 	}
+	endpoint = learns ? located_here(c, 0) : 0;
+	if (!endpoint)
+		endpoint = located_here(c, TOLD_IN_SEGMENT);
+	if (endpoint)
+		return endpoint;
 	if (!listed)
 		said = said_of(c, c->mac);
 	return location_counts(said) ? said->endpoint : 0;

@@ -18,6 +18,7 @@ enum overlay_limits {
 	OUTER_TTL = 64,
 	VNI_OF_PROBES = 0xffffff, /* no segment has it: probes between endpoints, which end at the agent */
 	ANY_LENGTH = 0xffff, /* no copy was refused for its length */
+	TOLD_IN_SEGMENT = 0xffff, /* no tunnel has this slot */
 };
 
 /* Of the errors that tell a guest how long packets may be (overlay/toobig.h). */
@@ -94,11 +95,12 @@ struct endpoint {
 	u32 reserved;
 };
 
-/* What frames show of a MAC holds in their segment; what the file and the controllers say of it, in the whole VNI. */
+/* What frames show of a MAC holds in their segment; what the file says of it, in the whole VNI; what the controllers say
+ * of it, in one or the other. */
 struct location_key {
 	u32 segment; /* slot of the tunnel << 16 | number; of a whole VNI, the VNI */
 	u8 mac[6];
-	u16 whole; /* of a whole VNI, the slot of the tunnel; else 0 */
+	u16 whole; /* 0 = shown by frames; TOLD_IN_SEGMENT; of a whole VNI, the slot of the tunnel */
 };
 
 struct location {

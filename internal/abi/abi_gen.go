@@ -314,6 +314,7 @@ const (
 	OuterTtl           = 64
 	VniOfProbes        = 16777215
 	AnyLength          = 65535
+	ToldInSegment      = 65535
 )
 
 // Values of enum error_limits.

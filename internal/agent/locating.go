@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,14 +29,15 @@ type locating struct {
 	keeper     *segments.Keeper // nil before open
 	nested     nested           // what was learned behind ports of overlay segments
 	addressing addressing       // who has which address there
-	told       map[string]bool  // switches whose tunnels the kernel was told everything of
-	due        atomic.Bool      // the loop is to take what has changed
-	saving     atomic.Bool
+	// told are the switches whose tunnels the kernel was told everything of, with the segments that they had then.
+	told   map[string]map[compile.OverlaySegment]bool
+	due    atomic.Bool // the loop is to take what has changed
+	saving atomic.Bool
 }
 
 // open reads what was known when the process before ended. self is the host's id in its cluster.
 func (l *locating) open(dir string, self func() string) {
-	l.told = map[string]bool{}
+	l.told = map[string]map[compile.OverlaySegment]bool{}
 	l.nested = newNested()
 	l.keeper = segments.New(segments.Options{Dir: dir, Self: self, Log: l.log, Changed: l.changed})
 }
@@ -95,7 +97,7 @@ func (l *locating) take() {
 
 // locate tells the kernel of the segments of one switch.
 func (l *locating) locate(sw *plan.Switch, c segments.Change) {
-	all := !l.told[sw.Name]
+	all := l.told[sw.Name] == nil
 	if all && l.keeper.Blank() {
 		return
 	}
@@ -122,17 +124,22 @@ func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 		err = l.bind(sw, all, c)
 	}
 	if err != nil {
-		l.told[sw.Name] = false // all of it is said again with the next tick
+		delete(l.told, sw.Name) // all of it is said again with the next tick
 		l.complain("tell the kernel where the MACs of overlay segments are", err)
 		return
 	}
-	l.told[sw.Name] = true
+	if all {
+		l.told[sw.Name] = compile.OverlaySegments(sw)
+	}
 }
 
 // Settled is called in the loop after each reconcile.
 func (l *locating) Settled(uplinks.InForce) {
 	for _, sw := range l.defined() {
-		if !l.told[sw.Name] {
+		if told := l.told[sw.Name]; told != nil && !maps.Equal(told, compile.OverlaySegments(sw)) {
+			delete(l.told, sw.Name) // of a VLAN that it did not have the kernel took no word
+		}
+		if l.told[sw.Name] == nil {
 			l.locate(sw, segments.Change{})
 		}
 	}
@@ -200,9 +207,9 @@ func (l *locating) say() {
 		l.own(sw, have, now)
 	}
 	for at := range l.nested.macs {
-		vni, key := span.VNI(at.VNI), span.MACKey(at.MAC)
-		if _, is := have[vni][key]; !is && have[vni] != nil {
-			have[vni][key] = span.Claim{Source: span.Learned, Since: now}
+		note := claimOf(at, time.UnixMilli(now))
+		if _, is := have[note.VNI][note.Key]; !is && have[note.VNI] != nil {
+			have[note.VNI][note.Key] = note.Claim
 		}
 	}
 	l.addresses(have)
@@ -230,8 +237,26 @@ func (l *locating) own(sw *plan.Switch, have map[span.VNI]map[span.Key]span.Clai
 		if n := l.state.NICOf(p.ID.Name); n != nil {
 			c.Generation = l.generation(n)
 		}
-		have[vni][span.MACKey(macs[i].MAC)] = c
+		at := insideOf(p, macs[i].MAC)
+		c.Untagged = at.Inside == overlay.In(0)
+		have[vni][segments.KeyOf(at)] = c
 	}
+}
+
+// insideOf is the key of a port's own MAC: it is in the port's VLAN, and that of a trunk port may be in any.
+func insideOf(p *plan.Port, mac plan.MAC) overlay.Key {
+	key := overlay.Key{VNI: p.VNI, MAC: mac}
+	if p.Policy == nil {
+		return key
+	}
+	switch v := &p.Policy.VLAN.V; v.Mode {
+	case plan.VLANTrunk:
+	case plan.VLANAccess:
+		key.Inside = overlay.In(v.ID)
+	default:
+		key.Inside = overlay.In(0)
+	}
+	return key
 }
 
 // Close saves what is known, for the agent that starts next.

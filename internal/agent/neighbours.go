@@ -78,16 +78,16 @@ func (l *locating) hearNeighbours(learned []observe.MACEntry) {
 	held := map[overlay.Key]int{}
 	for i := range all {
 		b := &all[i]
-		key := overlay.Key{VNI: b.VNI, MAC: b.MAC}
+		key := learnedAt(b.VNI, b.VLAN, b.MAC)
 		switch {
 		case !b.Here:
-		case present[b.Switch][key] == plan.PortID{}:
+		case present.at(b.Switch, key) == plan.PortID{}:
 			left = append(left, *b)
-		case b.VLAN != 0 || b.Contested || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):
+		case b.Contested || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):
 		case held[key] < mostAddresses:
 			held[key]++
-			put(&n.here, span.VNI(b.VNI), span.AddressKey(b.IP), span.Claim{Source: span.Learned, Owner: b.MAC,
-				Since: now.Add(-b.Age).UnixMilli()})
+			put(&n.here, span.VNI(b.VNI), span.AddressKey(b.IP).In(b.VLAN), span.Claim{Source: span.Learned,
+				Owner: b.MAC, Since: now.Add(-b.Age).UnixMilli()})
 		}
 	}
 	if err := l.kernel.Unbind(left); err != nil {
@@ -113,7 +113,7 @@ func (l *locating) behind(learned []observe.MACEntry) behind {
 	all := behind{}
 	for i := range learned {
 		m := &learned[i]
-		put(&all, m.Switch, overlay.Key{VNI: m.VNI, MAC: m.MAC}, m.Port)
+		put(&all, m.Switch, learnedAt(m.VNI, m.VLAN, m.MAC), m.Port)
 	}
 	d := l.effect.applied
 	for _, sw := range d.Plan.Switches {
@@ -125,7 +125,7 @@ func (l *locating) behind(learned []observe.MACEntry) behind {
 			w := l.state.WaitOf(p.ID)
 			_, attached := d.Attachments[p.ID]
 			if p.VNI != 0 && i < len(macs) && attached && (w == nil || w.Awake) {
-				put(&all, sw.Name, overlay.Key{VNI: p.VNI, MAC: macs[i].MAC}, p.ID)
+				put(&all, sw.Name, insideOf(p, macs[i].MAC), p.ID)
 			}
 		}
 	}

@@ -38,7 +38,10 @@ const (
 // reports each when it is learned; the table is read each second, as what has aged or moved is not reported.
 type nested struct {
 	macs map[overlay.Key]bool
-	// rivals are those of macs of which the controllers said that another host has them.
+	// whole has the same MACs without their VLANs.
+	whole map[overlay.Key]bool
+	// rivals are those of macs of which the controllers said that another host has them; those of whole, that one has
+	// them which knows no VLANs inside a VNI.
 	rivals map[overlay.Key]rival
 	rate   *rate.Limiter
 	// reports counts those of each port in the second that began then: the program leaves out what is beyond
@@ -62,15 +65,32 @@ type rival struct {
 }
 
 func newNested() nested {
-	return nested{macs: map[overlay.Key]bool{}, rivals: map[overlay.Key]rival{}, reports: map[plan.PortID]int{},
-		rate: rate.NewLimiter(learnsPerSecond, learnsPerSecond/10)}
+	return nested{macs: map[overlay.Key]bool{}, whole: map[overlay.Key]bool{}, rivals: map[overlay.Key]rival{},
+		reports: map[plan.PortID]int{}, rate: rate.NewLimiter(learnsPerSecond, learnsPerSecond/10)}
 }
 
 // claimed takes in that the controllers say that another host has a MAC.
 func (n *nested) claimed(key overlay.Key, now time.Time) {
-	if n.macs[key] {
+	if n.macs[key] || n.whole[key] {
 		n.rivals[key] = rival{said: now, back: n.rivals[key].back}
 	}
+}
+
+// rivalOf is the other host that has a MAC.
+func (n *nested) rivalOf(key overlay.Key) (r rival, is bool) {
+	r, is = n.rivals[key]
+	if w, other := n.rivals[key.Whole()]; other && w.said.After(r.said) {
+		r.said, is = w.said, true
+	}
+	return r, is
+}
+
+// has takes in that a MAC is behind a port.
+func (n *nested) has(key overlay.Key) { n.macs[key], n.whole[key.Whole()] = true, true }
+
+// learnedAt is the key of a MAC that was learned in a VLAN inside a VNI.
+func learnedAt(vni uint32, vlan uint16, mac plan.MAC) overlay.Key {
+	return overlay.Key{VNI: vni, Inside: overlay.In(vlan), MAC: mac}
 }
 
 // take takes in which MACs are learned behind ports of overlay segments; at is when the table was read. elsewhere: the
@@ -81,10 +101,11 @@ func (n *nested) claimed(key overlay.Key, now time.Time) {
 func (n *nested) take(all []observe.MACEntry, at time.Time, elsewhere func(overlay.Key) bool) (
 	gone []observe.MACEntry, back []overlay.Key) {
 	clear(n.macs)
+	clear(n.whole)
 	for i := range all {
 		m := &all[i]
-		key := overlay.Key{VNI: m.VNI, MAC: m.MAC}
-		r, is := n.rivals[key]
+		key := learnedAt(m.VNI, m.VLAN, m.MAC)
+		r, is := n.rivalOf(key)
 		is = is && elsewhere(key)
 		heard := at.Add(tick - time.Duration(m.Idle*float64(time.Second)))
 		switch {
@@ -95,10 +116,10 @@ func (n *nested) take(all []observe.MACEntry, at time.Time, elsewhere func(overl
 			gone = append(gone, *m)
 			continue
 		}
-		n.macs[key] = true
+		n.has(key)
 	}
 	for key := range n.rivals {
-		if !n.macs[key] {
+		if !n.macs[key] && !n.whole[key] {
 			delete(n.rivals, key)
 		}
 	}
@@ -150,13 +171,13 @@ func (l *locating) heard(list []dataplane.Told) {
 // as well.
 func (n *nested) hear(e *dataplane.Told, now time.Time, crowded bool, elsewhere func(overlay.Key) bool) (
 	note segments.Noted, news bool) {
-	key := overlay.Key{VNI: e.VNI, MAC: e.MAC}
+	key := learnedAt(e.VNI, e.VLAN, e.MAC)
 	// It was forgotten because it was heard from elsewhere, of which the controllers have not told this host yet.
 	anew := e.Kind == abi.TellLearned && n.macs[key]
 	if crowded && !anew && !elsewhere(key) {
 		return note, false
 	}
-	n.macs[key] = true
+	n.has(key)
 	note = claimOf(key, now)
 	note.Anew = anew
 	return note, true
@@ -228,6 +249,6 @@ func (l *locating) listen(learned []observe.MACEntry, at time.Time) []observe.MA
 
 // claimOf is the claim of a MAC that was learned behind a port.
 func claimOf(key overlay.Key, at time.Time) segments.Noted {
-	return segments.Noted{VNI: span.VNI(key.VNI), Key: span.MACKey(key.MAC),
-		Claim: span.Claim{Source: span.Learned, Since: at.UnixMilli()}}
+	return segments.Noted{VNI: span.VNI(key.VNI), Key: segments.KeyOf(key),
+		Claim: span.Claim{Source: span.Learned, Since: at.UnixMilli(), Untagged: key.Inside == overlay.In(0)}}
 }

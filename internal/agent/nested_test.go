@@ -14,7 +14,7 @@ import (
 // TestS84_WhatTheTableShowsOfAMACThatAnotherHostHas: it is forgotten when it has been silent, claimed anew when it was
 // heard here after the controllers said that it is elsewhere, and left alone otherwise.
 func TestS84_WhatTheTableShowsOfAMACThatAnotherHostHas(t *testing.T) {
-	key := overlay.Key{VNI: 5000, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}
+	key := learnedAt(5000, 0, plan.MAC{2, 0, 0, 0, 0, 1})
 	said := time.Now()
 	for _, c := range []struct {
 		name        string
@@ -46,7 +46,7 @@ func TestS84_WhatTheTableShowsOfAMACThatAnotherHostHas(t *testing.T) {
 
 // TestS84_OfTwoGuestsWithOneMACNoneIsClaimedAllTheTime: while both speak, each host claims it only now and then.
 func TestS84_OfTwoGuestsWithOneMACNoneIsClaimedAllTheTime(t *testing.T) {
-	key := overlay.Key{VNI: 5000, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}
+	key := learnedAt(5000, 0, plan.MAC{2, 0, 0, 0, 0, 1})
 	n, now, claims := newNested(), time.Now(), 0
 	n.macs[key] = true
 	for range 60 {
@@ -67,7 +67,7 @@ func TestS84_OfTwoGuestsWithOneMACNoneIsClaimedAllTheTime(t *testing.T) {
 // TestS84_AMACThatIsLearnedAgainIsALaterClaim: also before the controllers have said that it was elsewhere meanwhile,
 // and in a flood of others.
 func TestS84_AMACThatIsLearnedAgainIsALaterClaim(t *testing.T) {
-	key := overlay.Key{VNI: 5000, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}
+	key := learnedAt(5000, 0, plan.MAC{2, 0, 0, 0, 0, 1})
 	for _, c := range []struct {
 		name                                   string
 		kind                                   uint32
@@ -89,6 +89,31 @@ func TestS84_AMACThatIsLearnedAgainIsALaterClaim(t *testing.T) {
 				func(overlay.Key) bool { return c.elsewhere })
 			if claims != c.claims || note.Anew != c.new || claims && !n.macs[key] {
 				t.Errorf("a claim %v, a later one %v, of %v", claims, note.Anew, n.macs)
+			}
+		})
+	}
+}
+
+// TestS112_AMACMovesToAHostThatKnowsNoVLANs: such a host says that it has the MAC in the whole VNI. What was learned
+// here in a VLAN is forgotten when it is silent, and claimed anew when it is heard.
+func TestS112_AMACMovesToAHostThatKnowsNoVLANs(t *testing.T) {
+	key, other := learnedAt(5000, 10, plan.MAC{2, 0, 0, 0, 0, 1}), learnedAt(5000, 10, plan.MAC{2, 0, 0, 0, 0, 2})
+	said := time.Now()
+	for _, c := range []struct {
+		name string
+		idle float64
+		back bool
+	}{{"silent", 5, false}, {"heard since", 0.01, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNested()
+			n.has(key)
+			n.has(other)
+			n.claimed(key.Whole(), said)
+			all := []observe.MACEntry{{MAC: key.MAC, VNI: 5000, VLAN: 10, Idle: c.idle},
+				{MAC: other.MAC, VNI: 5000, VLAN: 10, Idle: c.idle}}
+			gone, back := n.take(all, said.Add(100*time.Millisecond), func(k overlay.Key) bool { return k == key })
+			if (len(gone) == 1) == c.back || (len(back) == 1) != c.back || n.macs[key] != c.back || !n.macs[other] {
+				t.Errorf("forgotten %v, claimed anew %v, kept %v", gone, back, n.macs)
 			}
 		})
 	}

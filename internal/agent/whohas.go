@@ -27,6 +27,14 @@ type whoHas struct {
 // behind says at which port of this host each MAC of an overlay segment is.
 type behind map[string]map[overlay.Key]plan.PortID
 
+// at is the port with a MAC; the zero PortID where there is none.
+func (b behind) at(sw string, key overlay.Key) plan.PortID {
+	if id, is := b[sw][key]; is {
+		return id
+	}
+	return b[sw][key.Whole()] // a trunk port's own
+}
+
 // Neighbours lists who has which address, and what was counted of ARP and ND.
 func (wh whoHas) Neighbours(ctx context.Context, q api.NeighbourQuery) (*api.Neighbours, error) {
 	keep, err := wanted(q)
@@ -120,7 +128,7 @@ func boundAddress(b *overlay.Bound, reader *dataplane.NeighbourReader, at behind
 		out.Rival = b.Rival.String()
 	}
 	if b.Here && !b.Told {
-		out.Port = at[b.Switch][overlay.Key{VNI: b.VNI, MAC: b.MAC}].Name
+		out.Port = at.at(b.Switch, learnedAt(b.VNI, b.VLAN, b.MAC)).Name
 		return out, nil
 	}
 	endpoint, err := reader.Endpoint(compile.OverlaySegment{Switch: b.Switch, VNI: b.VNI, VLAN: b.VLAN}, b.MAC)

@@ -67,6 +67,9 @@ type SegmentLocation struct {
 	// Endpoint takes its frames; "" where the host has none that is up.
 	Endpoint string        `json:"endpoint"`
 	Source   SegmentSource `json:"source"`
+	// VLAN is that inside the VNI, 0 for the untagged one; nil for a MAC that is in no VLAN in particular: the own one
+	// of a trunk port, or one at a host that does not know VLANs inside a VNI.
+	VLAN *uint16 `json:"vlan,omitempty"`
 	// Owner is the MAC that an address belongs to; "" for a MAC.
 	Owner string `json:"owner,omitempty"`
 	// Generation of the port, which rises on whatever host the guest begins to run (S100); 0 for what is learned.

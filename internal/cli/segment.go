@@ -63,7 +63,8 @@ func newSegmentShow(d Deps, t *fleetTarget) *cobra.Command {
 		Use: "show VNI|PORT-GROUP", Short: "Show an overlay segment: its hosts, and who is where",
 		Long: "Show an overlay segment, by its VNI or by one of its port groups: the hosts that have ports in it, " +
 			"with their endpoints, and behind which host's ports each MAC is. A MAC's source is port where it is " +
-			"the port's own, and learned where a frame came from it.",
+			"the port's own, and learned where a frame came from it. VLAN is that inside the VNI, 0 for untagged " +
+			"frames, any for the own MAC of a trunk port; the column is there if some MAC is in a tagged VLAN.",
 		Example: "  heddle segment show 5000\n  heddle segment show dvs/web --host h2\n" +
 			"  heddle segment show web --mac 02:00:00:00:02:01",
 		Args: exactly("VNI or PORT-GROUP"),
@@ -174,10 +175,22 @@ func membersTable(members []api.SegmentMember) *table {
 	return tab
 }
 
+// vlanInside is a VLAN inside a VNI; nil is none in particular.
+func vlanInside(vlan *uint16) string {
+	if vlan == nil {
+		return "any"
+	}
+	return strconv.Itoa(int(*vlan))
+}
+
 func locationsTable(list []api.SegmentLocation) *table {
 	head := []string{"MAC", "HOST", "ENDPOINT", "SOURCE", "GENERATION", "SINCE", "ALSO CLAIMED BY"}
-	tab := &table{head: head, right: columns(head, "GENERATION"), keep: columns(head, "MAC", "HOST", "ENDPOINT"),
-		names: columns(head, "HOST", "ALSO CLAIMED BY")}
+	vlans := slices.ContainsFunc(list, func(l api.SegmentLocation) bool { return l.VLAN != nil && *l.VLAN != 0 })
+	if vlans {
+		head = slices.Insert(head, 1, "VLAN")
+	}
+	tab := &table{head: head, right: columns(head, "VLAN", "GENERATION"),
+		keep: columns(head, "MAC", "VLAN", "HOST", "ENDPOINT"), names: columns(head, "HOST", "ALSO CLAIMED BY")}
 	for _, l := range list {
 		key, since := l.Key, "-"
 		if l.Owner != "" {
@@ -186,8 +199,12 @@ func locationsTable(list []api.SegmentLocation) *table {
 		if !l.Since.IsZero() {
 			since = l.Since.Local().Format(time.DateTime)
 		}
-		tab.add(key, l.Host, dash(l.Endpoint), string(l.Source), strconv.FormatUint(l.Generation, 10), since,
-			dash(strings.Join(l.Contested, ", ")))
+		row := []string{key, l.Host, dash(l.Endpoint), string(l.Source), strconv.FormatUint(l.Generation, 10), since,
+			dash(strings.Join(l.Contested, ", "))}
+		if vlans {
+			row = slices.Insert(row, 1, vlanInside(l.VLAN))
+		}
+		tab.add(row...)
 	}
 	return tab
 }

@@ -35,13 +35,24 @@ func (r *CrossingRecorder) Locations(sw string) (map[Located]overlay.Location, e
 	}
 	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
 	out := map[Located]overlay.Location{}
+	rank := map[Located]int{} // of what was found, which a higher one replaces
 	for key, l := range all {
 		for seg, n := range r.slots.Segments {
-			whole := key == compile.WholeVNI(slot, overlay.Key{VNI: seg.VNI, MAC: key.MAC})
-			shown := key.Whole == 0 && key.Segment == slot<<16|uint32(n)
+			number, by := uint32(n), 0
+			switch {
+			case key == compile.WholeVNI(slot, overlay.Key{VNI: seg.VNI, MAC: key.MAC}):
+				by = 1
+			case key == compile.InSegment(slot, number, key.MAC):
+				by = 2
+			case key == abi.LocationKey{Segment: slot<<16 | number, MAC: key.MAC}:
+				by = 3
+			}
+			if by > 0 && l.Source == abi.LocationStatic {
+				by = 4
+			}
 			at := Located{seg.VNI, seg.VLAN, key.MAC}
-			if _, other := out[at]; seg.Switch == sw && (whole || shown) &&
-				!(other && whole && l.Source != abi.LocationStatic) {
+			if seg.Switch == sw && by > rank[at] {
+				rank[at] = by
 				out[at] = overlay.Location{Endpoint: r.addr[l.Endpoint],
 					Key: overlay.Key{VNI: seg.VNI, MAC: key.MAC}, Source: sourceOf(l.Source)}
 			}

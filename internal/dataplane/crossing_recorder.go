@@ -162,15 +162,19 @@ func replace[K, V comparable](m *ebpf.Map, had, want map[K]V) error {
 	return nil
 }
 
-// Locate writes where a MAC is, in the segments of its VNI, as a controller announces it.
+// Locate writes where a MAC is, in a segment or in all of its VNI, as a controller announces it.
 func (r *CrossingRecorder) Locate(sw string, l overlay.Location) error {
 	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
 	number, ok := r.numbers.Of(slot, l.Endpoint)
 	if !ok {
 		return fmt.Errorf("%s is no endpoint of switch %s", l.Endpoint, sw)
 	}
-	return r.maps.Locations.Put(compile.WholeVNI(slot, l.Key), &abi.Location{Endpoint: number,
-		Source: abi.LocationAnnounced})
+	at := compile.WholeVNI(slot, l.Key)
+	if vlan, one := l.Inside.VLAN(); one {
+		in := compile.OverlaySegment{Switch: sw, VNI: l.VNI, VLAN: vlan}
+		at = compile.InSegment(slot, uint32(r.slots.Segments[in]), l.MAC)
+	}
+	return r.maps.Locations.Put(at, &abi.Location{Endpoint: number, Source: abi.LocationAnnounced})
 }
 
 // Leave runs a frame that the switch hands to its tunnel in a VNI, with the tag that it has inside. With a segment size

@@ -57,7 +57,7 @@ func (l locator) Locate(sw string, all bool, put []overlay.Location, removed []o
 		at, loc, ok := o.announcement(sw, vnis, key)
 		if ok {
 			want[at] = loc
-		} else if vnis.has[key.VNI] {
+		} else if _, had := o.announced.all[at]; had || o.announced.doubted && at.Whole != 0 {
 			gone = append(gone, at)
 		}
 	}
@@ -90,13 +90,36 @@ func (o *overlays) vnisOf(sw string) vnis {
 
 // announcement is the entry of the kernel's table for a MAC of a VNI; false where there is to be none.
 func (o *overlays) announcement(sw string, in vnis, key overlay.Key) (at abi.LocationKey, loc abi.Location, ok bool) {
-	at = compile.WholeVNI(in.tunnel, key)
+	whole := compile.WholeVNI(in.tunnel, key)
+	at, has := whole, in.has[key.VNI]
+	if vlan, one := key.Inside.VLAN(); one && has {
+		var number uint32
+		number, has = o.written.Numbers[abi.SegmentName{Slot: in.tunnel, Vni: key.VNI, VLAN: uint32(vlan)}]
+		at = compile.InSegment(in.tunnel, number, key.MAC)
+	}
+	if !has {
+		return abi.LocationKey{}, loc, false
+	}
 	address, said := o.located[sw][key]
-	if _, static := o.written.Locations[at]; !said || static || !in.has[key.VNI] {
+	if _, static := o.written.Locations[whole]; !said || static {
 		return at, loc, false
 	}
 	number, named := o.numbers.Of(in.tunnel, address)
 	return at, abi.Location{Endpoint: number, Source: abi.LocationAnnounced}, named
+}
+
+// forgetTold forgets what controllers have said of segments that are gone, whose numbers others may get.
+func (o *overlays) forgetTold(gone map[uint32]bool) error {
+	for at := range o.announced.all {
+		if at.Whole != abi.ToldInSegment || !gone[at.Segment] {
+			continue
+		}
+		if err := remove(o.maps.Locations, at); err != nil {
+			return fmt.Errorf("forget where a MAC is: %w", err)
+		}
+		delete(o.announced.all, at)
+	}
+	return nil
 }
 
 // relocate makes the kernel's table what controllers have said, after segments or endpoints have changed.

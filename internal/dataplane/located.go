@@ -35,19 +35,26 @@ func locatedIn(tables tunnelMaps, segment uint32, key overlay.Key, now, hz uint6
 }
 
 // located is where a MAC is that is in a segment of that tunnel: by the file, else by frames of the segment where the
-// tunnel learns, else by the controllers.
+// tunnel learns, else by what the controllers say of the segment, else by what they say of the whole VNI.
 func located(tables tunnelMaps, t abi.Tunnel, segment uint32, key overlay.Key, now, hz uint64) (l overlay.Location,
 	ok bool, err error) {
 	said, ok, err := locatedBy(tables, compile.WholeVNI(segment>>16, key), now, hz)
-	if err == nil && !(ok && said.Source == overlay.Static) && t.Rules&abi.TunnelLearns != 0 {
-		var shown bool
-		l, shown, err = locatedBy(tables, abi.LocationKey{Segment: segment, MAC: key.MAC}, now, hz)
-		if shown {
-			said, ok = l, true
+	if err != nil || ok && said.Source == overlay.Static {
+		said.Key = key
+		return said, ok, err
+	}
+	ways := []abi.LocationKey{compile.InSegment(segment>>16, segment&0xffff, key.MAC)}
+	if t.Rules&abi.TunnelLearns != 0 {
+		ways = append([]abi.LocationKey{{Segment: segment, MAC: key.MAC}}, ways...)
+	}
+	for _, way := range ways {
+		if l, is, err := locatedBy(tables, way, now, hz); is || err != nil {
+			l.Key = key
+			return l, is, err
 		}
 	}
 	said.Key = key
-	return said, ok, err
+	return said, ok, nil
 }
 
 // locatedBy is the location in the tunnels' tables, without its key.

@@ -52,7 +52,7 @@ func (o *overlays) prepare(d binding.Desired) error {
 // removeStale removes segments that neither the plan in force nor the next one has: those that settle failed to
 // remove, whose numbers may have been given to others since.
 func (o *overlays) removeStale(want *compile.TunnelTables) error {
-	w, stale := &o.written, false
+	w, stale := &o.written, map[uint32]bool{}
 	for _, name := range compile.Gone(w.Numbers, want.Numbers) {
 		if _, stays := want.Tunnels[name.Slot]; !stays {
 			continue
@@ -60,13 +60,18 @@ func (o *overlays) removeStale(want *compile.TunnelTables) error {
 		if err := remove(o.maps.OverlayNumbers, name); err != nil {
 			return fmt.Errorf("remove from the tunnels' tables: %w", err)
 		}
+		stale[name.Slot<<16|w.Numbers[name]] = true
 		delete(w.Numbers, name)
-		stale = true
 	}
-	if stale {
-		return o.unbindStale()
+	return o.forgetSegments(stale)
+}
+
+// forgetSegments forgets what is known of who has what in segments that are gone, by their keys.
+func (o *overlays) forgetSegments(gone map[uint32]bool) error {
+	if len(gone) == 0 {
+		return nil
 	}
-	return nil
+	return errors.Join(o.unbindStale(), o.forgetTold(gone))
 }
 
 // putNew writes the entries that are new or another, and records them.
@@ -102,19 +107,17 @@ func (o *overlays) settle(d binding.Desired) error {
 	if err := o.settleTrunks(want.Trunks); err != nil {
 		return err
 	}
-	stale := len(compile.Gone(w.Numbers, want.Numbers)) > 0
+	stale := map[uint32]bool{}
+	for _, name := range compile.Gone(w.Numbers, want.Numbers) {
+		stale[name.Slot<<16|w.Numbers[name]] = true
+	}
 	if err := errors.Join(removeGone(o.maps.OverlayNumbers, w.Numbers, want.Numbers),
 		removeGone(o.maps.OverlaySegments, w.Segments, want.Segments),
 		removeGone(o.maps.Locations, w.Locations, want.Locations),
 		removeGone(o.maps.Tunnels, w.Tunnels, want.Tunnels)); err != nil {
 		return fmt.Errorf("remove from the tunnels' tables: %w", err)
 	}
-	if stale {
-		if err := o.unbindStale(); err != nil {
-			return err
-		}
-	}
-	return errors.Join(o.forgetLearned(), o.relocate())
+	return errors.Join(o.forgetSegments(stale), o.forgetLearned(), o.relocate())
 }
 
 func removeGone[K comparable, V any](m *ebpf.Map, had, want map[K]V) error {

@@ -109,11 +109,24 @@ func (s Source) String() string {
 
 // Key is what a location is for.
 type Key struct {
-	VNI uint32   `json:"vni"`
-	MAC plan.MAC `json:"mac"`
+	VNI    uint32   `json:"vni"`
+	Inside Inside   `json:"inside,omitzero"`
+	MAC    plan.MAC `json:"mac"`
 }
 
-// Location says behind which endpoint a MAC of a segment is, in every VLAN inside the segment.
+// Whole is the key of the same MAC in all VLANs inside the VNI.
+func (k Key) Whole() Key { return Key{VNI: k.VNI, MAC: k.MAC} }
+
+// Inside says in which VLANs inside a VNI something is: the zero value stands for all of them.
+type Inside uint16
+
+// In is one VLAN inside a VNI, 0 to 4094; 0 is the untagged one.
+func In(vlan uint16) Inside { return Inside(vlan + 1) }
+
+// VLAN is the one VLAN; false for all of them.
+func (i Inside) VLAN() (vlan uint16, one bool) { return uint16(i - min(i, 1)), i != 0 }
+
+// Location says behind which endpoint a MAC of a VNI is. One for a single VLAN inside it counts more than one for all.
 type Location struct {
 	Key
 	// Endpoint is the outer address; while it is not among the Endpoints of the Reach, the location does not count.

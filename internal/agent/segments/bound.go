@@ -14,7 +14,7 @@ func (k *Keeper) bound(a overlay.Address, self string, now time.Time) (overlay.B
 	if content == nil {
 		return overlay.Binding{}, false
 	}
-	at, ok := content.Places[span.AddressKey(a.IP)]
+	at, ok := content.Places[span.AddressKey(a.IP).In(a.VLAN)]
 	if !ok || at.Host == self || at.Owner.IsZero() {
 		return overlay.Binding{}, false
 	}
@@ -41,7 +41,7 @@ func (k *Keeper) allBound(c *Change, vni span.VNI, self string) {
 		if !is {
 			continue
 		}
-		if b, ok := k.bound(overlay.Address{VNI: uint32(vni), IP: ip}, self, now); ok {
+		if b, ok := k.bound(overlay.Address{VNI: uint32(vni), VLAN: key.VLAN(), IP: ip}, self, now); ok {
 			c.Bound = append(c.Bound, b)
 		}
 	}

@@ -29,8 +29,8 @@ func (k *Keeper) Begin() *controllerv1.FollowSegmentsRequest {
 	defer k.mu.Unlock()
 	clear(k.asked)
 	r := k.own.Whole(self, &k.known)
-	return &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{Have: wire.Have(k.known.Have())},
-		Report: wire.Report(&r)}
+	hello := &controllerv1.SegmentHello{Have: wire.Have(k.known.Have()), Vlans: true}
+	return &controllerv1.FollowSegmentsRequest{Hello: hello, Report: wire.Report(&r)}
 }
 
 // Changed implements cluster.Segments.

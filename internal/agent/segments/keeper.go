@@ -50,13 +50,13 @@ type Keeper struct {
 
 // touched is what the kernel was not told yet.
 type touched struct {
-	places    map[overlay.Key]bool
+	places    map[placed]bool
 	addresses map[overlay.Address]bool
 	members   bool
 }
 
 func nothingTouched() touched {
-	return touched{places: map[overlay.Key]bool{}, addresses: map[overlay.Address]bool{}}
+	return touched{places: map[placed]bool{}, addresses: map[overlay.Address]bool{}}
 }
 
 // New makes a keeper of what is on disk. A file that can't be read is as none: the controllers say it again.
@@ -115,15 +115,15 @@ func (k *Keeper) elsewhere(vni span.VNI, key span.Key, self string) bool {
 		return false
 	}
 	at, ok := content.Places[key]
-	return ok && at.Host != self
+	return ok && at.Host != self || key.VLAN() != 0 && movedToOlder(content, key, self)
 }
 
-// Elsewhere reports whether the controllers say that another host has a MAC.
+// Elsewhere reports whether the controllers say that another host has a MAC that this one has learned.
 func (k *Keeper) Elsewhere(key overlay.Key) bool {
 	self := k.Self()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.elsewhere(span.VNI(key.VNI), span.MACKey(key.MAC), self)
+	return k.elsewhere(span.VNI(key.VNI), KeyOf(key), self)
 }
 
 func (k *Keeper) poke() {
@@ -136,10 +136,10 @@ func (k *Keeper) poke() {
 // touch notes what an update makes another. The caller holds the lock.
 func (k *Keeper) touch(u *span.Update) {
 	note := func(key span.Key) {
-		if mac, is := key.MAC(); is {
-			k.places[overlay.Key{VNI: uint32(u.VNI), MAC: mac}] = true
+		if _, is := key.MAC(); is {
+			k.places[placed{u.VNI, key}] = true
 		} else if ip, is := key.Address(); is {
-			k.addresses[overlay.Address{VNI: uint32(u.VNI), IP: ip}] = true
+			k.addresses[overlay.Address{VNI: uint32(u.VNI), VLAN: key.VLAN(), IP: ip}] = true
 		}
 	}
 	was := k.known.Content(u.VNI)
@@ -189,31 +189,13 @@ func (k *Keeper) Take() (c Change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c.Members = k.members
-	for key := range k.places {
-		if at, ok := k.locate(key, self); ok {
-			c.Put = append(c.Put, at)
-		} else {
-			c.Removed = append(c.Removed, key)
-		}
+	k.withInside()
+	for at := range k.places {
+		k.locate(&c, at, self)
 	}
 	k.takeBound(&c, self)
 	k.touched = nothingTouched()
 	return c
-}
-
-// locate is where a MAC is: behind which endpoint; false for nowhere, and on this host itself.
-func (k *Keeper) locate(key overlay.Key, self string) (overlay.Location, bool) {
-	content := k.known.Content(span.VNI(key.VNI))
-	if content == nil {
-		return overlay.Location{}, false
-	}
-	at, ok := content.Places[span.MACKey(key.MAC)]
-	if !ok || at.Host == self {
-		return overlay.Location{}, false
-	}
-	host := content.Members[at.Host]
-	e, ok := host.EndpointFor(span.MACKey(key.MAC))
-	return overlay.Location{Key: key, Endpoint: e.Address, Source: overlay.Announced}, ok
 }
 
 // Reach is what is known of other hosts' endpoints, for a switch with these segments.
@@ -262,14 +244,11 @@ func (k *Keeper) All() (c Change) {
 	for _, vni := range k.known.Segments() {
 		k.allBound(&c, vni, self)
 		for key := range k.known.Content(vni).Places {
-			mac, is := key.MAC()
-			if !is {
-				continue
-			}
-			if at, ok := k.locate(overlay.Key{VNI: uint32(vni), MAC: mac}, self); ok {
-				c.Put = append(c.Put, at)
+			if _, is := key.MAC(); is {
+				k.locate(&c, placed{vni, key}, self)
 			}
 		}
 	}
+	c.Removed = nil
 	return c
 }

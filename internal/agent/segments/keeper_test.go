@@ -23,7 +23,7 @@ func TestKeeper_WhatIsKnownOutlivesTheProcess(t *testing.T) {
 				Key:   span.MACKey(plan.MAC{2, 0, 0, 0, 0, byte(i + 1)}),
 				Claim: span.Claim{Source: span.Port, Since: 7}}}}}}, time.UnixMilli(1000))
 	}
-	u, _, _ := table.Since(5000, span.Cursor{})
+	u, _, _ := table.Since(5000, span.Cursor{}, false)
 	o := Options{Dir: t.TempDir(), Self: func() string { return "a" }, Changed: func() {}, Log: slog.Default()}
 	k := New(o)
 	if _, err := k.Heard(&controllerv1.FollowSegmentsResponse{Current: true,

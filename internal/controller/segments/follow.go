@@ -25,6 +25,7 @@ type Stream interface {
 type follower struct {
 	host    Host
 	session uint64
+	older   bool // it knows no VLANs inside a VNI
 	end     func(error)
 	wake    chan struct{} // holds one token when something may have to be sent
 	// The hub's lock guards the rest.
@@ -65,8 +66,8 @@ func (h *Hub) Follow(ctx context.Context, host Host, first *controllerv1.FollowS
 	within := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f := &follower{host: host, end: cancel, wake: make(chan struct{}, 1), cursors: map[span.VNI]span.Cursor{},
-		dirty: map[span.VNI]bool{}, untold: map[span.VNI]bool{}}
+	f := &follower{host: host, older: !first.GetHello().GetVlans(), end: cancel, wake: make(chan struct{}, 1),
+		cursors: map[span.VNI]span.Cursor{}, dirty: map[span.VNI]bool{}, untold: map[span.VNI]bool{}}
 	if err := h.arrive(f, first); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (h *Hub) arrive(f *follower, first *controllerv1.FollowSegmentsRequest) err
 		vni := span.VNI(have.GetVni())
 		hash, ok := span.ParseHash(have.GetHash())
 		switch {
-		case ok && h.table.IsMember(f.host.ID, vni) && h.table.Hash(vni) == hash:
+		case ok && h.table.IsMember(f.host.ID, vni) && h.table.Hash(vni, f.older) == hash:
 			f.cursors[vni] = h.table.Now(vni)
 		case h.Now().Sub(h.started) < seedTime && h.table.IsMember(f.host.ID, vni):
 			f.tell, f.until = append(f.tell, uint32(vni)), h.Now().Add(tellTime)
@@ -291,31 +292,32 @@ func (h *Hub) update(f *follower, vni span.VNI) (*controllerv1.SegmentUpdate, in
 		}
 		return wire.Update(&span.Update{VNI: vni, Gone: true}), 0
 	}
-	if s, ok := h.shared[vni]; ok && s.from == from {
+	at := sharedKey{vni, f.older}
+	if s, ok := h.shared[at]; ok && s.from == from {
 		f.cursors[vni] = s.to
-		h.share(vni, s)
+		h.share(at, s)
 		return s.message, s.places
 	}
-	u, to, ok := h.table.Since(vni, from)
+	u, to, ok := h.table.Since(vni, from, f.older)
 	f.cursors[vni] = to
 	if !ok {
 		return nil, 0
 	}
 	s := sharedUpdate{from: from, to: to, message: wire.Update(u), places: len(u.Put), left: 1}
 	for _, id := range h.table.Span(vni) {
-		if other := h.followers[id]; other != nil && other.cursors[vni] == from {
+		if other := h.followers[id]; other != nil && other.older == f.older && other.cursors[vni] == from {
 			s.left++
 		}
 	}
-	h.share(vni, s)
+	h.share(at, s)
 	return s.message, s.places
 }
 
 // share keeps an update that one more host is sent, while others need it. The caller holds the lock.
-func (h *Hub) share(vni span.VNI, s sharedUpdate) {
+func (h *Hub) share(at sharedKey, s sharedUpdate) {
 	if s.left--; s.left > 0 {
-		h.shared[vni] = s
+		h.shared[at] = s
 	} else {
-		delete(h.shared, vni)
+		delete(h.shared, at)
 	}
 }

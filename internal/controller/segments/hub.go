@@ -53,7 +53,7 @@ type Hub struct {
 	table     *span.Table
 	followers map[string]*follower // hosts that are connected here, by id
 	peers     map[*peer]bool
-	shared    map[span.VNI]sharedUpdate
+	shared    map[sharedKey]sharedUpdate
 	away      map[string]string // hosts at other controllers, and at which
 	heard     map[string]uint64 // how often each of these has said something
 	counted   Counts
@@ -77,6 +77,12 @@ type sharedUpdate struct {
 	left     int // hosts of the span that are at the same point and were not sent it
 }
 
+// sharedKey is whom an update of a segment is for: hosts of this version, or of the one before.
+type sharedKey struct {
+	vni   span.VNI
+	older bool
+}
+
 // New makes a hub.
 func New(o Options) *Hub {
 	if o.Now == nil {
@@ -86,14 +92,15 @@ func New(o Options) *Hub {
 		o.Linger = linger
 	}
 	return &Hub{Options: o, started: o.Now(), table: span.NewTable(), followers: map[string]*follower{},
-		peers: map[*peer]bool{}, shared: map[span.VNI]sharedUpdate{}, away: map[string]string{},
+		peers: map[*peer]bool{}, shared: map[sharedKey]sharedUpdate{}, away: map[string]string{},
 		heard: map[string]uint64{}}
 }
 
 // changed wakes the hosts of segments that are another. The caller holds the lock.
 func (h *Hub) changed(all span.Changed) {
 	for vni := range all {
-		delete(h.shared, vni)
+		delete(h.shared, sharedKey{vni, false})
+		delete(h.shared, sharedKey{vni, true})
 		for _, id := range h.table.Span(vni) {
 			h.followers[id].stir(vni)
 		}

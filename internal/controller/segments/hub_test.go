@@ -22,6 +22,8 @@ type agent struct {
 	t    *testing.T
 	host Host
 	own  span.Own
+	// older: it is of the version before, which knows no VLANs inside a VNI.
+	older bool
 
 	mu      sync.Mutex
 	known   span.Replica
@@ -64,7 +66,7 @@ func (a *agent) Send(m *controllerv1.FollowSegmentsResponse) error {
 		out.Known = append(out.Known, wire.Update(a.known.All(span.VNI(vni))))
 	}
 	for _, one := range m.GetUpdates() {
-		u, err := wire.ReadUpdate(one)
+		u, err := wire.ReadUpdate(a.readable(one))
 		if err != nil {
 			return err
 		}
@@ -86,8 +88,8 @@ func (a *agent) connect(h *Hub) {
 	a.to, a.stop, a.done = make(chan *controllerv1.FollowSegmentsRequest, 64), stop, make(chan error, 1)
 	a.current, a.updates, a.refused = false, 0, nil
 	r := a.own.Whole(a.host.ID, &a.known)
-	first := &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{Have: wire.Have(a.known.Have())},
-		Report: wire.Report(&r)}
+	hello := &controllerv1.SegmentHello{Have: wire.Have(a.known.Have()), Vlans: !a.older}
+	first := &controllerv1.FollowSegmentsRequest{Hello: hello, Report: wire.Report(&r)}
 	to, done := a.to, a.done
 	go func() { done <- h.Follow(ctx, a.host, first, stream{a, ctx, to}) }()
 	a.t.Cleanup(stop)
@@ -109,6 +111,11 @@ func (a *agent) have(segments map[span.VNI][]byte) {
 			all[vni][key(n)] = span.Claim{Source: span.Learned}
 		}
 	}
+	a.say(all)
+}
+
+// say makes these claims the host's, and says so where it is connected.
+func (a *agent) say(all map[span.VNI]map[span.Key]span.Claim) {
 	a.own.Set([]span.Endpoint{{Address: netip.AddrFrom4([4]byte{192, 0, 2, a.host.ID[0]}), MTU: 1600}}, all)
 	a.mu.Lock()
 	r, ok := a.own.Changes(a.host.ID, &a.known)
@@ -348,6 +355,6 @@ func TestHub_SharesUpdates(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.shared) > 0 {
-		t.Errorf("an update is kept that all were sent: %d hosts are left", h.shared[5].left)
+		t.Errorf("an update is kept that all were sent: %d hosts are left", h.shared[sharedKey{vni: 5}].left)
 	}
 }

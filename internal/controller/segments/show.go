@@ -30,7 +30,7 @@ func (h *Hub) segment(vni span.VNI) *controllerv1.Segment {
 
 // Query selects locations of a segment.
 type Query struct {
-	// Key is one MAC or address; the zero value is all.
+	// Key is one MAC or address, in whatever VLAN; the zero value is all.
 	Key span.Key
 	// Host is the name of one host; "" for all.
 	Host string
@@ -79,7 +79,7 @@ func (h *Hub) Get(vni span.VNI, q Query) *controllerv1.GetSegmentResponse {
 	for i := range v.Put {
 		p := &v.Put[i]
 		switch {
-		case q.Key != (span.Key{}) && q.Key != p.Key, q.Host != "" && q.Host != v.hosts[p.Host].Name:
+		case q.Key != (span.Key{}) && q.Key != p.Key.In(0), q.Host != "" && q.Host != v.hosts[p.Host].Name:
 		case len(out.Locations) == q.Limit:
 			out.LeftOff++
 		default:
@@ -114,8 +114,12 @@ func (v *view) location(p *span.Place) *controllerv1.SegmentLocation {
 	one := &controllerv1.SegmentLocation{Key: p.Key.String(), Host: host.Name,
 		Source: controllerv1.SegmentSource(p.Source), Generation: p.Generation,
 		Since: timestamppb.New(time.UnixMilli(p.Since))}
-	if _, is := p.Key.Address(); is {
+	_, isAddress := p.Key.Address()
+	if isAddress {
 		one.Owner = p.Owner.String()
+	}
+	if vlan := uint32(p.Key.VLAN()); vlan != 0 || isAddress || p.Untagged {
+		one.Vlan = &vlan
 	}
 	if e, ok := host.EndpointFor(p.Key); ok {
 		one.Endpoint = e.Address.String()

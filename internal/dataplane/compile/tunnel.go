@@ -150,6 +150,11 @@ func WholeVNI(tunnel uint32, k overlay.Key) abi.LocationKey {
 	return abi.LocationKey{Segment: k.VNI, MAC: k.MAC, Whole: uint16(tunnel)}
 }
 
+// InSegment is the key of what controllers say of a MAC in one segment of the tunnel at that slot, by its number.
+func InSegment(tunnel, number uint32, mac plan.MAC) abi.LocationKey {
+	return abi.LocationKey{Segment: tunnel<<16 | number, MAC: mac, Whole: abi.ToldInSegment}
+}
+
 // ownTunnel returns this host's ends of a tunnel.
 func ownTunnel(fact plan.Fact, learns bool) abi.Tunnel {
 	var own abi.Tunnel

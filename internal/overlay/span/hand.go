@@ -60,12 +60,20 @@ func (t *Table) Span(vni VNI) []string {
 	return list
 }
 
-// Hash is that of a segment's content; zero for one without members.
-func (t *Table) Hash(vni VNI) Hash {
+// Hash is that of a segment's content; zero for one without members. older: of what a host of the version before knows
+// of it, to which there are no VLANs inside a VNI.
+func (t *Table) Hash(vni VNI, older bool) Hash {
 	if s := t.segments[vni]; s != nil {
-		return s.hash
+		return s.hashFor(older)
 	}
 	return Hash{}
+}
+
+func (s *segment) hashFor(older bool) Hash {
+	if older {
+		return s.older
+	}
+	return s.hash
 }
 
 // Now is the cursor of who has all of a segment.
@@ -80,8 +88,8 @@ func (t *Table) Now(vni VNI) Cursor {
 func Nothing() Cursor { return Cursor{other: true} }
 
 // Since is what has changed of a segment since the cursor, and the cursor after it; false for nothing. The zero cursor
-// is that of who has nothing.
-func (t *Table) Since(vni VNI, from Cursor) (u *Update, to Cursor, ok bool) {
+// is that of who has nothing. older is as for Hash.
+func (t *Table) Since(vni VNI, from Cursor, older bool) (u *Update, to Cursor, ok bool) {
 	s := t.segments[vni]
 	if s == nil {
 		return &Update{VNI: vni, Gone: true}, Cursor{}, from != Cursor{}
@@ -92,21 +100,23 @@ func (t *Table) Since(vni VNI, from Cursor) (u *Update, to Cursor, ok bool) {
 	}
 	if from.of == s {
 		if entries, known := s.log.since(from.next); known {
-			return t.delta(s, entries), to, true
+			return t.delta(s, entries, older), to, true
 		}
 	}
-	return t.whole(s), to, true
+	return t.whole(s, older), to, true
 }
 
 // whole is all of a segment.
-func (t *Table) whole(s *segment) *Update {
-	u := &Update{VNI: s.vni, Whole: true, Hash: s.hash, Members: make([]Host, 0, len(s.members)),
+func (t *Table) whole(s *segment, older bool) *Update {
+	u := &Update{VNI: s.vni, Whole: true, Hash: s.hashFor(older), Members: make([]Host, 0, len(s.members)),
 		Put: make([]Place, 0, len(s.places))}
 	for ref := range s.members {
 		u.Members = append(u.Members, t.refs[ref].Host)
 	}
-	for k, c := range s.places {
-		u.Put = append(u.Put, Place{k, t.located(c)})
+	for _, k := range s.keys(older) {
+		if c, ok := s.place(k, older); ok {
+			u.Put = append(u.Put, Place{k, t.located(c)})
+		}
 	}
 	slices.SortFunc(u.Members, func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(u.Put, func(a, b Place) int { return a.Key.Compare(b.Key) })
@@ -114,10 +124,16 @@ func (t *Table) whole(s *segment) *Update {
 }
 
 // delta is what these changes made of a segment: each key and each host once, as it is now.
-func (t *Table) delta(s *segment, entries []entry) *Update {
-	u := &Update{VNI: s.vni, Hash: s.hash}
+func (t *Table) delta(s *segment, entries []entry, older bool) *Update {
+	u := &Update{VNI: s.vni, Hash: s.hashFor(older)}
 	seen := make(map[entry]bool, len(entries))
 	for _, e := range entries {
+		if older && e.key.vlan != 0 {
+			if e.key.kind != isMAC {
+				continue
+			}
+			e.key = e.key.In(0)
+		}
 		if seen[e] {
 			continue
 		}
@@ -131,7 +147,7 @@ func (t *Table) delta(s *segment, entries []entry) *Update {
 			}
 			continue
 		}
-		if c, ok := s.places[e.key]; ok {
+		if c, ok := s.place(e.key, older); ok {
 			u.Put = append(u.Put, Place{e.key, t.located(c)})
 		} else {
 			u.Removed = append(u.Removed, e.key)
@@ -204,7 +220,7 @@ func (t *Table) Contested(vni VNI) map[Key][]string {
 // Snapshot is all of a segment; nil for one without members.
 func (t *Table) Snapshot(vni VNI) *Update {
 	if s := t.segments[vni]; s != nil {
-		return t.whole(s)
+		return t.whole(s, false)
 	}
 	return nil
 }

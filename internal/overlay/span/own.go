@@ -138,7 +138,7 @@ func (o *Own) orderOf(vni VNI, k Key, c Claim, self string, content *Content) ui
 	switch {
 	case o.anew[vni][k]:
 		return 0
-	case ok && place.Host == self && place.Same(c):
+	case ok && place.Host == self && place.alike(c):
 		return place.Order
 	case ok && place.Host != self && said && before.Same(c) && !o.unsure[vni][k]:
 		return last

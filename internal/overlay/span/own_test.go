@@ -82,7 +82,7 @@ func TestSpan_AClaimThatHasLostLosesAgain(t *testing.T) {
 			own[id].Set(endpoints(1), map[VNI]map[Key]Claim{5: {mac(1): {Source: Learned}}})
 			table.Report(id, id, own[id].Whole(id, known[id]), at(1))
 		}
-		u, _, _ := table.Since(5, Cursor{})
+		u, _, _ := table.Since(5, Cursor{}, false)
 		known["a"].Apply(u)
 		known["b"].Apply(u)
 		anew := NewTable()
@@ -196,7 +196,7 @@ func (p *pair) say(id string, lost bool) {
 // hear has both hosts hear what the controller knows.
 func (p *pair) hear() {
 	for id, known := range p.known {
-		if u, _, ok := p.table.Since(5, Cursor{}); ok && !known.Apply(u) {
+		if u, _, ok := p.table.Since(5, Cursor{}, false); ok && !known.Apply(u) {
 			p.t.Fatalf("%s cannot take in %+v", id, u)
 		} else if ok {
 			p.own[id].Confirm(id, u)

@@ -3,6 +3,8 @@ package span
 import (
 	"maps"
 	"slices"
+
+	"heddle/internal/plan"
 )
 
 // Replica is what a host knows of its segments. The zero value knows nothing. It is not safe for concurrent use.
@@ -14,8 +16,12 @@ type Replica struct {
 type Content struct {
 	Members map[string]Host
 	Places  map[Key]Located
+	inside  inside
 	hash    Hash
 }
+
+// Inside are the VLANs inside the VNI in which a MAC is located, in order.
+func (c *Content) Inside(mac plan.MAC) []uint16 { return c.inside[mac] }
 
 // Hash of the content.
 func (c *Content) Hash() Hash { return c.hash }
@@ -68,7 +74,9 @@ func (r *Replica) Apply(u *Update) bool {
 		p := &u.Put[i]
 		c.remove(p.Key)
 		c.Places[p.Key] = p.Located
-		c.hash.add(p.Located.sum(p.Key))
+		c.inside.note(p.Key, true)
+		sum, _ := p.Located.sums(p.Key)
+		c.hash.add(sum)
 	}
 	return c.hash == u.Hash
 }
@@ -82,7 +90,9 @@ func (c *Content) leave(id string) {
 
 func (c *Content) remove(k Key) {
 	if was, ok := c.Places[k]; ok {
-		c.hash.remove(was.sum(k))
+		sum, _ := was.sums(k)
+		c.hash.remove(sum)
+		c.inside.note(k, false)
 		delete(c.Places, k)
 	}
 }

@@ -100,8 +100,17 @@ func (s *segment) settle(t *Table, k Key, old, next *claim) {
 	if old != nil && next != nil && *old == *next {
 		return
 	}
+	// Without VLANs inside, hosts of the version before know the same.
+	same := k.vlan == 0 && len(s.inside) == 0
+	if !same {
+		s.older.remove(s.olderSum(t, k))
+	}
 	if old != nil {
-		s.hash.remove(t.sum(k, old))
+		h, older := t.sums(k, old)
+		s.hash.remove(h)
+		if same {
+			s.older.remove(older)
+		}
 	}
 	if next == nil {
 		delete(s.places, k)
@@ -111,7 +120,15 @@ func (s *segment) settle(t *Table, k Key, old, next *claim) {
 			s.count(k, 1)
 		}
 		s.places[k] = *next
-		s.hash.add(t.sum(k, next))
+		h, older := t.sums(k, next)
+		s.hash.add(h)
+		if same {
+			s.older.add(older)
+		}
+	}
+	s.inside.note(k, next != nil)
+	if !same {
+		s.older.add(s.olderSum(t, k))
 	}
 	s.log.add(len(s.places), entry{key: k})
 }
@@ -129,9 +146,11 @@ func (s *segment) member(m *member) {
 	sum := m.sum()
 	if was, ok := s.members[m.ref]; ok {
 		s.hash.remove(was)
+		s.older.remove(was)
 	}
 	s.members[m.ref] = sum
 	s.hash.add(sum)
+	s.older.add(sum)
 	s.log.add(len(s.places), entry{host: m.ID})
 }
 
@@ -139,6 +158,7 @@ func (s *segment) member(m *member) {
 func (s *segment) noMember(m *member) {
 	if was, ok := s.members[m.ref]; ok {
 		s.hash.remove(was)
+		s.older.remove(was)
 		delete(s.members, m.ref)
 		s.log.add(len(s.places), entry{host: m.ID})
 	}
@@ -177,8 +197,8 @@ func (l *log) since(from uint64) ([]entry, bool) {
 	return l.entries[uint64(len(l.entries))-(l.next-from):], true
 }
 
-// sum of a location in the segment's hash.
-func (t *Table) sum(k Key, c *claim) Hash {
+// sums of a location in the segment's hashes.
+func (t *Table) sums(k Key, c *claim) (h, older Hash) {
 	l := t.located(*c)
-	return l.sum(k)
+	return l.sums(k)
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"net/netip"
 
 	"heddle/internal/plan"
@@ -19,10 +20,11 @@ type VNI uint32
 // Valid reports whether a segment can have the number.
 func (v VNI) Valid() bool { return v >= 1 && v <= 1<<24-2 }
 
-// Key is what is located: a MAC or an IP address of a segment.
+// Key is what is located: a MAC or an IP address of a segment, in one tagged VLAN inside it or in none in particular.
 type Key struct {
 	kind  byte
 	bytes [16]byte
+	vlan  uint16 // 0 = none in particular
 }
 
 // Kinds of keys. The values are part of what is hashed on both sides.
@@ -53,6 +55,16 @@ func AddressKey(a netip.Addr) Key {
 	}
 	return Key{}
 }
+
+// In is the key of the same MAC or address in a VLAN inside the VNI, 1 to 4094. With 0 it is that of no VLAN in
+// particular: of a MAC in the untagged VLAN (Claim.Untagged) or in all of them, and of an address in the untagged one.
+func (k Key) In(vlan uint16) Key {
+	k.vlan = vlan
+	return k
+}
+
+// VLAN is the tagged VLAN inside the VNI, 0 for none in particular.
+func (k Key) VLAN() uint16 { return k.vlan }
 
 // ParseKey reads a key as Bytes wrote it; its length says what it is.
 func ParseKey(b []byte) (Key, error) {
@@ -117,7 +129,7 @@ func (k Key) String() string {
 	return a.String()
 }
 
-// Compare orders keys: IPv4 addresses, IPv6 addresses, MACs.
+// Compare orders keys: IPv4 addresses, IPv6 addresses, MACs; of one of these, by VLAN.
 func (k Key) Compare(o Key) int {
 	if k.kind != o.kind {
 		return int(k.kind) - int(o.kind)
@@ -127,7 +139,7 @@ func (k Key) Compare(o Key) int {
 			return int(k.bytes[i]) - int(o.bytes[i])
 		}
 	}
-	return 0
+	return int(k.vlan) - int(o.vlan)
 }
 
 // Source is how a host knows what it reports. A higher one counts more.
@@ -154,6 +166,9 @@ func (s Source) String() string {
 // Claim is a host's word that a MAC or an address is behind one of its ports.
 type Claim struct {
 	Source Source
+	// Untagged: a MAC of no tagged VLAN is in the untagged one alone. Otherwise it may be in any: it is the own MAC of
+	// a trunk port, or the host does not know VLANs inside a VNI.
+	Untagged bool
 	// Owner is the MAC that an address belongs to; zero where the key is a MAC.
 	Owner plan.MAC
 	// Generation is that of the port (S100): it rises on whatever host the guest begins to run. 0 where the port has
@@ -168,7 +183,10 @@ type Claim struct {
 }
 
 // Same reports whether two claims of one host say the same.
-func (c Claim) Same(o Claim) bool {
+func (c Claim) Same(o Claim) bool { return c.alike(o) && c.Untagged == o.Untagged }
+
+// alike is Same for a claim that may have come by who does not know VLANs inside a VNI.
+func (c Claim) alike(o Claim) bool {
 	return c.Source == o.Source && c.Owner == o.Owner && c.Generation == o.Generation
 }
 
@@ -239,13 +257,26 @@ func sumOf(part []byte) Hash {
 	return Hash{binary.BigEndian.Uint64(s[:]), binary.BigEndian.Uint64(s[8:])}
 }
 
-// sum of a location. All but Since counts, by which nothing is decided.
+// sums of a location: the second one for who does not know VLANs inside a VNI, if the key is of none in particular. All
+// but Since counts, by which nothing is decided.
+func (l *Located) sums(k Key) (h, older Hash) {
+	h = l.sum(k)
+	older = h
+	if l.Untagged {
+		h[0], h[1] = bits.RotateLeft64(h[0], 1), ^h[1]
+	}
+	return h, older
+}
+
 func (l *Located) sum(k Key) Hash {
 	b := make([]byte, 0, 96)
 	b = append(append(b, k.kind, byte(l.Source)), k.bytes[:]...)
 	b = append(b, l.Owner[:]...)
 	b = binary.BigEndian.AppendUint64(b, l.Generation)
 	b = binary.BigEndian.AppendUint64(b, l.Order)
+	if k.vlan != 0 {
+		b = append(b, byte(k.vlan>>8), byte(k.vlan))
+	}
 	return sumOf(append(b, l.Host...))
 }
 

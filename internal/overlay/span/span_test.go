@@ -76,6 +76,7 @@ func (w *world) change(h *reporter) Report {
 		if w.r.IntN(4) == 0 {
 			k = AddressKey(netip.AddrFrom4([4]byte{10, 0, 0, byte(w.r.IntN(4))}))
 		}
+		k = k.In([]uint16{0, 0, 10, 20}[w.r.IntN(4)])
 		if slices.ContainsFunc(one.Put, func(i Item) bool { return i.Key == k }) || slices.Contains(one.Removed, k) {
 			continue
 		}
@@ -88,6 +89,8 @@ func (w *world) change(h *reporter) Report {
 		if c.Source == Port {
 			c.Generation = uint64(w.r.IntN(4))
 		}
+		_, isMAC := k.MAC()
+		c.Untagged = isMAC && k.VLAN() == 0 && w.r.IntN(2) == 0
 		h.have[vni][k] = c
 		one.Put = append(one.Put, Item{k, c})
 	}
@@ -107,7 +110,8 @@ func (t *Table) check(tt *testing.T) {
 			sum.add(h)
 		}
 		for k, c := range s.places {
-			sum.add(t.sum(k, &c))
+			part, _ := t.sums(k, &c)
+			sum.add(part)
 			items[c.host]++
 			for _, rival := range s.rivals[k] {
 				items[rival.host]++
@@ -152,7 +156,7 @@ func content(t *Table, vni VNI) *Content {
 	if s == nil {
 		return nil
 	}
-	c := &Content{Members: map[string]Host{}, Places: map[Key]Located{}, hash: s.hash}
+	c := &Content{Members: map[string]Host{}, Places: map[Key]Located{}, inside: s.inside, hash: s.hash}
 	for ref := range s.members {
 		c.Members[t.refs[ref].ID] = t.refs[ref].Host
 	}
@@ -189,22 +193,22 @@ func TestSpan_DeltasAndResumesAreTheSnapshot(t *testing.T) {
 			case 0: // the connection breaks: what was told is found by its hash
 				cursors = map[VNI]Cursor{}
 				for vni, hash := range replica.Have() {
-					if cursors[vni] = table.Now(vni); table.Hash(vni) != hash {
+					if cursors[vni] = table.Now(vni); table.Hash(vni, false) != hash {
 						cursors[vni] = Nothing()
 					}
 				}
 			case 1: // a message is lost, and the hash of the next one shows it
 				for vni := VNI(1); vni <= 3; vni++ {
-					_, cursors[vni], _ = table.Since(vni, cursors[vni])
+					_, cursors[vni], _ = table.Since(vni, cursors[vni], false)
 				}
 				continue
 			}
 			for vni := VNI(1); vni <= 3; vni++ {
-				u, to, ok := table.Since(vni, cursors[vni])
+				u, to, ok := table.Since(vni, cursors[vni], false)
 				cursors[vni] = to
 				if ok && !replica.Apply(u) {
 					cursors[vni] = Cursor{}
-					u, cursors[vni], _ = table.Since(vni, Cursor{})
+					u, cursors[vni], _ = table.Since(vni, Cursor{}, false)
 					if !replica.Apply(u) {
 						t.Fatal("a snapshot does not fit its hash")
 					}
@@ -407,7 +411,7 @@ func TestSpan_ANewControllerKnowsWhatHostsKnew(t *testing.T) {
 	say(old, "b", mac(2), mac(3))
 	say(old, "gone", mac(4))
 	var a Replica
-	u, _, _ := old.Since(5, Cursor{})
+	u, _, _ := old.Since(5, Cursor{}, false)
 	a.Apply(u)
 
 	anew := NewTable()
@@ -449,7 +453,7 @@ func TestReplica_All(t *testing.T) {
 	table := NewTable()
 	table.Report("a", "A", Report{Endpoints: endpoints(1), Segments: []SegmentReport{{VNI: 5,
 		Put: []Item{{mac(1), Claim{Source: Port, Generation: 3}}}}}}, at(1))
-	u, _, _ := table.Since(5, Cursor{})
+	u, _, _ := table.Since(5, Cursor{}, false)
 	var r, again Replica
 	if !r.Apply(u) || !again.Apply(r.All(5)) {
 		t.Fatal("it does not fit")

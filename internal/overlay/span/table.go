@@ -75,7 +75,9 @@ type segment struct {
 	places  map[Key]claim   // what counts
 	macs    int             // of places
 	rivals  map[Key][]claim // what other hosts claim
+	inside  inside
 	hash    Hash
+	older   Hash // of what hosts of the version before know
 	log     log
 }
 
@@ -86,10 +88,12 @@ type claim struct {
 	host              uint32
 	owner             plan.MAC
 	source            Source
+	untagged          bool
 }
 
 func (c *claim) claim() Claim {
-	return Claim{Source: c.source, Owner: c.owner, Generation: c.generation, Order: c.order, Since: c.since}
+	return Claim{Source: c.source, Owner: c.owner, Generation: c.generation, Order: c.order, Since: c.since,
+		Untagged: c.untagged}
 }
 
 // NewTable makes one of nothing.
@@ -231,7 +235,7 @@ func (t *Table) claims(s *segment, m *member, i *Item, now time.Time) bool {
 		return false
 	}
 	next := claim{generation: i.Generation, order: i.Order, since: i.Since, host: m.ref, owner: i.Owner,
-		source: i.Source}
+		source: i.Source, untagged: i.Untagged}
 	switch {
 	case next.order == 0 && has && was.same(&next):
 		return true
@@ -239,6 +243,8 @@ func (t *Table) claims(s *segment, m *member, i *Item, now time.Time) bool {
 		next.order = t.nextOrder(now)
 	case has && was.order > next.order: // it is older than what the host has said by another way
 		return true
+	case has && was.order == next.order: // it may come by who does not know VLANs inside a VNI
+		next.untagged = next.untagged || was.untagged
 	}
 	if t.order < next.order {
 		t.order = next.order
@@ -251,7 +257,7 @@ func (t *Table) claims(s *segment, m *member, i *Item, now time.Time) bool {
 }
 
 func (c *claim) same(o *claim) bool {
-	return c.source == o.source && c.owner == o.owner && c.generation == o.generation
+	return c.source == o.source && c.owner == o.owner && c.generation == o.generation && c.untagged == o.untagged
 }
 
 // nextOrder is the number of the next claim: above all that were seen, and above those that a controller gave which

@@ -20,11 +20,13 @@ func Report(r *span.Report) *controllerv1.SegmentReport {
 		s := &r.Segments[i]
 		one := &controllerv1.HostSegment{Vni: uint32(s.VNI), Left: s.Left, Whole: s.Whole}
 		for _, item := range s.Put {
-			one.Put = append(one.Put, itemOf(item.Key, &item.Claim))
+			if item.Key.VLAN() == 0 {
+				one.Put = append(one.Put, itemOf(item.Key, &item.Claim))
+			} else {
+				one.PutInside = append(one.PutInside, itemOf(item.Key, &item.Claim))
+			}
 		}
-		for _, k := range s.Removed {
-			one.Removed = append(one.Removed, k.Bytes())
-		}
+		one.Removed, one.RemovedInside = keysOf(s.Removed)
 		out.Segments = append(out.Segments, one)
 	}
 	return out
@@ -43,15 +45,15 @@ func ReadReport(m *controllerv1.SegmentReport) (r span.Report, err error) {
 		if !one.VNI.Valid() {
 			return r, fmt.Errorf("%d is no VNI", one.VNI)
 		}
-		if n := len(s.GetPut()); n > 0 {
+		if n := len(s.GetPut()) + len(s.GetPutInside()); n > 0 {
 			one.Put = make([]span.Item, n)
 		}
-		for i, p := range s.GetPut() {
-			if one.Put[i], err = readItem(p); err != nil {
+		for i := range one.Put {
+			if one.Put[i], err = readNth(s.GetPut(), s.GetPutInside(), i, readItem); err != nil {
 				return r, err
 			}
 		}
-		if one.Removed, err = readKeys(s.GetRemoved()); err != nil {
+		if one.Removed, err = readKeys(s.GetRemoved(), s.GetRemovedInside()); err != nil {
 			return r, err
 		}
 		r.Segments = append(r.Segments, one)
@@ -89,11 +91,33 @@ func itemOf(k span.Key, c *span.Claim) *controllerv1.SegmentItem {
 	if c.Owner != (plan.MAC{}) {
 		m.Owner = c.Owner[:]
 	}
+	if vlan := uint32(k.VLAN()); vlan != 0 || c.Untagged {
+		m.Vlan = &vlan
+	}
 	return m
 }
 
-func readItem(m *controllerv1.SegmentItem) (i span.Item, err error) {
-	if i.Key, err = span.ParseKey(m.GetKey()); err != nil {
+// readNth reads one of two lists: of those in no tagged VLAN, and of those inside.
+func readNth[M, I any](list, inside []M, n int, read func(M, bool) (I, error)) (I, error) {
+	if n < len(list) {
+		return read(list[n], false)
+	}
+	return read(inside[n-len(list)], true)
+}
+
+// keyOf reads a key, which is in a tagged VLAN if it is inside.
+func keyOf(bytes []byte, vlan uint32, inside bool) (k span.Key, err error) {
+	if k, err = span.ParseKey(bytes); err != nil || !inside {
+		return k, err
+	}
+	if vlan < 1 || vlan > 4094 {
+		return k, fmt.Errorf("%s is in VLAN %d, which is none of 1 to 4094", k, vlan)
+	}
+	return k.In(uint16(vlan)), nil
+}
+
+func readItem(m *controllerv1.SegmentItem, inside bool) (i span.Item, err error) {
+	if i.Key, err = keyOf(m.GetKey(), m.GetVlan(), inside); err != nil {
 		return i, err
 	}
 	i.Claim = span.Claim{Source: span.Source(m.GetSource()), Generation: m.GetGeneration(), Order: m.GetOrder(),
@@ -102,6 +126,7 @@ func readItem(m *controllerv1.SegmentItem) (i span.Item, err error) {
 		return i, fmt.Errorf("%s has %s", i.Key, i.Source)
 	}
 	mac, isMAC := i.Key.MAC()
+	i.Untagged = isMAC && !inside && m.Vlan != nil && m.GetVlan() == 0
 	owner := m.GetOwner()
 	switch {
 	case isMAC && (mac[0]&1 != 0 || mac == plan.MAC{}):
@@ -115,9 +140,28 @@ func readItem(m *controllerv1.SegmentItem) (i span.Item, err error) {
 	return i, nil
 }
 
-func readKeys(list [][]byte) (keys []span.Key, err error) {
+// keysOf writes keys: of none in particular, and of tagged VLANs.
+func keysOf(keys []span.Key) (list [][]byte, inside []*controllerv1.SegmentKey) {
+	for _, k := range keys {
+		if k.VLAN() == 0 {
+			list = append(list, k.Bytes())
+		} else {
+			inside = append(inside, &controllerv1.SegmentKey{Vlan: uint32(k.VLAN()), Key: k.Bytes()})
+		}
+	}
+	return list, inside
+}
+
+func readKeys(list [][]byte, inside []*controllerv1.SegmentKey) (keys []span.Key, err error) {
 	for _, b := range list {
 		k, err := span.ParseKey(b)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	for _, m := range inside {
+		k, err := keyOf(m.GetKey(), m.GetVlan(), true)
 		if err != nil {
 			return nil, err
 		}
@@ -143,11 +187,14 @@ func Update(u *span.Update) *controllerv1.SegmentUpdate {
 			hosts[p.Host] = n
 			m.Hosts = append(m.Hosts, p.Host)
 		}
-		m.Put = append(m.Put, &controllerv1.SegmentPlace{Host: n, Item: itemOf(p.Key, &p.Claim)})
+		one := &controllerv1.SegmentPlace{Host: n, Item: itemOf(p.Key, &p.Claim)}
+		if p.Key.VLAN() == 0 {
+			m.Put = append(m.Put, one)
+		} else {
+			m.PutInside = append(m.PutInside, one)
+		}
 	}
-	for _, k := range u.Removed {
-		m.Removed = append(m.Removed, k.Bytes())
-	}
+	m.Removed, m.RemovedInside = keysOf(u.Removed)
 	return m
 }
 
@@ -171,21 +218,31 @@ func ReadUpdate(m *controllerv1.SegmentUpdate) (*span.Update, error) {
 		}
 		u.Members = append(u.Members, one)
 	}
-	if n := len(m.GetPut()); n > 0 {
+	if n := len(m.GetPut()) + len(m.GetPutInside()); n > 0 {
 		u.Put = make([]span.Place, n)
 	}
-	for i, p := range m.GetPut() {
-		item, err := readItem(p.GetItem())
+	for i := range u.Put {
+		u.Put[i], err = readNth(m.GetPut(), m.GetPutInside(), i, func(p *controllerv1.SegmentPlace, inside bool) (
+			span.Place, error) {
+			return readPlace(p, inside, m.GetHosts())
+		})
 		if err != nil {
 			return nil, err
 		}
-		if int(p.GetHost()) >= len(m.GetHosts()) {
-			return nil, fmt.Errorf("%s is at host %d of %d", item.Key, p.GetHost(), len(m.GetHosts()))
-		}
-		u.Put[i] = span.Place{Key: item.Key, Located: span.Located{Host: m.GetHosts()[p.GetHost()], Claim: item.Claim}}
 	}
-	u.Removed, err = readKeys(m.GetRemoved())
+	u.Removed, err = readKeys(m.GetRemoved(), m.GetRemovedInside())
 	return u, err
+}
+
+func readPlace(p *controllerv1.SegmentPlace, inside bool, hosts []string) (span.Place, error) {
+	item, err := readItem(p.GetItem(), inside)
+	if err == nil && int(p.GetHost()) >= len(hosts) {
+		err = fmt.Errorf("%s is at host %d of %d", item.Key, p.GetHost(), len(hosts))
+	}
+	if err != nil {
+		return span.Place{}, err
+	}
+	return span.Place{Key: item.Key, Located: span.Located{Host: hosts[p.GetHost()], Claim: item.Claim}}, nil
 }
 
 // Have writes what a host knows.

@@ -3,6 +3,7 @@ package wire
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,15 +13,20 @@ import (
 )
 
 func report() span.Report {
-	mac := plan.MAC{2, 0, 0, 0, 0, 1}
+	mac, other := plan.MAC{2, 0, 0, 0, 0, 1}, plan.MAC{2, 0, 0, 0, 0, 2}
 	return span.Report{Whole: true,
 		Endpoints: []span.Endpoint{{Address: netip.MustParseAddr("192.0.2.1"), MTU: 1600},
 			{Address: netip.MustParseAddr("2001:db8::1"), MTU: 9000, Down: true}},
 		Segments: []span.SegmentReport{{VNI: 5000, Whole: true, Put: []span.Item{
 			{Key: span.MACKey(mac), Claim: span.Claim{Source: span.Port, Generation: 7, Since: 9}},
 			{Key: span.AddressKey(netip.MustParseAddr("10.0.0.1")), Claim: span.Claim{Source: span.Learned, Owner: mac,
-				Order: 3}}},
-			Removed: []span.Key{span.AddressKey(netip.MustParseAddr("2001:db8::9"))}}, {VNI: 6, Left: true}}}
+				Order: 3}},
+			{Key: span.MACKey(other), Claim: span.Claim{Source: span.Learned, Untagged: true}},
+			{Key: span.MACKey(other).In(10), Claim: span.Claim{Source: span.Learned, Since: 2}},
+			{Key: span.AddressKey(netip.MustParseAddr("10.0.0.1")).In(20), Claim: span.Claim{Source: span.Learned,
+				Owner: mac}}},
+			Removed: []span.Key{span.AddressKey(netip.MustParseAddr("2001:db8::9")), span.MACKey(mac).In(4094)}},
+			{VNI: 6, Left: true}}}
 }
 
 // What is written is read as it was.
@@ -37,6 +43,7 @@ func TestUpdate_IsReadAsItWasWritten(t *testing.T) {
 	table.Report("id1", "host1", report(), time.UnixMilli(5))
 	want := table.Snapshot(5000)
 	got, err := ReadUpdate(Update(want))
+	slices.SortFunc(got.Put, func(a, b span.Place) int { return a.Key.Compare(b.Key) }) // those inside come last
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nis read as\n%+v: %v", want, got, err)
 	}
@@ -68,6 +75,10 @@ func TestReadReport_Refuses(t *testing.T) {
 		"an owner too short": item(&controllerv1.SegmentItem{Key: []byte{10, 0, 0, 1}, Source: 1, Owner: mac[:3]}),
 		"a mapped address":   item(&controllerv1.SegmentItem{Key: mapped.AsSlice(), Source: 1}),
 		"removed nothing":    {Segments: []*controllerv1.HostSegment{{Vni: 5, Removed: [][]byte{{}}}}},
+		"inside without VLAN": {Segments: []*controllerv1.HostSegment{{Vni: 5,
+			PutInside: []*controllerv1.SegmentItem{{Key: mac, Source: 1}}}}},
+		"a VLAN too high": {Segments: []*controllerv1.HostSegment{{Vni: 5,
+			RemovedInside: []*controllerv1.SegmentKey{{Key: mac, Vlan: 4095}}}}},
 		"endpoint of 3 bytes": {EndpointsSet: true,
 			Endpoints: []*controllerv1.TunnelEndpoint{{Address: []byte{1, 2, 3}}}},
 		"endpoints without end": many,

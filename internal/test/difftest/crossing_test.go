@@ -55,6 +55,7 @@ type crossers struct {
 	learns  bool
 	named   map[netip.Addr]bool
 	known   map[dataplane.Located]known
+	told    map[overlay.Key]overlay.Location // by a controller
 	counted observe.Counters
 	now     time.Duration
 	// repeated is how many packets the host has sent as a proxy.
@@ -115,11 +116,45 @@ func (x *crossers) set(tb testing.TB, fact plan.Fact, reach overlay.Reach) {
 			delete(x.known, at)
 		}
 	}
-	x.model = model.NewCrossing(sw, fact, reach, func(s model.Segment, mac plan.MAC) (l overlay.Location, ok bool) {
-		at, ok := x.known[dataplane.Located{VNI: s.VNI, VLAN: s.VLAN, MAC: mac}]
-		old := at.Source == overlay.Learned && x.now-at.seen > abi.LocationAgeing*time.Second
-		return at.Location, ok && !old && (x.learns || at.Source != overlay.Learned)
-	})
+	maps.DeleteFunc(x.told, func(_ overlay.Key, l overlay.Location) bool { return !x.named[l.Endpoint] })
+	x.model = model.NewCrossing(sw, fact, reach, x.locate)
+}
+
+// locate is where a MAC is by the rule (frame-rules §10): by the file, else by frames where the tunnel learns, else by
+// the controllers' word of the VLAN, else by that of the whole VNI. What counts no more for its endpoint is as nothing.
+func (x *crossers) locate(s model.Segment, mac plan.MAC) (l overlay.Location, ok bool) {
+	at, ok := x.known[dataplane.Located{VNI: s.VNI, VLAN: s.VLAN, MAC: mac}]
+	old := at.Source == overlay.Learned && x.now-at.seen > abi.LocationAgeing*time.Second
+	if ok && !old && (x.learns || at.Source != overlay.Learned) && (at.Source == overlay.Static ||
+		x.named[at.Endpoint]) {
+		return at.Location, true
+	}
+	for _, inside := range []overlay.Inside{overlay.In(s.VLAN), 0} {
+		l, ok := x.told[overlay.Key{VNI: s.VNI, Inside: inside, MAC: mac}]
+		if ok && x.named[l.Endpoint] {
+			return l, true
+		}
+	}
+	return l, false
+}
+
+// tell has a controller say where one MAC is: in one VLAN, or in the whole VNI.
+func (x *crossers) tell(tb testing.TB, random *rand.Rand, mac plan.MAC) {
+	tb.Helper()
+	if len(x.named) == 0 {
+		return
+	}
+	ends := slices.SortedFunc(maps.Keys(x.named), netip.Addr.Compare)
+	l := overlay.Location{Key: overlay.Key{VNI: 10, MAC: mac,
+		Inside: []overlay.Inside{0, overlay.In(0), overlay.In(7)}[random.IntN(3)]}, Source: overlay.Announced,
+		Endpoint: ends[random.IntN(len(ends))]}
+	if err := x.kernel.Locate("s", l); err != nil {
+		tb.Fatal(err)
+	}
+	if x.told == nil {
+		x.told = map[overlay.Key]overlay.Location{}
+	}
+	x.told[l.Key] = l
 }
 
 // leave hands a frame to both, on its way out, a moment after the one before.
@@ -316,6 +351,9 @@ func agreeOnTunnels(t *testing.T, replication spec.Replication) {
 		if i%1000 == 999 {
 			x.now += 9 * time.Minute // what is learned grows old
 		}
+		if i%20 == 0 {
+			x.tell(t, random, plan.MAC{2, 0, 0, 0, 0, byte(2 + random.IntN(3))})
+		}
 		vni := []uint32{10, 10, 10, 20, 20, 11, 0}[random.IntN(7)]
 		if random.IntN(2) == 0 {
 			from := netip.MustParseAddr(senders[random.IntN(len(senders))])
@@ -332,7 +370,8 @@ func agreeOnTunnels(t *testing.T, replication spec.Replication) {
 	}
 	for _, what := range []string{"in none", "in malformed", "in tunnel-unknown-endpoint", "in tunnel-unknown-vni",
 		"in guest-link-control", "out none true", "out none false", "out none truelearned", "out none falselearned",
-		"out none truestatic", "out tunnel-mtu true", "out tunnel-mtu false", "out tunnel-no-endpoint false",
+		"out none truestatic", "out none trueannounced", "out tunnel-mtu true", "out tunnel-mtu false",
+		"out tunnel-no-endpoint false",
 		"out tunnel-unknown-vni false"} {
 		if seen[what] == 0 {
 			t.Errorf("seed %d: no frame with the outcome %q: %v", seed, what, seen)

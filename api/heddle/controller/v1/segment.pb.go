@@ -544,7 +544,9 @@ type SegmentLocation struct {
 	Generation uint64                 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
 	Since      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// contested are other hosts that claim it.
-	Contested     []string `protobuf:"bytes,8,rep,name=contested,proto3" json:"contested,omitempty"`
+	Contested []string `protobuf:"bytes,8,rep,name=contested,proto3" json:"contested,omitempty"`
+	// vlan is that inside the VNI, 0 for the untagged one; absent for a MAC that is in no VLAN in particular.
+	Vlan          *uint32 `protobuf:"varint,9,opt,name=vlan,proto3,oneof" json:"vlan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -635,6 +637,13 @@ func (x *SegmentLocation) GetContested() []string {
 	return nil
 }
 
+func (x *SegmentLocation) GetVlan() uint32 {
+	if x != nil && x.Vlan != nil {
+		return *x.Vlan
+	}
+	return 0
+}
+
 // FollowSegmentsRequest is what a host says of its overlay segments. The first one has hello and a whole report.
 type FollowSegmentsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -708,8 +717,10 @@ func (x *FollowSegmentsRequest) GetKnown() []*SegmentUpdate {
 
 // SegmentHello says what a host knows of its segments already.
 type SegmentHello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Have          []*SegmentHave         `protobuf:"bytes,1,rep,name=have,proto3" json:"have,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Have  []*SegmentHave         `protobuf:"bytes,1,rep,name=have,proto3" json:"have,omitempty"`
+	// vlans: the host knows VLANs inside a VNI. One that does not is told of a MAC that is at one host in all of them.
+	Vlans         bool `protobuf:"varint,2,opt,name=vlans,proto3" json:"vlans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -749,6 +760,13 @@ func (x *SegmentHello) GetHave() []*SegmentHave {
 		return x.Have
 	}
 	return nil
+}
+
+func (x *SegmentHello) GetVlans() bool {
+	if x != nil {
+		return x.Vlans
+	}
+	return false
 }
 
 // SegmentHave is the hash of what a host knows of one segment.
@@ -949,7 +967,10 @@ type HostSegment struct {
 	Whole bool           `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`
 	Put   []*SegmentItem `protobuf:"bytes,4,rep,name=put,proto3" json:"put,omitempty"`
 	// removed are keys, as of an item.
-	Removed       [][]byte `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
+	Removed [][]byte `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
+	// put_inside and removed_inside are the same of tagged VLANs inside the VNI.
+	PutInside     []*SegmentItem `protobuf:"bytes,6,rep,name=put_inside,json=putInside,proto3" json:"put_inside,omitempty"`
+	RemovedInside []*SegmentKey  `protobuf:"bytes,7,rep,name=removed_inside,json=removedInside,proto3" json:"removed_inside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1019,6 +1040,75 @@ func (x *HostSegment) GetRemoved() [][]byte {
 	return nil
 }
 
+func (x *HostSegment) GetPutInside() []*SegmentItem {
+	if x != nil {
+		return x.PutInside
+	}
+	return nil
+}
+
+func (x *HostSegment) GetRemovedInside() []*SegmentKey {
+	if x != nil {
+		return x.RemovedInside
+	}
+	return nil
+}
+
+// SegmentKey is a MAC or an IP address in a tagged VLAN inside a VNI.
+type SegmentKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// vlan is 1 to 4094.
+	Vlan uint32 `protobuf:"varint,1,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// key is as of an item.
+	Key           []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SegmentKey) Reset() {
+	*x = SegmentKey{}
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentKey) ProtoMessage() {}
+
+func (x *SegmentKey) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentKey.ProtoReflect.Descriptor instead.
+func (*SegmentKey) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SegmentKey) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *SegmentKey) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 // SegmentItem is a MAC or an IP address behind a host's port.
 type SegmentItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1032,14 +1122,17 @@ type SegmentItem struct {
 	// order rises with each claim, over all controllers; 0 for one that no controller has numbered.
 	Order uint64 `protobuf:"varint,5,opt,name=order,proto3" json:"order,omitempty"`
 	// since is when the host noticed it, in ms since 1970 by its clock.
-	Since         int64 `protobuf:"varint,6,opt,name=since,proto3" json:"since,omitempty"`
+	Since int64 `protobuf:"varint,6,opt,name=since,proto3" json:"since,omitempty"`
+	// vlan is that inside the VNI, 0 for the untagged one; absent for a MAC that is in no VLAN in particular, and for an
+	// address in the untagged one. Items of tagged VLANs are in the fields named inside.
+	Vlan          *uint32 `protobuf:"varint,7,opt,name=vlan,proto3,oneof" json:"vlan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SegmentItem) Reset() {
 	*x = SegmentItem{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1144,7 @@ func (x *SegmentItem) String() string {
 func (*SegmentItem) ProtoMessage() {}
 
 func (x *SegmentItem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1157,7 @@ func (x *SegmentItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentItem.ProtoReflect.Descriptor instead.
 func (*SegmentItem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SegmentItem) GetKey() []byte {
@@ -1109,6 +1202,13 @@ func (x *SegmentItem) GetSince() int64 {
 	return 0
 }
 
+func (x *SegmentItem) GetVlan() uint32 {
+	if x != nil && x.Vlan != nil {
+		return *x.Vlan
+	}
+	return 0
+}
+
 // FollowSegmentsResponse is what a controller says of overlay segments.
 type FollowSegmentsResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1127,7 +1227,7 @@ type FollowSegmentsResponse struct {
 
 func (x *FollowSegmentsResponse) Reset() {
 	*x = FollowSegmentsResponse{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1239,7 @@ func (x *FollowSegmentsResponse) String() string {
 func (*FollowSegmentsResponse) ProtoMessage() {}
 
 func (x *FollowSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1252,7 @@ func (x *FollowSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FollowSegmentsResponse) GetUpdates() []*SegmentUpdate {
@@ -1207,14 +1307,17 @@ type SegmentUpdate struct {
 	// removed are keys.
 	Removed [][]byte `protobuf:"bytes,8,rep,name=removed,proto3" json:"removed,omitempty"`
 	// hash of the segment's content after the update.
-	Hash          []byte `protobuf:"bytes,9,opt,name=hash,proto3" json:"hash,omitempty"`
+	Hash []byte `protobuf:"bytes,9,opt,name=hash,proto3" json:"hash,omitempty"`
+	// put_inside and removed_inside are the same of tagged VLANs inside the VNI.
+	PutInside     []*SegmentPlace `protobuf:"bytes,10,rep,name=put_inside,json=putInside,proto3" json:"put_inside,omitempty"`
+	RemovedInside []*SegmentKey   `protobuf:"bytes,11,rep,name=removed_inside,json=removedInside,proto3" json:"removed_inside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SegmentUpdate) Reset() {
 	*x = SegmentUpdate{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1329,7 @@ func (x *SegmentUpdate) String() string {
 func (*SegmentUpdate) ProtoMessage() {}
 
 func (x *SegmentUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1342,7 @@ func (x *SegmentUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentUpdate.ProtoReflect.Descriptor instead.
 func (*SegmentUpdate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SegmentUpdate) GetVni() uint32 {
@@ -1305,6 +1408,20 @@ func (x *SegmentUpdate) GetHash() []byte {
 	return nil
 }
 
+func (x *SegmentUpdate) GetPutInside() []*SegmentPlace {
+	if x != nil {
+		return x.PutInside
+	}
+	return nil
+}
+
+func (x *SegmentUpdate) GetRemovedInside() []*SegmentKey {
+	if x != nil {
+		return x.RemovedInside
+	}
+	return nil
+}
+
 // SegmentHost is a host with ports in a segment.
 type SegmentHost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1317,7 +1434,7 @@ type SegmentHost struct {
 
 func (x *SegmentHost) Reset() {
 	*x = SegmentHost{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1446,7 @@ func (x *SegmentHost) String() string {
 func (*SegmentHost) ProtoMessage() {}
 
 func (x *SegmentHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1459,7 @@ func (x *SegmentHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentHost.ProtoReflect.Descriptor instead.
 func (*SegmentHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SegmentHost) GetId() string {
@@ -1378,7 +1495,7 @@ type SegmentPlace struct {
 
 func (x *SegmentPlace) Reset() {
 	*x = SegmentPlace{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1507,7 @@ func (x *SegmentPlace) String() string {
 func (*SegmentPlace) ProtoMessage() {}
 
 func (x *SegmentPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1520,7 @@ func (x *SegmentPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentPlace.ProtoReflect.Descriptor instead.
 func (*SegmentPlace) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SegmentPlace) GetHost() uint32 {
@@ -1429,7 +1546,7 @@ type FollowSegmentsHereRequest struct {
 
 func (x *FollowSegmentsHereRequest) Reset() {
 	*x = FollowSegmentsHereRequest{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1558,7 @@ func (x *FollowSegmentsHereRequest) String() string {
 func (*FollowSegmentsHereRequest) ProtoMessage() {}
 
 func (x *FollowSegmentsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1571,7 @@ func (x *FollowSegmentsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsHereRequest.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{20}
 }
 
 // FollowSegmentsHereResponse is what hosts of a controller said. The first ones are all that they have.
@@ -1467,7 +1584,7 @@ type FollowSegmentsHereResponse struct {
 
 func (x *FollowSegmentsHereResponse) Reset() {
 	*x = FollowSegmentsHereResponse{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1596,7 @@ func (x *FollowSegmentsHereResponse) String() string {
 func (*FollowSegmentsHereResponse) ProtoMessage() {}
 
 func (x *FollowSegmentsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1609,7 @@ func (x *FollowSegmentsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSegmentsHereResponse.ProtoReflect.Descriptor instead.
 func (*FollowSegmentsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FollowSegmentsHereResponse) GetHosts() []*HostSegments {
@@ -1518,7 +1635,7 @@ type HostSegments struct {
 
 func (x *HostSegments) Reset() {
 	*x = HostSegments{}
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1647,7 @@ func (x *HostSegments) String() string {
 func (*HostSegments) ProtoMessage() {}
 
 func (x *HostSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_segment_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_segment_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1660,7 @@ func (x *HostSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSegments.ProtoReflect.Descriptor instead.
 func (*HostSegments) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_segment_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HostSegments) GetHost() string {
@@ -1616,7 +1733,7 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\x0fSegmentEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03mtu\x18\x02 \x01(\rR\x03mtu\x12\x12\n" +
-	"\x04down\x18\x03 \x01(\bR\x04down\"\x96\x02\n" +
+	"\x04down\x18\x03 \x01(\bR\x04down\"\xb8\x02\n" +
 	"\x0fSegmentLocation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x1a\n" +
@@ -1627,14 +1744,17 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"generation\x18\x06 \x01(\x04R\n" +
 	"generation\x120\n" +
 	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x1c\n" +
-	"\tcontested\x18\b \x03(\tR\tcontested\"\xdd\x01\n" +
+	"\tcontested\x18\b \x03(\tR\tcontested\x12\x17\n" +
+	"\x04vlan\x18\t \x01(\rH\x00R\x04vlan\x88\x01\x01B\a\n" +
+	"\x05_vlan\"\xdd\x01\n" +
 	"\x15FollowSegmentsRequest\x128\n" +
 	"\x05hello\x18\x01 \x01(\v2\".heddle.controller.v1.SegmentHelloR\x05hello\x12;\n" +
 	"\x06report\x18\x02 \x01(\v2#.heddle.controller.v1.SegmentReportR\x06report\x12\x12\n" +
 	"\x04anew\x18\x03 \x03(\rR\x04anew\x129\n" +
-	"\x05known\x18\x04 \x03(\v2#.heddle.controller.v1.SegmentUpdateR\x05known\"E\n" +
+	"\x05known\x18\x04 \x03(\v2#.heddle.controller.v1.SegmentUpdateR\x05known\"[\n" +
 	"\fSegmentHello\x125\n" +
-	"\x04have\x18\x01 \x03(\v2!.heddle.controller.v1.SegmentHaveR\x04have\"3\n" +
+	"\x04have\x18\x01 \x03(\v2!.heddle.controller.v1.SegmentHaveR\x04have\x12\x14\n" +
+	"\x05vlans\x18\x02 \x01(\bR\x05vlans\"3\n" +
 	"\vSegmentHave\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xcd\x01\n" +
@@ -1646,13 +1766,20 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\x0eTunnelEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x10\n" +
 	"\x03mtu\x18\x02 \x01(\rR\x03mtu\x12\x12\n" +
-	"\x04down\x18\x03 \x01(\bR\x04down\"\x98\x01\n" +
+	"\x04down\x18\x03 \x01(\bR\x04down\"\xa3\x02\n" +
 	"\vHostSegment\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x12\n" +
 	"\x04left\x18\x02 \x01(\bR\x04left\x12\x14\n" +
 	"\x05whole\x18\x03 \x01(\bR\x05whole\x123\n" +
 	"\x03put\x18\x04 \x03(\v2!.heddle.controller.v1.SegmentItemR\x03put\x12\x18\n" +
-	"\aremoved\x18\x05 \x03(\fR\aremoved\"\xbe\x01\n" +
+	"\aremoved\x18\x05 \x03(\fR\aremoved\x12@\n" +
+	"\n" +
+	"put_inside\x18\x06 \x03(\v2!.heddle.controller.v1.SegmentItemR\tputInside\x12G\n" +
+	"\x0eremoved_inside\x18\a \x03(\v2 .heddle.controller.v1.SegmentKeyR\rremovedInside\"2\n" +
+	"\n" +
+	"SegmentKey\x12\x12\n" +
+	"\x04vlan\x18\x01 \x01(\rR\x04vlan\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"\xe0\x01\n" +
 	"\vSegmentItem\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12;\n" +
 	"\x06source\x18\x02 \x01(\x0e2#.heddle.controller.v1.SegmentSourceR\x06source\x12\x14\n" +
@@ -1661,13 +1788,15 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"generation\x18\x04 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
 	"\x05order\x18\x05 \x01(\x04R\x05order\x12\x14\n" +
-	"\x05since\x18\x06 \x01(\x03R\x05since\"\xb5\x01\n" +
+	"\x05since\x18\x06 \x01(\x03R\x05since\x12\x17\n" +
+	"\x04vlan\x18\a \x01(\rH\x00R\x04vlan\x88\x01\x01B\a\n" +
+	"\x05_vlan\"\xb5\x01\n" +
 	"\x16FollowSegmentsResponse\x12=\n" +
 	"\aupdates\x18\x01 \x03(\v2#.heddle.controller.v1.SegmentUpdateR\aupdates\x12\x18\n" +
 	"\arefused\x18\x02 \x03(\rR\arefused\x12\x14\n" +
 	"\x05items\x18\x03 \x01(\rR\x05items\x12\x12\n" +
 	"\x04tell\x18\x05 \x03(\rR\x04tell\x12\x18\n" +
-	"\acurrent\x18\x04 \x01(\bR\acurrent\"\x96\x02\n" +
+	"\acurrent\x18\x04 \x01(\bR\acurrent\"\xa2\x03\n" +
 	"\rSegmentUpdate\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x14\n" +
@@ -1677,7 +1806,11 @@ const file_heddle_controller_v1_segment_proto_rawDesc = "" +
 	"\x05hosts\x18\x06 \x03(\tR\x05hosts\x124\n" +
 	"\x03put\x18\a \x03(\v2\".heddle.controller.v1.SegmentPlaceR\x03put\x12\x18\n" +
 	"\aremoved\x18\b \x03(\fR\aremoved\x12\x12\n" +
-	"\x04hash\x18\t \x01(\fR\x04hash\"u\n" +
+	"\x04hash\x18\t \x01(\fR\x04hash\x12A\n" +
+	"\n" +
+	"put_inside\x18\n" +
+	" \x03(\v2\".heddle.controller.v1.SegmentPlaceR\tputInside\x12G\n" +
+	"\x0eremoved_inside\x18\v \x03(\v2 .heddle.controller.v1.SegmentKeyR\rremovedInside\"u\n" +
 	"\vSegmentHost\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12B\n" +
@@ -1716,7 +1849,7 @@ func file_heddle_controller_v1_segment_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_segment_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_segment_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_heddle_controller_v1_segment_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_heddle_controller_v1_segment_proto_goTypes = []any{
 	(SegmentSource)(0),                 // 0: heddle.controller.v1.SegmentSource
 	(*ListSegmentsRequest)(nil),        // 1: heddle.controller.v1.ListSegmentsRequest
@@ -1733,15 +1866,16 @@ var file_heddle_controller_v1_segment_proto_goTypes = []any{
 	(*SegmentReport)(nil),              // 12: heddle.controller.v1.SegmentReport
 	(*TunnelEndpoint)(nil),             // 13: heddle.controller.v1.TunnelEndpoint
 	(*HostSegment)(nil),                // 14: heddle.controller.v1.HostSegment
-	(*SegmentItem)(nil),                // 15: heddle.controller.v1.SegmentItem
-	(*FollowSegmentsResponse)(nil),     // 16: heddle.controller.v1.FollowSegmentsResponse
-	(*SegmentUpdate)(nil),              // 17: heddle.controller.v1.SegmentUpdate
-	(*SegmentHost)(nil),                // 18: heddle.controller.v1.SegmentHost
-	(*SegmentPlace)(nil),               // 19: heddle.controller.v1.SegmentPlace
-	(*FollowSegmentsHereRequest)(nil),  // 20: heddle.controller.v1.FollowSegmentsHereRequest
-	(*FollowSegmentsHereResponse)(nil), // 21: heddle.controller.v1.FollowSegmentsHereResponse
-	(*HostSegments)(nil),               // 22: heddle.controller.v1.HostSegments
-	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*SegmentKey)(nil),                 // 15: heddle.controller.v1.SegmentKey
+	(*SegmentItem)(nil),                // 16: heddle.controller.v1.SegmentItem
+	(*FollowSegmentsResponse)(nil),     // 17: heddle.controller.v1.FollowSegmentsResponse
+	(*SegmentUpdate)(nil),              // 18: heddle.controller.v1.SegmentUpdate
+	(*SegmentHost)(nil),                // 19: heddle.controller.v1.SegmentHost
+	(*SegmentPlace)(nil),               // 20: heddle.controller.v1.SegmentPlace
+	(*FollowSegmentsHereRequest)(nil),  // 21: heddle.controller.v1.FollowSegmentsHereRequest
+	(*FollowSegmentsHereResponse)(nil), // 22: heddle.controller.v1.FollowSegmentsHereResponse
+	(*HostSegments)(nil),               // 23: heddle.controller.v1.HostSegments
+	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
 }
 var file_heddle_controller_v1_segment_proto_depIdxs = []int32{
 	3,  // 0: heddle.controller.v1.ListSegmentsResponse.segments:type_name -> heddle.controller.v1.Segment
@@ -1750,31 +1884,35 @@ var file_heddle_controller_v1_segment_proto_depIdxs = []int32{
 	8,  // 3: heddle.controller.v1.GetSegmentResponse.locations:type_name -> heddle.controller.v1.SegmentLocation
 	7,  // 4: heddle.controller.v1.SegmentMember.at:type_name -> heddle.controller.v1.SegmentEndpoint
 	0,  // 5: heddle.controller.v1.SegmentLocation.source:type_name -> heddle.controller.v1.SegmentSource
-	23, // 6: heddle.controller.v1.SegmentLocation.since:type_name -> google.protobuf.Timestamp
+	24, // 6: heddle.controller.v1.SegmentLocation.since:type_name -> google.protobuf.Timestamp
 	10, // 7: heddle.controller.v1.FollowSegmentsRequest.hello:type_name -> heddle.controller.v1.SegmentHello
 	12, // 8: heddle.controller.v1.FollowSegmentsRequest.report:type_name -> heddle.controller.v1.SegmentReport
-	17, // 9: heddle.controller.v1.FollowSegmentsRequest.known:type_name -> heddle.controller.v1.SegmentUpdate
+	18, // 9: heddle.controller.v1.FollowSegmentsRequest.known:type_name -> heddle.controller.v1.SegmentUpdate
 	11, // 10: heddle.controller.v1.SegmentHello.have:type_name -> heddle.controller.v1.SegmentHave
 	13, // 11: heddle.controller.v1.SegmentReport.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
 	14, // 12: heddle.controller.v1.SegmentReport.segments:type_name -> heddle.controller.v1.HostSegment
-	15, // 13: heddle.controller.v1.HostSegment.put:type_name -> heddle.controller.v1.SegmentItem
-	0,  // 14: heddle.controller.v1.SegmentItem.source:type_name -> heddle.controller.v1.SegmentSource
-	17, // 15: heddle.controller.v1.FollowSegmentsResponse.updates:type_name -> heddle.controller.v1.SegmentUpdate
-	18, // 16: heddle.controller.v1.SegmentUpdate.members:type_name -> heddle.controller.v1.SegmentHost
-	19, // 17: heddle.controller.v1.SegmentUpdate.put:type_name -> heddle.controller.v1.SegmentPlace
-	13, // 18: heddle.controller.v1.SegmentHost.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
-	15, // 19: heddle.controller.v1.SegmentPlace.item:type_name -> heddle.controller.v1.SegmentItem
-	22, // 20: heddle.controller.v1.FollowSegmentsHereResponse.hosts:type_name -> heddle.controller.v1.HostSegments
-	12, // 21: heddle.controller.v1.HostSegments.report:type_name -> heddle.controller.v1.SegmentReport
-	1,  // 22: heddle.controller.v1.SegmentService.ListSegments:input_type -> heddle.controller.v1.ListSegmentsRequest
-	4,  // 23: heddle.controller.v1.SegmentService.GetSegment:input_type -> heddle.controller.v1.GetSegmentRequest
-	2,  // 24: heddle.controller.v1.SegmentService.ListSegments:output_type -> heddle.controller.v1.ListSegmentsResponse
-	5,  // 25: heddle.controller.v1.SegmentService.GetSegment:output_type -> heddle.controller.v1.GetSegmentResponse
-	24, // [24:26] is the sub-list for method output_type
-	22, // [22:24] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	16, // 13: heddle.controller.v1.HostSegment.put:type_name -> heddle.controller.v1.SegmentItem
+	16, // 14: heddle.controller.v1.HostSegment.put_inside:type_name -> heddle.controller.v1.SegmentItem
+	15, // 15: heddle.controller.v1.HostSegment.removed_inside:type_name -> heddle.controller.v1.SegmentKey
+	0,  // 16: heddle.controller.v1.SegmentItem.source:type_name -> heddle.controller.v1.SegmentSource
+	18, // 17: heddle.controller.v1.FollowSegmentsResponse.updates:type_name -> heddle.controller.v1.SegmentUpdate
+	19, // 18: heddle.controller.v1.SegmentUpdate.members:type_name -> heddle.controller.v1.SegmentHost
+	20, // 19: heddle.controller.v1.SegmentUpdate.put:type_name -> heddle.controller.v1.SegmentPlace
+	20, // 20: heddle.controller.v1.SegmentUpdate.put_inside:type_name -> heddle.controller.v1.SegmentPlace
+	15, // 21: heddle.controller.v1.SegmentUpdate.removed_inside:type_name -> heddle.controller.v1.SegmentKey
+	13, // 22: heddle.controller.v1.SegmentHost.endpoints:type_name -> heddle.controller.v1.TunnelEndpoint
+	16, // 23: heddle.controller.v1.SegmentPlace.item:type_name -> heddle.controller.v1.SegmentItem
+	23, // 24: heddle.controller.v1.FollowSegmentsHereResponse.hosts:type_name -> heddle.controller.v1.HostSegments
+	12, // 25: heddle.controller.v1.HostSegments.report:type_name -> heddle.controller.v1.SegmentReport
+	1,  // 26: heddle.controller.v1.SegmentService.ListSegments:input_type -> heddle.controller.v1.ListSegmentsRequest
+	4,  // 27: heddle.controller.v1.SegmentService.GetSegment:input_type -> heddle.controller.v1.GetSegmentRequest
+	2,  // 28: heddle.controller.v1.SegmentService.ListSegments:output_type -> heddle.controller.v1.ListSegmentsResponse
+	5,  // 29: heddle.controller.v1.SegmentService.GetSegment:output_type -> heddle.controller.v1.GetSegmentResponse
+	28, // [28:30] is the sub-list for method output_type
+	26, // [26:28] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_segment_proto_init() }
@@ -1782,13 +1920,15 @@ func file_heddle_controller_v1_segment_proto_init() {
 	if File_heddle_controller_v1_segment_proto != nil {
 		return
 	}
+	file_heddle_controller_v1_segment_proto_msgTypes[7].OneofWrappers = []any{}
+	file_heddle_controller_v1_segment_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_segment_proto_rawDesc), len(file_heddle_controller_v1_segment_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
