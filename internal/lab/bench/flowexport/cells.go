@@ -149,9 +149,10 @@ const bothDrained = 2*drainEvery + 200*time.Millisecond
 // settledFor is how many times as long a cell is measured that takes long to settle.
 const settledFor = 2
 
-// turns is how often each configuration is in a series of the cell.
+// turns is how often each configuration is in a series of the cell. Where there are few cells, several times in each,
+// so that one visit gives a standard error.
 func (c cell) turns(o Options) int {
-	if c.endsFlows() {
+	if c.endsFlows() && len(o.Queues) == 0 {
 		return 1
 	}
 	return max(o.Turns, 1)

@@ -17,7 +17,7 @@ import (
 // Options are the options of "heddle bench flow-export".
 type Options struct {
 	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured
-	// in a visit; in cells whose flows end all the time it is once.
+	// in a visit; in cells whose flows end all the time it is once, unless there are numbers of queues.
 	Rounds, Turns int
 	// Resolution is the standard error of the ratios below which a cell is not visited again. If the ratio is
 	// clearly on one side of the budget, a larger error suffices. 0: all rounds are measured.
