@@ -125,14 +125,16 @@ func (r *rig) find(ctx context.Context, s side) (err error) {
 
 // join waits until the VMs of a pair reach each other.
 func (r *rig) join(ctx context.Context, n int) error {
-	limit, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
 	if g := r.guests[tx][n]; g != nil {
+		limit, cancel := context.WithTimeout(ctx, bootPatience)
+		defer cancel()
 		if err := g.reach(limit, rx.address(n, 0)); err != nil {
 			return fmt.Errorf("VMs %s and %s do not reach each other: %w", tx.vm(n), rx.vm(n), err)
 		}
 		return nil
 	}
+	limit, cancel := context.WithTimeout(ctx, joinPatience)
+	defer cancel()
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
 	p := r.pair(n, nil, nil)
 	for {

@@ -83,7 +83,11 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 
 // await waits until every pair has made progress, and then for the warm-up.
 func (s *steady) await(before []mark) error {
-	for end := time.Now().Add(startPatience); ; {
+	patience := startPatience
+	if s.cell.emulated() {
+		patience = bootPatience
+	}
+	for end := time.Now().Add(patience); ; {
 		now, err := s.rig.marks(s.ctx, s.cell)
 		if err != nil {
 			return err
@@ -98,7 +102,7 @@ func (s *steady) await(before []mark) error {
 		case still == 0:
 			return s.pause(s.rig.opts.Warmup)
 		case time.Now().After(end):
-			return fmt.Errorf("%s: %d pairs are not under way after %v", s.cell, still, startPatience)
+			return fmt.Errorf("%s: %d pairs are not under way after %v", s.cell, still, patience)
 		}
 		if err := s.pause(endLook); err != nil {
 			return err
