@@ -20,8 +20,8 @@ func newBenchCapture(d Deps) *cobra.Command {
 		Short: "Measure what a capture costs the ports",
 		Long: "Joins two guests by a switch and measures their traffic with no capture, with captures that match " +
 			"nothing, and with a capture of everything; then it measures the switch program alone, also with " +
-			"filters of known length. Needs root, and tcpdump for the filter. Everything it makes is in network " +
-			"namespaces of its own and is removed with them.",
+			"filters of known length, and the same at the tunnel between two hosts. Needs root, and tcpdump for the " +
+			"filter. Everything it makes is in network namespaces of its own and is removed with them.",
 		Example: "  heddle bench capture\n  heddle bench capture --quick -o json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

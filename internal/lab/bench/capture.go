@@ -51,19 +51,27 @@ type captureRun struct {
 	opts   CaptureOptions
 	path   *path
 	frames *captureFrames
-	host   machine
-	dir    string
-	cpus   []int
-	tests  []test
-	rounds []captureRound
+	host   capturedHost
+	// tunnel leads through a tunnel, tunnelHost is where it begins.
+	tunnel     *path
+	tunnelHost capturedHost
+	cpus       []int
+	tests      captureTests
+	rounds     []captureRound
+}
+
+// capturedHost is a host whose agent captures, with the agent's directory.
+type capturedHost struct {
+	machine
+	dir string
 }
 
 // captureRound is the results of one round, each by the state's name.
 type captureRound struct {
 	samples map[cell]traffic.Result
-	// lost is the lost share of the selected frames.
+	// lost is the lost share of the selected frames; of the tunnel, after its name.
 	lost map[string]float64
-	// frames are the program's times per frame, in seconds.
+	// frames are the program's times per frame, in seconds; of the tunnel's, after their names.
 	frames map[string]float64
 }
 
@@ -90,6 +98,10 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 		return nil, err
 	}
 	defer func() { err = orLeft(err, r.path.clean.run()) }()
+	if err := r.openTunnel(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = orLeft(err, r.tunnel.clean.run()) }()
 	if r.frames, err = newCaptureFrames(); err != nil {
 		return nil, err
 	}
@@ -109,16 +121,17 @@ func (r *captureRun) setup(_ context.Context, p *path) error {
 	if err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp("", "hb-capture-"); err != nil {
+	dir, err := os.MkdirTemp("", "hb-capture-")
+	if err != nil {
 		return err
 	}
-	p.clean.add(func() error { return os.RemoveAll(r.dir) })
-	config := filepath.Join(r.dir, "heddle.yaml")
+	p.clean.add(func() error { return os.RemoveAll(dir) })
+	config := filepath.Join(dir, "heddle.yaml")
 	if err := os.WriteFile(config, []byte(p.heddleConfig()), 0o600); err != nil {
 		return err
 	}
-	r.host = machine{ns: host}
-	return p.startAgent(r.host, r.opts.Heddle, r.dir, config)
+	r.host = capturedHost{machine{ns: host}, dir}
+	return p.startAgent(r.host.machine, r.opts.Heddle, dir, config)
 }
 
 // measure makes as many rounds as there is time for.
@@ -166,8 +179,8 @@ func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx
 // round measures everything once.
 func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
 	m := captureRound{samples: map[cell]traffic.Result{}, lost: map[string]float64{}, frames: map[string]float64{}}
-	guests, program := guestStates(), programStates()
-	steps := len(guests) + len(program)
+	guests, program, tunnel := guestStates(), programStates(), tunnelStates()
+	steps := len(guests) + len(program) + len(tunnel)
 	tell := func(step int, what string) {
 		if r.opts.Progress != nil {
 			r.opts.Progress(n*steps+step, r.opts.Rounds*steps, fmt.Sprintf("round %d of %d: %s", n+1, r.opts.Rounds,
@@ -190,39 +203,73 @@ func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
 		}
 		m.frames[s.name] = t.Seconds()
 	}
+	for i := range tunnel {
+		s := tunnel[(i+n)%len(tunnel)]
+		tell(len(guests)+len(program)+i, "tunnel, "+s.name)
+		if err := r.tunnelRound(ctx, s, n, m); err != nil {
+			return m, fmt.Errorf("round %d, tunnel, capture %s: %w", n+1, s.name, err)
+		}
+	}
 	return m, nil
 }
 
-// under measures every test while the state's capture runs. Each round begins with another test, because starting or
+// captureTests are the tests of traffic.
+type captureTests []test
+
+// inTurn calls f for each test with the CPUs of its two ends. Each round begins with another test, because starting or
 // ending something disturbs the first one after it.
-func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
-	var c *runningCapture
-	if s.args != nil {
-		var err error
-		if c, err = r.start(ctx, s.args); err != nil {
+func (all captureTests) inTurn(ctx context.Context, n int, f func(t test, client, server []int) error,
+	cpus []int) error {
+	for i := range all {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		defer c.kill()
-	}
-	for i := range r.tests {
-		t := r.tests[(i+n)%len(r.tests)]
-		client, server := r.cpus[:1], r.cpus[:1]
+		t := all[(i+n)%len(all)]
+		client, server := cpus[:1], cpus[:1]
 		if t.apart {
-			server = r.cpus[1:]
+			server = cpus[1:]
 		}
+		if err := f(t, client, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// under measures every test while the state's capture runs.
+func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
+	c, err := r.begin(ctx, r.host, s)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	if err := r.tests.inTurn(ctx, n, func(t test, client, server []int) error {
 		load := traffic.Load{Kind: t.kind, Warmup: r.opts.Warmup, Duration: r.opts.Duration}
 		res, err := r.opts.measure(ctx, r.path.pair(client, server), load)
-		if err != nil {
-			return err
-		}
 		into.samples[cell{t.name, s.name}] = res
+		return err
+	}, r.cpus); err != nil {
+		return err
 	}
+	return r.ended(c, "", s, into)
+}
+
+// begin begins the state's capture on a host; nil where the state has none.
+func (r *captureRun) begin(ctx context.Context, at capturedHost, s captureState) (*runningCapture, error) {
+	if s.args == nil {
+		return nil, nil
+	}
+	return r.start(ctx, at, s.args)
+}
+
+// ended ends a capture, and notes what it lost under a name.
+func (r *captureRun) ended(c *runningCapture, name string, s captureState, into captureRound) error {
 	if c == nil {
 		return nil
 	}
 	selected, lost, err := c.end()
 	if err == nil {
-		into.lost[s.name] = float64(lost) / float64(max(selected, 1))
+		into.lost[name+s.name] = float64(lost) / float64(max(selected, 1))
 	}
 	return err
 }

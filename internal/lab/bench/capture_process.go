@@ -22,16 +22,16 @@ type runningCapture struct {
 }
 
 // start starts a capture and returns when it is active. It is killed when ctx ends.
-func (r *captureRun) start(ctx context.Context, args []string) (*runningCapture, error) {
+func (r *captureRun) start(ctx context.Context, at capturedHost, args []string) (*runningCapture, error) {
 	all := append(append(slices.Clone(r.opts.Heddle[1:]), "capture", "--agent", "bench", "--run-dir",
-		filepath.Join(r.dir, "run"), "-w", os.DevNull), args...)
+		filepath.Join(at.dir, "run"), "-w", os.DevNull), args...)
 	cmd := exec.CommandContext(ctx, r.opts.Heddle[0], all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.host.ns.Start(cmd); err != nil {
+	if err := at.ns.Start(cmd); err != nil {
 		return nil, fmt.Errorf("start a capture: %w", err)
 	}
 	c := &runningCapture{cmd: cmd, errs: bufio.NewReader(errs)}
@@ -43,9 +43,9 @@ func (r *captureRun) start(ctx context.Context, args []string) (*runningCapture,
 	return c, nil
 }
 
-// kill kills a capture that was not ended.
+// kill kills a capture that was not ended; nil has nothing to kill.
 func (c *runningCapture) kill() {
-	if c.cmd.ProcessState == nil {
+	if c != nil && c.cmd.ProcessState == nil {
 		_ = c.cmd.Process.Kill()
 		_ = c.cmd.Wait()
 	}

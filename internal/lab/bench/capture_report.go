@@ -22,17 +22,19 @@ func (r *captureRun) report(env report.Environment) *report.Report {
 	rep := &report.Report{Name: "bench capture", Environment: env}
 	for _, t := range r.tests {
 		for _, s := range guestStates() {
-			rep.Rows = append(rep.Rows, r.row(t, s))
+			rep.Rows = append(rep.Rows, r.row(t, s, r.lost(s.name)))
 		}
 	}
 	rep.Rows = append(rep.Rows, r.programRows()...)
 	rep.Rows = append(rep.Rows, r.costRows()...)
+	rep.Rows = append(rep.Rows, r.tunnelRows()...)
+	rep.Budgets = r.tunnelBudgets()
 	rep.Notes = append(rep.Notes, r.method(env.CPUs))
 	return rep
 }
 
 // row is one test in one state: its number, what it cost, and how that compares.
-func (r *captureRun) row(t test, s captureState) report.Row {
+func (r *captureRun) row(t test, s captureState, lost []float64) report.Row {
 	// What a unit of the test cost both ends: this is stable also on a machine that does other work, unlike rates.
 	cpu := func(res traffic.Result) float64 { x, y := t.cpu(res); return x + y }
 	compare := func(read func(traffic.Result) float64) report.Spread {
@@ -51,7 +53,7 @@ func (r *captureRun) row(t test, s captureState) report.Row {
 	if s.off() {
 		row = append(row, report.Field{Name: "lost", Title: "lost", Value: nil})
 	} else {
-		row = append(row, report.Field{Name: "lost", Title: "lost", Value: report.Summarise(r.lost(s.name)),
+		row = append(row, report.Field{Name: "lost", Title: "lost", Value: report.Summarise(lost),
 			Unit: report.Ratio, Brief: true})
 	}
 	return append(row, report.Field{Name: "samples", Value: r.of(t, s.name, t.value), Hidden: true})

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -35,10 +36,25 @@ func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
 			measured++
 		}
 	}
-	if len(rep.Rows) != 3*len(guestStates())+len(programStates())+3 || measured != 3*(len(guestStates())-1) {
+	tunnel := len(tunnelStates())
+	if len(rep.Rows) != 3*len(guestStates())+len(programStates())+3+3*tunnel+2*3 ||
+		measured != 3*(len(guestStates())-1)+3*(tunnel-1) || len(rep.Budgets) != 3 {
 		t.Errorf("%d rows, %d with what was lost", len(rep.Rows), measured)
 	}
 	leftNothing(t)
+}
+
+func TestTheErrorOfAMedian(t *testing.T) {
+	spread := func(values ...float64) report.Spread { return report.Summarise(values) }
+	if e := medianError(spread(1, 2)); !math.IsNaN(e) {
+		t.Errorf("of two values: %v", e)
+	}
+	if e := medianError(spread(1, 2, 3, 4)); e < 0.4 || e > 1 {
+		t.Errorf("of four values: %v", e)
+	}
+	if e := medianError(spread(7, 7, 7)); e != 0 {
+		t.Errorf("of equal values: %v", e)
+	}
 }
 
 func TestRoundsEndWithTheirTime(t *testing.T) {
