@@ -291,6 +291,7 @@ func (c *Captures) describe(f *Captured) {
 	if decode := c.decode.Load(); decode != nil && f.Segment != 0 {
 		f.VNI, f.VLAN, f.AD = (*decode)(f.Segment)
 	}
+	f.inside()
 	if f.VNI != 0 || f.Outer.Vni == 0 {
 		return
 	}
