@@ -57,6 +57,7 @@ struct catalogue {
 	struct endpoint endpoint;
 	struct location_key location_key;
 	struct location location;
+	struct neighbour_speaker neighbour_speaker;
 	struct overlay_trunk overlay_trunk;
 	struct binding_key binding_key;
 	struct binding binding;

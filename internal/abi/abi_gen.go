@@ -468,6 +468,14 @@ type Location struct {
 	Seen     uint64
 }
 
+// NeighbourSpeaker is struct neighbour_speaker.
+type NeighbourSpeaker struct {
+	_        structs.HostLayout
+	Since    uint64
+	Answers  uint32
+	Bindings uint32
+}
+
 // OverlayTrunk is struct overlay_trunk.
 type OverlayTrunk struct {
 	_        structs.HostLayout

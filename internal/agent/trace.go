@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"heddle/internal/diagnose"
-	"net/netip"
 	"strings"
 
 	"heddle/internal/api"
@@ -136,7 +135,7 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagn
 	defer func() { err = errors.Join(err, run.Close()) }()
 	h.Kernel = dryKernel{run}
 	var lost error
-	h.Crossings = crossings(h, s, &lost)
+	h.Known = tunnelsKnow(h, s, &lost)
 	defer func() {
 		if err == nil && lost != nil {
 			r, err = nil, &trace.KernelError{Err: lost}
@@ -145,28 +144,36 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagn
 	return trace.Run(h, q)
 }
 
-// crossings are the second runs of the tunnels, by what the kernel knows of where MACs are; what can't be found out is
-// joined to lost.
-func crossings(h *trace.Host, s *dataplane.Snapshot, lost *error) map[string]*model.Crossing {
-	all := map[string]*model.Crossing{}
+// tunnelsKnow is what the live tunnels know of the stations of their segments; what can't be found out is joined to
+// lost.
+func tunnelsKnow(h *trace.Host, s *dataplane.Snapshot, lost *error) map[string]model.Known {
+	all := map[string]model.Known{}
 	for _, sw := range h.Plan.Switches {
 		if sw.Tunnel == nil {
 			continue
 		}
-		locate := func(seg model.Segment, mac plan.MAC) (overlay.Location, bool) {
-			l, ok, err := s.Located(sw.Name, seg.VNI, seg.VLAN, mac)
-			*lost = errors.Join(*lost, err)
-			return l, ok
+		all[sw.Name] = model.Known{
+			Bound: func(a overlay.Address) (*model.Heard, *model.Told) {
+				heard, told, err := s.Bound(sw.Name, a)
+				*lost = errors.Join(*lost, err)
+				return heardOf(heard), (*model.Told)(told)
+			},
+			Placed: func(who model.Station) ([]overlay.Location, *model.Shown) {
+				said, shown, err := s.Located(sw.Name, who.VNI, who.VLAN, who.MAC)
+				*lost = errors.Join(*lost, err)
+				return said, (*model.Shown)(shown)
+			},
 		}
-		all[sw.Name] = model.NewCrossing(sw, h.Facts[sw.Tunnel.ID], h.Reach[sw.Name], locate)
-		all[sw.Name].Answering(func(seg model.Segment, ip netip.Addr) (model.Owner, bool) {
-			b, ok, err := s.Bound(sw.Name, overlay.Address{VNI: seg.VNI, VLAN: seg.VLAN, IP: ip})
-			*lost = errors.Join(*lost, err)
-			return model.Owner{MAC: b.MAC, Here: b.Here, Told: b.Told, Age: b.Age, Advertised: b.Advertised,
-				Router: b.Router}, ok
-		})
 	}
 	return all
+}
+
+func heardOf(h *dataplane.HeardAt) *model.Heard {
+	if h == nil {
+		return nil
+	}
+	return &model.Heard{MAC: h.MAC, Here: h.Here, Advertised: h.Advertised, Router: h.Router, Seen: h.Seen,
+		Rival: h.Rival, Changed: h.Changed, Contested: h.Contested, Turns: h.Turns}
 }
 
 // dryKernel converts the records of a dry run into the form that a trace compares.

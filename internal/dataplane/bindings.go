@@ -23,7 +23,7 @@ func (l locator) Bindings() ([]overlay.Bound, error) {
 	if !o.loaded {
 		return nil, nil
 	}
-	now, err := o.kernel.ticks()
+	now, err := o.now()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (l locator) Bind(sw string, all bool, put []overlay.Binding, removed []over
 	if !o.loaded {
 		return nil
 	}
-	now, err := o.kernel.ticks()
+	now, err := o.now()
 	if err != nil {
 		return err
 	}
@@ -186,9 +186,9 @@ func (l locator) Unbind(list []overlay.Bound) error {
 }
 
 // unbindStale forgets the bindings of segments that are gone, whose numbers other segments may get, and those that are
-// out of force.
+// out of force. An address that is contested stays so until that is over.
 func (o *overlays) unbindStale() error {
-	now, err := o.kernel.ticks()
+	now, err := o.now()
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,9 @@ func (o *overlays) unbindStale() error {
 		return err
 	}
 	for key, b := range heard {
-		if _, ok := segments.bound(key, now, b.Seen, o.kernel.hz); ok {
+		_, holds := segments.bound(key, now, b.Seen, o.kernel.hz)
+		_, there := segments[key.Segment]
+		if holds || there && int64(b.Contested-now) > 0 && b.Contested != 0 {
 			continue
 		}
 		if err := remove(o.maps.Bindings, key); err != nil {

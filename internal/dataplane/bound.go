@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -13,30 +14,45 @@ import (
 	"heddle/internal/spec"
 )
 
-// Bound says which MAC has an address of an overlay segment, as the tunnel's program would find it at the time of the
-// copy; false where it would find nobody, or not know which of two. The VLAN is that inside the VNI, 0 for none.
-func (s *Snapshot) Bound(sw string, a overlay.Address) (b overlay.Bound, ok bool, err error) {
+// HeardAt is what a tunnel has heard of an address; see abi.Binding. Times are on the clock of the snapshot, 0 = never.
+type HeardAt struct {
+	MAC, Rival               plan.MAC
+	Here, Advertised, Router bool
+	Seen, Changed, Contested time.Duration
+	Turns                    int
+}
+
+// ToldAt is what controllers have told of an address.
+type ToldAt struct {
+	MAC  plan.MAC
+	Seen time.Duration
+}
+
+// Bound reads what the live tunnel of a switch knows of an address of an overlay segment; nil for nothing. Whether that
+// still counts is the reader's to say.
+func (s *Snapshot) Bound(sw string, a overlay.Address) (heard *HeardAt, told *ToldAt, err error) {
 	number, has := s.overlays[compile.OverlaySegment{Switch: sw, VNI: a.VNI, VLAN: a.VLAN}]
 	slot, tunnel := s.slots[plan.PortID{Switch: sw, Name: spec.TunnelName}]
 	if !has || !tunnel || s.tunnels.Bindings == nil {
-		return b, false, nil
+		return nil, nil, nil
 	}
 	key := abi.BindingKey{Segment: slot<<16 | uint32(number)}
 	sixteen := a.IP.As16()
 	copy(bytesOf(key.Address[:]), sixteen[:])
-	var t abi.Tunnel
-	var heard abi.Binding
-	var told abi.ToldBinding
-	for _, read := range []error{s.tunnels.Tunnels.Lookup(slot, &t), s.tunnels.Bindings.Lookup(key, &heard),
-		s.tunnels.ToldBindings.Lookup(key, &told)} {
-		if read != nil && !errors.Is(read, ebpf.ErrKeyNotExist) {
-			return b, false, fmt.Errorf("find out who has %s: %w", a.IP, read)
+	var h abi.Binding
+	if err = s.tunnels.Bindings.Lookup(key, &h); err == nil {
+		heard = &HeardAt{MAC: h.MAC, Rival: h.Rival, Here: h.Flags&abi.BindingHere != 0,
+			Advertised: h.Flags&abi.BindingAdvertised != 0, Router: h.Flags&abi.BindingRouter != 0, Seen: s.at(h.Seen),
+			Changed: s.at(h.Changed), Contested: s.at(h.Contested), Turns: int(h.Turns)}
+	}
+	var t abi.ToldBinding
+	if err == nil || errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err = s.tunnels.ToldBindings.Lookup(key, &t); err == nil {
+			told = &ToldAt{MAC: t.MAC, Seen: s.at(t.Seen)}
 		}
 	}
-	in := boundSegments{key.Segment: {compile.OverlaySegment{Switch: sw, VNI: a.VNI, VLAN: a.VLAN}, uint64(t.Hold)}}
-	b, ok = in.known(key, heard, told, s.ticks, s.hz)
-	if t.Hold == 0 || heard.Contested != 0 && int64(heard.Contested-s.ticks) > 0 {
-		return overlay.Bound{}, false, nil
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, nil, fmt.Errorf("find out who has %s: %w", a.IP, err)
 	}
-	return b, ok, nil
+	return heard, told, nil
 }

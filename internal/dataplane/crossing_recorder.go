@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -26,12 +27,9 @@ type CrossingRecorder struct {
 	maps     crossingMaps
 	programs crossingPrograms
 	slots    *compile.Slots
-	numbers  compile.EndpointNumbers
-	retired  map[uint32]bool // numbers of endpoints that are gone, which learned locations may still have
-	written  *compile.TunnelTables
-	addr     map[uint32]netip.Addr // of the endpoints of other hosts, by number
+	overlays *overlays // which writes the tables as it does those of a live switch
+	now      time.Duration
 	own      map[uint32][]netip.Addr
-	answer   []byte
 }
 
 // crossingMaps are the tables that a recorder fills and reads.
@@ -39,6 +37,7 @@ type crossingMaps struct {
 	tunnelMaps
 	Counts         *ebpf.Map `ebpf:"counts"`
 	RareCounts     *ebpf.Map `ebpf:"rare_counts"`
+	Speakers       *ebpf.Map `ebpf:"neighbour_speakers"`
 	CrossingRecord *ebpf.Map `ebpf:"crossing_record"`
 	RecordControl  *ebpf.Map `ebpf:"record_control"`
 }
@@ -70,8 +69,22 @@ type RecordedArrival struct {
 	Priority byte
 }
 
+// recorderStations is the size of a recorder's tables of stations where these are compared after each frame.
+const recorderStations = 8192
+
 // NewCrossingRecorder loads the recording build of the tunnels' programs; needs root. Close it after use.
-func NewCrossingRecorder() (*CrossingRecorder, error) {
+func NewCrossingRecorder() (*CrossingRecorder, error) { return newCrossingRecorder(nil) }
+
+// NewSmallCrossingRecorder is a recorder with small tables, which are read in a moment.
+func NewSmallCrossingRecorder() (*CrossingRecorder, error) {
+	return newCrossingRecorder(func(spec *ebpf.CollectionSpec) {
+		for _, name := range []string{"bindings", "told_bindings", "neighbour_speakers", "locations"} {
+			spec.Maps[name].MaxEntries = recorderStations
+		}
+	})
+}
+
+func newCrossingRecorder(tweak func(*ebpf.CollectionSpec)) (*CrossingRecorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
@@ -83,6 +96,9 @@ func NewCrossingRecorder() (*CrossingRecorder, error) {
 		spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
+	if tweak != nil {
+		tweak(spec)
+	}
 	var all struct {
 		crossingMaps
 		crossingPrograms
@@ -90,8 +106,16 @@ func NewCrossingRecorder() (*CrossingRecorder, error) {
 	if err := spec.LoadAndAssign(&all, nil); err != nil {
 		return nil, fmt.Errorf("load the recording programs of tunnels: %w", explainLoad(err))
 	}
-	return &CrossingRecorder{maps: all.crossingMaps, programs: all.crossingPrograms, slots: compile.NewSlots(),
-		numbers: compile.EndpointNumbers{}, retired: map[uint32]bool{}, written: &compile.TunnelTables{}}, nil
+	k := &Kernel{slots: compile.NewSlots(), hz: 1000, links: &links{}, log: slog.New(slog.DiscardHandler)}
+	r := &CrossingRecorder{maps: all.crossingMaps, programs: all.crossingPrograms, slots: k.slots,
+		overlays: &overlays{kernel: k, loaded: true, maps: all.tunnelMaps, written: compile.TunnelTables{
+			Tunnels: map[uint32]abi.Tunnel{}, Segments: map[uint32]abi.OverlaySegment{},
+			Numbers: map[abi.SegmentName]uint32{}, Endpoints: map[abi.EndpointName]abi.Endpoint{},
+			Locations: map[abi.LocationKey]abi.Location{}}}}
+	r.overlays.trunks.written = map[uint32]abi.OverlayTrunk{}
+	r.overlays.now = func() (uint64, error) { return uint64(r.now.Milliseconds()), nil }
+	r.overlays.knowNothing()
+	return r, nil
 }
 
 // Close frees the tables and programs.
@@ -100,81 +124,49 @@ func (r *CrossingRecorder) Close() error {
 	p := &r.programs
 	errs := []error{p.In.Close(), p.Out.Close(), p.TrunkIn.Close(), p.TrunkOut.Close()}
 	for _, m := range []*ebpf.Map{m.Tunnels, m.OverlaySegments, m.OverlayNumbers, m.EndpointNumbers, m.Locations,
-		m.Endpoints, m.OverlayTrunks, m.Bindings, m.ToldBindings, m.NeighbourCounts, m.Counts, m.RareCounts,
-		m.CrossingRecord, m.RecordControl} {
+		m.Endpoints, m.OverlayTrunks, m.Bindings, m.ToldBindings, m.NeighbourCounts, m.Speakers, m.Counts,
+		m.RareCounts, m.CrossingRecord, m.RecordControl} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// Set makes the tunnels what the desired state says. What was learned stays.
-func (r *CrossingRecorder) Set(d binding.Desired) error {
+// Set makes the tunnels what the desired state says, as a live switch does. What was learned stays.
+func (r *CrossingRecorder) Set(d binding.Desired, now time.Duration) error {
+	r.now = now
 	a, err := r.slots.Assign(d.Plan)
 	if err != nil {
 		return err
 	}
-	r.slots.Release(a)
-	if err := r.numbers.Assign(d, r.slots, r.retired); err != nil {
+	if err := r.overlays.prepare(d); err != nil {
 		return err
 	}
-	want, was := compile.Tunnels(d, r.slots, r.numbers), r.written
-	r.addr, r.own = map[uint32]netip.Addr{}, map[uint32][]netip.Addr{}
-	for name, e := range want.Endpoints {
-		number := r.numbers[name]
-		r.addr[number] = compile.AddressOf(e)
-		if err := errors.Join(r.maps.Endpoints.Put(number, &e), r.maps.EndpointNumbers.Put(name, number)); err != nil {
-			return err
-		}
-	}
-	for _, name := range compile.Gone(was.Endpoints, want.Endpoints) {
-		if err := errors.Join(r.maps.EndpointNumbers.Delete(name),
-			r.maps.Endpoints.Put(r.numbers[name], &abi.Endpoint{})); err != nil {
-			return err
-		}
-		r.retired[r.numbers[name]] = true
-		delete(r.numbers, name)
-	}
+	r.slots.Release(a)
+	r.own = map[uint32][]netip.Addr{}
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel != nil {
 			r.own[r.slots.Ports[sw.Tunnel.ID]] = d.Facts[sw.Tunnel.ID].Endpoints
 		}
 	}
-	r.written = want
-	return errors.Join(replace(r.maps.Tunnels, was.Tunnels, want.Tunnels),
-		replace(r.maps.OverlaySegments, was.Segments, want.Segments),
-		replace(r.maps.OverlayNumbers, was.Numbers, want.Numbers),
-		replace(r.maps.Locations, was.Locations, want.Locations),
-		replace(r.maps.OverlayTrunks, was.Trunks, want.Trunks))
+	return r.overlays.settle(d)
 }
 
-// replace makes a table's entries, those that were written before, the wanted ones.
-func replace[K, V comparable](m *ebpf.Map, had, want map[K]V) error {
-	for key, value := range want {
-		if err := m.Put(key, &value); err != nil {
-			return err
-		}
-	}
-	for _, key := range compile.Gone(had, want) {
-		if err := remove(m, key); err != nil {
-			return err
-		}
-	}
-	return nil
+// Locate writes where MACs are, as the controllers say; see Kernel.Locate.
+func (r *CrossingRecorder) Locate(sw string, all bool, put []overlay.Location, removed []overlay.Key) error {
+	return locator{r.overlays}.Locate(sw, all, put, removed)
 }
 
-// Locate writes where a MAC is, in a segment or in all of its VNI, as a controller announces it.
-func (r *CrossingRecorder) Locate(sw string, l overlay.Location) error {
-	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	number, ok := r.numbers.Of(slot, l.Endpoint)
-	if !ok {
-		return fmt.Errorf("%s is no endpoint of switch %s", l.Endpoint, sw)
-	}
-	at := compile.WholeVNI(slot, l.Key)
-	if vlan, one := l.Inside.VLAN(); one {
-		in := compile.OverlaySegment{Switch: sw, VNI: l.VNI, VLAN: vlan}
-		at = compile.InSegment(slot, uint32(r.slots.Segments[in]), l.MAC)
-	}
-	return r.maps.Locations.Put(at, &abi.Location{Endpoint: number, Source: abi.LocationAnnounced})
+// Bind writes which MACs have which addresses, as the controllers say; see Kernel.Bind.
+func (r *CrossingRecorder) Bind(sw string, all bool, put []overlay.Binding, removed []overlay.Address,
+	now time.Duration) error {
+	r.now = now
+	return locator{r.overlays}.Bind(sw, all, put, removed)
+}
+
+// Sweep is the sweep in which the agent looks through what the tunnels have learned.
+func (r *CrossingRecorder) Sweep(now time.Duration) error {
+	r.now = now
+	return errors.Join(r.overlays.sweepShown(), r.overlays.unbindStale())
 }
 
 // Leave runs a frame that the switch hands to its tunnel in a VNI, with the tag that it has inside. With a segment size
@@ -186,8 +178,9 @@ func (r *CrossingRecorder) Leave(sw string, vni uint32, frame []byte, size uint3
 	return list, err
 }
 
-// LeaveFrom is Leave for a frame of a port of this host, and returns also the frame that the program answers the port,
-// with the tag that it has inside the VNI; nil for none. Each sender, 1–2047, gets so many errors a second.
+// LeaveFrom is Leave for a frame of a port of this host, and returns also the frame by which the program answers it, an
+// ICMP error or that of an address's owner, with the tag that it has inside the VNI; nil for none. Each sender, 1–2047,
+// gets so many errors a second.
 func (r *CrossingRecorder) LeaveFrom(sender uint32, sw string, vni uint32, frame []byte, size uint32,
 	now time.Duration) ([]RecordedOuter, []byte, error) {
 	c := abi.CrossingRecord{Sender: sender}
@@ -204,7 +197,7 @@ func (r *CrossingRecorder) LeaveFrom(sender uint32, sw string, vni uint32, frame
 	}
 	list, err := r.packets(out)
 	switch {
-	case out.Answered != 1: // an ICMP error
+	case out.Answered == 0:
 		answer = nil
 	case len(inner) < len(frame):
 		answer = slices.Concat(answer[:12], frame[12:16], answer[12:])
@@ -220,13 +213,23 @@ func (r *CrossingRecorder) packets(out *abi.CrossingRecord) ([]RecordedOuter, er
 	own := r.own[out.Slot]
 	list := make([]RecordedOuter, out.Count)
 	for i, p := range out.Copy[:out.Count] {
-		o := RecordedOuter{Reason: abi.Reason(p.Reason), VNI: p.Vni, TOS: byte(p.Tos), To: r.addr[p.To]}
+		o := RecordedOuter{Reason: abi.Reason(p.Reason), VNI: p.Vni, TOS: byte(p.Tos), To: r.addressOf(p.To)}
 		if o.Reason == abi.ReasonNone {
 			o.From = nth(own, o.To.Is4(), p.Own)
 		}
 		list[i] = o
 	}
 	return list, nil
+}
+
+// addressOf is the address of an endpoint of another host; not valid for one that is gone.
+func (r *CrossingRecorder) addressOf(number uint32) netip.Addr {
+	for name, n := range r.overlays.numbers {
+		if n == number {
+			return compile.AddressOf(r.overlays.written.Endpoints[name])
+		}
+	}
+	return netip.Addr{}
 }
 
 // takeTag takes the outermost tag out of a frame, as the kernel does before a program sees the frame.
@@ -294,7 +297,7 @@ func (r *CrossingRecorder) run(program *ebpf.Program, sw string, frame []byte, c
 // runAt is run on the device of the port at a slot.
 func (r *CrossingRecorder) runAt(program *ebpf.Program, slot uint32, frame []byte, c *abi.CrossingRecord, size uint32,
 	now time.Duration) (*abi.CrossingRecord, []byte, error) {
-	c.Slot = slot
+	c.Slot, r.now = slot, now
 	if err := errors.Join(r.maps.CrossingRecord.Put(uint32(0), c),
 		r.maps.RecordControl.Put(uint32(0), &abi.RecordControl{Now: uint64(now.Milliseconds())})); err != nil {
 		return nil, nil, err
@@ -310,25 +313,7 @@ func (r *CrossingRecorder) runAt(program *ebpf.Program, slot uint32, frame []byt
 	if err := r.maps.CrossingRecord.Lookup(uint32(0), &out); err != nil {
 		return nil, nil, err
 	}
-	r.answer = nil
-	if out.Answered == 2 {
-		r.answer = options.DataOut
-	}
 	return &out, options.DataOut, nil
-}
-
-// Answer is the frame, without the tag beside it, that the tunnel gave to the sender of the last one; nil for none.
-func (r *CrossingRecorder) Answer() []byte { return r.answer }
-
-// Bind writes which MAC has an address, as a controller tells it.
-func (r *CrossingRecorder) Bind(sw string, b overlay.Binding, now time.Duration) error {
-	slot := r.slots.Ports[plan.PortID{Switch: sw, Name: spec.TunnelName}]
-	number := r.slots.Segments[compile.OverlaySegment{Switch: sw, VNI: b.VNI, VLAN: b.VLAN}]
-	key := abi.BindingKey{Segment: slot<<16 | uint32(number)}
-	sixteen := b.IP.As16()
-	copy(bytesOf(key.Address[:]), sixteen[:])
-	return r.maps.ToldBindings.Put(key, &abi.ToldBinding{Seen: uint64((now - b.Age).Milliseconds()), MAC: b.MAC,
-		Flags: abi.BindingAdvertised})
 }
 
 // Cost returns how long the program takes for a frame that leaves in a VNI, on average of as many runs: the kernel's

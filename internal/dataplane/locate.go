@@ -195,33 +195,23 @@ func explainFull(err error) error {
 	return fmt.Errorf("%w (the table has room for %d)", err, overlay.MaxLocations)
 }
 
-// stopsLearning notes the tunnels that learn no more: what they have learned is forgotten when the plan is active, and
-// the controllers' word holds.
+// stopsLearning notes that tunnels learn no more: what they have learned is forgotten when the plan is active, and the
+// controllers' word holds.
 func (o *overlays) stopsLearning(want map[uint32]abi.Tunnel) {
 	for slot, was := range o.written.Tunnels {
-		if next, ok := want[slot]; ok && was.Rules&abi.TunnelLearns != 0 && next.Rules&abi.TunnelLearns == 0 {
-			o.deaf = append(o.deaf, slot)
-		}
+		next, ok := want[slot]
+		o.deaf = o.deaf || ok && was.Rules&abi.TunnelLearns != 0 && next.Rules&abi.TunnelLearns == 0
 	}
 }
 
 // forgetLearned forgets what tunnels learned that learn no more.
 func (o *overlays) forgetLearned() error {
-	if len(o.deaf) == 0 {
+	if !o.deaf {
 		return nil
 	}
-	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
-	if err != nil {
+	if err := o.sweepShown(); err != nil {
 		return err
 	}
-	for at, l := range located {
-		if l.Source != abi.LocationLearned || !slices.Contains(o.deaf, at.Segment>>16) {
-			continue
-		}
-		if err := remove(o.maps.Locations, at); err != nil {
-			return fmt.Errorf("forget a learned location: %w", err)
-		}
-	}
-	o.deaf, o.announced.doubted = nil, true
+	o.deaf, o.announced.doubted = false, true
 	return nil
 }

@@ -3,6 +3,8 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -13,16 +15,61 @@ import (
 	"heddle/internal/spec"
 )
 
-// Located says behind which endpoint of another host a MAC of an overlay segment is, by the live table, as the tunnel's
-// program would find it at the time of the copy; false where it would find nothing. The VLAN is that inside the VNI, 0
-// for none.
-func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (l overlay.Location, ok bool, err error) {
+// LocatedAt is behind which endpoint of another host frames have shown a MAC, and when the last one did, on the clock
+// of the snapshot.
+type LocatedAt struct {
+	Endpoint netip.Addr
+	Seen     time.Duration
+}
+
+// Located reads what the live tunnel of a switch knows of where a MAC of an overlay segment is: what the controllers
+// or the file say, of the segment and of the whole VNI, and what frames have shown; nothing where the endpoint is gone.
+func (s *Snapshot) Located(sw string, vni uint32, vlan uint16, mac plan.MAC) (said []overlay.Location, shown *LocatedAt,
+	err error) {
 	number, has := s.overlays[compile.OverlaySegment{Switch: sw, VNI: vni, VLAN: vlan}]
 	slot, tunnel := s.slots[plan.PortID{Switch: sw, Name: spec.TunnelName}]
 	if !has || !tunnel || s.tunnels.Locations == nil {
-		return l, false, nil
+		return nil, nil, nil
 	}
-	return locatedIn(s.tunnels, slot<<16|uint32(number), overlay.Key{VNI: vni, MAC: mac}, s.ticks, s.hz)
+	key := overlay.Key{VNI: vni, MAC: mac}
+	var at LocatedAt
+	for _, way := range []struct {
+		abi.LocationKey
+		overlay.Inside
+	}{{compile.WholeVNI(slot, key), 0}, {compile.InSegment(slot, uint32(number), mac), overlay.In(vlan)}} {
+		var by overlay.Source
+		if by, at, err = s.locatedBy(way.LocationKey); err != nil {
+			return nil, nil, err
+		}
+		if key.Inside = way.Inside; at.Endpoint.IsValid() {
+			said = append(said, overlay.Location{Key: key, Endpoint: at.Endpoint, Source: by})
+		}
+	}
+	if err == nil {
+		_, at, err = s.locatedBy(abi.LocationKey{Segment: slot<<16 | uint32(number), MAC: mac})
+	}
+	if err == nil && at.Endpoint.IsValid() {
+		shown = &at
+	}
+	return said, shown, err
+}
+
+// locatedBy is an entry of the table of locations; of no endpoint where there is none, or its endpoint is gone.
+func (s *Snapshot) locatedBy(key abi.LocationKey) (by overlay.Source, at LocatedAt, err error) {
+	var l abi.Location
+	var e abi.Endpoint
+	if err = s.tunnels.Locations.Lookup(key, &l); err == nil {
+		err = s.tunnels.Endpoints.Lookup(l.Endpoint, &e)
+	}
+	switch {
+	case errors.Is(err, ebpf.ErrKeyNotExist):
+		return 0, at, nil
+	case err != nil:
+		return 0, at, fmt.Errorf("find out where %s is: %w", plan.MAC(key.MAC), err)
+	case e.Flags&abi.EndpointNamed != 0:
+		at = LocatedAt{compile.AddressOf(e), s.at(l.Seen)}
+	}
+	return sourceOf(l.Source), at, nil
 }
 
 // locatedIn is where a MAC is that is in a segment of the tunnels' tables.

@@ -44,7 +44,7 @@ func (l locator) Neighbours() (*NeighbourReader, error) {
 		}
 	}
 	var err error
-	r.ticks, err = o.kernel.ticks()
+	r.ticks, err = o.now()
 	return r, err
 }
 

@@ -31,6 +31,7 @@ const (
 // overlays are the programs and tables of the tunnels: a host without overlay segments has none.
 type overlays struct {
 	kernel  *Kernel
+	now     func() (ticks uint64, err error)
 	loaded  bool
 	dir     string
 	maps    tunnelMaps
@@ -46,7 +47,7 @@ type overlays struct {
 	// located are where controllers say that MACs are, by switch; announced what the table has of that.
 	located   map[string]map[overlay.Key]netip.Addr
 	announced announced
-	deaf      []uint32 // slots of tunnels that learn no more, whose learned locations are to be forgotten
+	deaf      bool // tunnels learn no more: what they have learned is to be forgotten
 }
 
 // tunnelPrograms are what the tunnels' devices run.
@@ -102,8 +103,8 @@ func (o *overlays) open() error {
 		return nil
 	}
 	k := o.kernel
-	o.dir, o.numbers, o.retired = filepath.Join(k.dir, overlayDir), compile.EndpointNumbers{}, map[uint32]bool{}
-	o.located, o.announced = map[string]map[overlay.Key]netip.Addr{}, announced{all: map[abi.LocationKey]abi.Location{}}
+	o.dir, o.now = filepath.Join(k.dir, overlayDir), k.ticks
+	o.knowNothing()
 	for _, dir := range []string{o.dir, o.pinDir(inDir), o.pinDir(outDir), o.pinDir(trunkInDir),
 		o.pinDir(trunkOutDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -133,6 +134,12 @@ func (o *overlays) open() error {
 	o.loaded = true
 	k.flows.whereabouts.maps.Store(&o.maps)
 	return nil
+}
+
+// knowNothing is the beginning: no endpoint has a number, and nobody has said anything.
+func (o *overlays) knowNothing() {
+	o.numbers, o.retired = compile.EndpointNumbers{}, map[uint32]bool{}
+	o.located, o.announced = map[string]map[overlay.Key]netip.Addr{}, announced{all: map[abi.LocationKey]abi.Location{}}
 }
 
 func (o *overlays) load() error {

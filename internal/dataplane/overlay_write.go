@@ -30,11 +30,20 @@ func (o *overlays) prepare(d binding.Desired) error {
 		return err
 	}
 	for name, e := range want.Endpoints {
-		if w.Endpoints[name] == e {
+		was, had := w.Endpoints[name]
+		if was == e {
 			continue
 		}
-		number := o.numbers[name]
-		if err := errors.Join(o.maps.Endpoints.Put(number, &e), o.maps.EndpointNumbers.Put(name, number)); err != nil {
+		number, written := o.numbers[name], e
+		if had { // how many MACs are learned behind it is the programs' to count
+			var now abi.Endpoint
+			if err := o.maps.Endpoints.Lookup(number, &now); err != nil {
+				return fmt.Errorf("read endpoint %s of a tunnel: %w", compile.AddressOf(e), err)
+			}
+			written.Held = now.Held
+		}
+		if err := errors.Join(o.maps.Endpoints.Put(number, &written),
+			o.maps.EndpointNumbers.Put(name, number)); err != nil {
 			return fmt.Errorf("write endpoint %s of a tunnel: %w", compile.AddressOf(e), err)
 		}
 		w.Endpoints[name] = e
@@ -71,7 +80,7 @@ func (o *overlays) forgetSegments(gone map[uint32]bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return errors.Join(o.unbindStale(), o.forgetTold(gone))
+	return errors.Join(o.sweepShown(), o.unbindStale(), o.forgetTold(gone))
 }
 
 // putNew writes the entries that are new or another, and records them.
@@ -150,7 +159,16 @@ func (o *overlays) sweep() error {
 	if o.sweeps++; o.sweeps%sweepLocationsEvery != 0 {
 		return nil
 	}
-	now, err := o.kernel.ticks()
+	if err := o.sweepShown(); err != nil {
+		return err
+	}
+	return o.unbindStale()
+}
+
+// sweepShown removes learned locations that do not count: those that are silent, whose endpoint or segment is gone, and
+// those of tunnels that learn no more; and counts those of each endpoint anew.
+func (o *overlays) sweepShown() error {
+	now, err := o.now()
 	if err != nil {
 		return err
 	}
@@ -162,22 +180,22 @@ func (o *overlays) sweep() error {
 	for _, number := range o.numbers {
 		named[number] = true
 	}
+	learns := map[uint32]bool{} // by segment
+	for name, number := range o.written.Numbers {
+		learns[name.Slot<<16|number] = o.written.Tunnels[name.Slot].Rules&abi.TunnelLearns != 0
+	}
 	held := map[uint32]uint32{}
 	for key, l := range located {
 		if l.Source != abi.LocationLearned {
 			continue
 		}
-		_, there := o.written.Segments[key.Segment]
-		if there && named[l.Endpoint] && now-l.Seen <= abi.LocationAgeing*o.kernel.hz {
+		if learns[key.Segment] && named[l.Endpoint] && now-l.Seen <= abi.LocationAgeing*o.kernel.hz {
 			held[l.Endpoint]++
 			continue
 		}
 		if err := remove(o.maps.Locations, key); err != nil {
 			return fmt.Errorf("forget a learned location: %w", err)
 		}
-	}
-	if err := o.unbindStale(); err != nil {
-		return err
 	}
 	o.retired = map[uint32]bool{}
 	for name, number := range o.numbers {

@@ -5,133 +5,224 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 )
 
-// Bindings are which MAC has which address in the overlay segments of a tunnel, as the host hears it and is told
-// (frame-rules §10). The zero value, with Hold set, knows nobody.
-type Bindings struct {
-	// Hold is for how long a binding counts.
-	Hold  time.Duration
-	heard map[boundAt]*heardOwner
-	told  map[boundAt]toldOwner
-	share map[askerAt]*share
+// bindings are which MAC has which address in the overlay segments of a tunnel, as the host hears it and is told
+// (frame-rules §10).
+type bindings struct {
+	heard    map[overlay.Address]*Heard
+	told     map[overlay.Address]Told
+	shares   map[Station]*Share
+	counts   NeighbourCounts
+	known    func(overlay.Address) (*Heard, *Told) // what another host's tables have; nil for nothing
+	recalled map[overlay.Address]bool
 }
 
-type boundAt struct {
-	Segment
-	ip netip.Addr
+func newBindings() bindings {
+	return bindings{heard: map[overlay.Address]*Heard{}, told: map[overlay.Address]Told{},
+		shares: map[Station]*Share{}, recalled: map[overlay.Address]bool{}}
 }
 
-type askerAt struct {
-	Segment
-	mac plan.MAC
+// Station is a MAC in a segment of a VNI; VLAN 0 is the untagged one.
+type Station struct {
+	VNI  uint32
+	VLAN uint16
+	MAC  plan.MAC
 }
 
-type heardOwner struct {
-	Owner
-	rival           plan.MAC
-	seen            time.Duration
-	changed, doubts time.Duration // 0 = never
-	turns           int
+// Heard is what a tunnel has heard of an address. Times are on the caller's clock.
+type Heard struct {
+	MAC plan.MAC
+	// Here: behind a port of this host. Advertised: an IPv6 owner has said itself whether it is a router (Router).
+	Here, Advertised, Router bool
+	// Seen is when the owner was heard last.
+	Seen time.Duration
+	// Rival had the address until Changed; zero where nobody had.
+	Rival   plan.MAC
+	Changed time.Duration
+	// Contested is until when nobody is believed; 0 = the owner is.
+	Contested time.Duration
+	// Turns is how often the address has come back from the rival, at most 255.
+	Turns int
 }
 
-type toldOwner struct {
-	mac  plan.MAC
-	seen time.Duration
+// Told is what controllers have told of an address: which MAC had it, and when that was heard last.
+type Told struct {
+	MAC  plan.MAC
+	Seen time.Duration
 }
 
-// share is what a MAC has used up of the second that began then.
-type share struct {
-	since         time.Duration
-	answers, news int
+// Share is what a MAC has used up of the second that began with Since.
+type Share struct {
+	Since             time.Duration
+	Answers, Bindings int
 }
 
-// Tell takes in what the controllers say: the MAC had the address then.
-func (b *Bindings) Tell(s Segment, ip netip.Addr, mac plan.MAC, seen time.Duration) {
-	if b.told == nil {
-		b.told = map[boundAt]toldOwner{}
-	}
-	b.told[boundAt{s, ip}] = toldOwner{mac, seen}
+// NeighbourCounts are what a tunnel counts of ARP and ND: packets whose sender's MAC is not that of the frame, new
+// addresses beyond a MAC's share, and claims to an address whose owner still speaks.
+type NeighbourCounts struct{ Spoofed, Unbound, Contested uint64 }
+
+// HearingKind says what a tunnel made of the sender's address in ARP or ND.
+type HearingKind string
+
+// What it can make of it.
+const (
+	HeardNothing HearingKind = ""        // the frame says of no address whose it is
+	HeardNew     HearingKind = "new"     // nobody had the address
+	HeardAgain   HearingKind = "again"   // its owner has it still
+	HeardMoved   HearingKind = "moved"   // another MAC had it until now
+	HeardSpoofed HearingKind = "spoofed" // the MAC in the packet is not the frame's source: nothing is bound
+	HeardUnbound HearingKind = "unbound" // the MAC has had too many new addresses in this second: nothing is bound
+)
+
+// Hearing is what a tunnel made of the sender's address in a frame.
+type Hearing struct {
+	What HearingKind
+	// Address is valid if the packet names the sender's.
+	Address netip.Addr
+	MAC     plan.MAC
+	// Was had the address before, for HeardMoved.
+	Was plan.MAC
+	// Contested: from now on nobody is believed to have the address, for this long.
+	Contested time.Duration
 }
 
-// Hear takes in a frame without its tag.
-func (b *Bindings) Hear(s Segment, frame []byte, here bool, now time.Duration) {
-	n, ok := ReadNeighbour(frame)
-	if !ok || !n.Sender.IsValid() {
+func (b *bindings) recall(at overlay.Address) {
+	if b.known == nil || b.recalled[at] {
 		return
 	}
-	if b.heard == nil {
-		b.heard = map[boundAt]*heardOwner{}
+	b.recalled[at] = true
+	heard, told := b.known(at)
+	if heard != nil {
+		b.heard[at] = heard
 	}
-	at, owner := boundAt{s, n.Sender}, Owner{MAC: plan.MAC(frame[6:12]), Here: here, Advertised: n.Advertised,
-		Router: n.Router}
-	was := b.heard[at]
-	if was != nil && was.MAC == owner.MAC {
+	if told != nil {
+		b.told[at] = *told
+	}
+}
+
+// hear takes in what a packet from a MAC says.
+func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, hold time.Duration) Hearing {
+	switch {
+	case n.Spoofed:
+		b.counts.Spoofed++
+		return Hearing{What: HeardSpoofed, MAC: mac}
+	case !n.Sender.IsValid():
+		return Hearing{}
+	}
+	at := overlay.Address{VNI: s.VNI, VLAN: s.VLAN, IP: n.Sender}
+	b.recall(at)
+	h := Hearing{What: HeardNew, Address: n.Sender, MAC: mac}
+	was, next := b.heard[at], &Heard{MAC: mac, Here: here, Advertised: n.Advertised, Router: n.Router, Seen: now}
+	if was != nil && was.MAC == mac {
 		if !n.Advertised {
-			owner.Advertised, owner.Router = was.Advertised, was.Router
+			next.Advertised, next.Router = was.Advertised, was.Router
 		}
-		was.Owner, was.seen = owner, now
-		return
+		was.Here, was.Advertised, was.Router, was.Seen = here, next.Advertised, next.Router, now
+		h.What = HeardAgain
+		return h
 	}
-	used := b.shareOf(s, owner.MAC, now)
-	if used.news >= abi.BindingsPerSecond {
-		if was != nil {
-			was.doubts = now + b.Hold
+	used := b.shareOf(Station{s.VNI, s.VLAN, mac}, now)
+	if used.Bindings >= abi.BindingsPerSecond {
+		b.counts.Unbound++
+		h.What = HeardUnbound
+		if was != nil { // it is not known who has the address
+			was.Contested, h.Contested = now+hold, hold
 		}
-		return
+		return h
 	}
-	used.news++
-	next := &heardOwner{Owner: owner, seen: now}
-	if was != nil && now-was.seen <= b.Hold {
-		b.takeOver(next, was, now)
+	used.Bindings++
+	if was != nil && now-was.Seen <= hold {
+		h.What, h.Was = HeardMoved, was.MAC
+		if b.takeOver(next, was, now, hold) {
+			h.Contested = hold
+		}
 	}
 	b.heard[at] = next
+	return h
 }
 
-// takeOver decides whether the address is contested.
-func (b *Bindings) takeOver(next, was *heardOwner, now time.Duration) {
-	next.rival, next.changed, next.doubts = was.MAC, now, was.doubts
-	if was.changed == 0 || was.rival != next.MAC || now-was.changed > b.Hold {
-		return
+// takeOver decides whether the address is contested that another MAC had until now.
+func (b *bindings) takeOver(next, was *Heard, now, hold time.Duration) bool {
+	next.Rival, next.Changed, next.Contested = was.MAC, now, was.Contested
+	if was.Changed == 0 || was.Rival != next.MAC || now-was.Changed > hold {
+		return false
 	}
-	next.turns = was.turns + 1
-	if next.turns >= 2 || now-was.changed <= abi.DefenceTime*time.Second {
-		next.doubts = now + b.Hold
+	next.Turns = min(was.Turns+1, 255)
+	if next.Turns < 2 && now-was.Changed > abi.DefenceTime*time.Second {
+		return false
 	}
+	next.Contested = now + hold
+	b.counts.Contested++
+	return true
 }
 
-func (b *Bindings) shareOf(s Segment, mac plan.MAC, now time.Duration) *share {
-	if b.share == nil {
-		b.share = map[askerAt]*share{}
+func (b *bindings) shareOf(who Station, now time.Duration) *Share {
+	if used := b.shares[who]; used == nil || now-used.Since >= time.Second {
+		b.shares[who] = &Share{Since: now}
 	}
-	at := askerAt{s, mac}
-	if used := b.share[at]; used == nil || now-used.since >= time.Second {
-		b.share[at] = &share{since: now}
-	}
-	return b.share[at]
+	return b.shares[who]
 }
 
-// Find says who has an address, for a station that asks.
-func (b *Bindings) Find(s Segment, ip netip.Addr, asker plan.MAC, now time.Duration) (o Owner, ok bool) {
-	at := boundAt{s, ip}
-	heard, told := b.heard[at], b.told[at]
-	if heard != nil && heard.doubts > now {
-		return o, false
+// find says who has an address; contested where that is not known because two MACs claim it.
+func (b *bindings) find(at overlay.Address, now, hold time.Duration) (o Owner, ok, contested bool) {
+	b.recall(at)
+	heard := b.heard[at]
+	if heard != nil && heard.Contested > now {
+		return Owner{MAC: heard.MAC, Rival: heard.Rival, Age: now - heard.Seen}, false, true
 	}
 	var seen time.Duration
-	if heard != nil && now-heard.seen <= b.Hold {
-		o, seen, ok = heard.Owner, heard.seen, true
+	if heard != nil && now-heard.Seen <= hold {
+		o, seen, ok = Owner{MAC: heard.MAC, Here: heard.Here, Advertised: heard.Advertised, Router: heard.Router,
+			Age: now - heard.Seen}, heard.Seen, true
 	}
-	if told.seen != 0 && now-told.seen <= b.Hold && (!ok || told.seen > seen) {
-		o, ok = Owner{MAC: told.mac, Advertised: true, Told: true}, true
+	told, said := b.told[at]
+	if said && now-told.Seen <= hold && (!ok || told.Seen > seen) {
+		o, ok = Owner{MAC: told.MAC, Advertised: true, Told: true, Age: now - told.Seen}, true
 	}
-	if !ok || o.MAC == asker || o.Here || ip.Is6() && !o.Advertised {
-		return o, ok
+	return o, ok, false
+}
+
+// sweep forgets what is out of force, and everything of segments that the switch has not.
+func (b *bindings) sweep(has map[Segment]bool, now, hold time.Duration) {
+	there := func(at overlay.Address) bool { return has[Segment{VNI: at.VNI, VLAN: at.VLAN}] }
+	for at, h := range b.heard {
+		if !there(at) || now-h.Seen > hold && h.Contested <= now {
+			delete(b.heard, at)
+		}
 	}
-	used := b.shareOf(s, asker, now)
-	if o.Spent = used.answers >= abi.AnswersPerSecond; !o.Spent {
-		used.answers++
+	for at := range b.told {
+		if !there(at) {
+			delete(b.told, at)
+		}
 	}
-	return o, true
+}
+
+// Bind takes in what controllers say of addresses: which MACs have which, and of which that is not known any more;
+// these are forgotten also where the tunnel has heard them from other hosts. With all, put is everything. What is said
+// of segments that the switch has not is ignored.
+func (c *Crossing) Bind(all bool, put []overlay.Binding, removed []overlay.Address, now time.Duration) {
+	b, want := &c.memory.bindings, map[overlay.Address]bool{}
+	for _, p := range put {
+		if c.has[Segment{VNI: p.VNI, VLAN: p.VLAN}] {
+			want[p.Address] = true
+			b.told[p.Address] = Told{MAC: p.MAC, Seen: max(now-p.Age, time.Millisecond)}
+		}
+	}
+	for _, at := range removed {
+		if want[at] {
+			continue
+		}
+		delete(b.told, at)
+		if h := b.heard[at]; h != nil && !h.Here {
+			delete(b.heard, at)
+		}
+	}
+	for at := range b.told {
+		if all && !want[at] {
+			delete(b.told, at)
+		}
+	}
 }

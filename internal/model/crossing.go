@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/overlay"
@@ -15,19 +16,41 @@ const ethernetHeader = 14
 // Crossing is the second run of frames that leave or enter by a switch's tunnel, before or after the switch has them
 // (frame-rules §10): to which endpoints of other hosts a frame goes, and from which ones it is taken.
 type Crossing struct {
-	fact plan.Fact
-	// locate says where a MAC of a segment is, if that counts at present.
-	locate func(Segment, plan.MAC) (overlay.Location, bool)
+	fact   plan.Fact
+	hold   time.Duration // for which a binding counts; 0 = the tunnel answers for nobody
+	learns bool
+	memory *memory
 
-	host    map[netip.Addr]string   // of each endpoint that this host was told of
-	members map[uint32][]netip.Addr // by VNI: the endpoints that get what is for several
-	has     map[Segment]bool        // in which the switch has ports
-	own     map[bool][]netip.Addr   // this host's endpoints, by whether they are IPv4
+	static  map[overlay.Key]netip.Addr // where the file says that MACs are
+	host    map[netip.Addr]string      // of each endpoint that this host was told of
+	members map[uint32][]netip.Addr    // by VNI: the endpoints that get what is for several
+	has     map[Segment]bool           // in which the switch has ports
+	own     map[bool][]netip.Addr      // this host's endpoints, by whether they are IPv4
 	// subnet is that of an endpoint, where replication is in two tiers; here that of this host.
 	subnet func(netip.Addr) netip.Prefix
 	here   netip.Prefix
-	// find says who has an address; nil where the tunnel answers for nobody.
-	find func(Segment, netip.Addr) (Owner, bool)
+}
+
+// Left is what a tunnel did with a frame on its way out.
+type Left struct {
+	// Outers are the packets in which it leaves. One without a receiver says why there is none.
+	Outers []Outer
+	// Heard is what the tunnel made of who says that it sent the frame, and Question what the frame asks.
+	Heard    Hearing
+	Question Question
+	// Answer is the frame that the host gives back to the segment, with the tag that it has inside the VNI: the answer
+	// of an owner, or an ICMP error. nil for none.
+	Answer []byte
+}
+
+// Arrival is what a tunnel did with a frame on its way in.
+type Arrival struct {
+	// Reason is why the frame is not taken (S105); ReasonNone if it is, and the switch has it then.
+	Reason abi.Reason
+	// Repeated are the packets in which this host repeats it as the proxy of its subnet.
+	Repeated []Outer
+	Heard    Hearing
+	Placed   Placing
 }
 
 // Outer is a packet in which a frame leaves, or would have left.
@@ -49,14 +72,11 @@ type Outer struct {
 	Owner Owner
 }
 
-// NewCrossing is the second run of a switch with a tunnel. locate may be nil: then nothing is known of any MAC.
-func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
-	locate func(Segment, plan.MAC) (overlay.Location, bool)) *Crossing {
-	c := &Crossing{fact: fact, locate: locate, host: map[netip.Addr]string{},
-		members: map[uint32][]netip.Addr{}, has: map[Segment]bool{}, own: map[bool][]netip.Addr{}}
-	if locate == nil {
-		c.locate = func(Segment, plan.MAC) (l overlay.Location, ok bool) { return l, false }
-	}
+// NewCrossing is the second run of a switch with a tunnel that knows nothing of other hosts' guests yet.
+func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach) *Crossing {
+	c := &Crossing{fact: fact, hold: sw.Tunnel.Hold, learns: reach.Learn, memory: newMemory(),
+		static: map[overlay.Key]netip.Addr{}, host: map[netip.Addr]string{}, members: map[uint32][]netip.Addr{},
+		has: map[Segment]bool{}, own: map[bool][]netip.Addr{}}
 	for _, a := range fact.Endpoints {
 		if len(c.own[a.Is4()]) < abi.LocalEndpoints {
 			c.own[a.Is4()] = append(c.own[a.Is4()], a)
@@ -69,6 +89,9 @@ func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach,
 		if p.VNI != 0 {
 			c.add(p)
 		}
+	}
+	for _, l := range overlay.StaticOf(sw) {
+		c.static[l.Key] = l.Endpoint
 	}
 	for _, s := range reach.Segments {
 		c.members[s.VNI] = c.receivers(s.Members)
@@ -121,23 +144,31 @@ func vlanInside(frame []byte) (vlan uint16, ok bool) {
 	return 0, true
 }
 
-// Leave says in which packets a frame of a VNI leaves that the switch has handed to the tunnel, with the tag that it
-// has inside the VNI. One packet without a receiver says why there is none.
-func (c *Crossing) Leave(vni uint32, frame []byte) []Outer {
+// Leave says what becomes of a frame of a VNI that the switch has handed to the tunnel, with the tag that it has inside
+// the VNI. sender is the port that sent it; the zero value is none of this host's.
+func (c *Crossing) Leave(sender plan.PortID, vni uint32, frame []byte, now time.Duration) (l Left) {
 	vlan, _ := vlanInside(frame)
 	seg := Segment{VNI: vni, VLAN: vlan}
 	if !c.has[seg] {
-		return []Outer{{VNI: vni, Reason: abi.ReasonTunnelUnknownVni}}
+		l.Outers = []Outer{{VNI: vni, Reason: abi.ReasonTunnelUnknownVni}}
+		return l
 	}
-	if o, ok := c.answer(seg, frame); ok {
-		return []Outer{o}
+	if c.ask(seg, frame, now, &l) {
+		return l
 	}
-	dst := plan.MAC(frame[:6])
+	l.Outers = c.packets(seg, frame, now)
+	l.Answer = c.tooBig(frame, l.Outers, func() bool {
+		return sender != plan.PortID{} && c.memory.takeError(sender, now)
+	})
+	return l
+}
+
+// packets are those in which a frame leaves.
+func (c *Crossing) packets(seg Segment, frame []byte, now time.Duration) []Outer {
+	vni, dst := seg.VNI, plan.MAC(frame[:6])
 	if !dst.IsGroup() {
-		if l, ok := c.locate(seg, dst); ok {
-			if _, named := c.host[l.Endpoint]; named {
-				return []Outer{c.packet(vni, frame, l.Endpoint, l.Source)}
-			}
+		if l, ok := c.locate(Station{vni, seg.VLAN, dst}, now); ok {
+			return []Outer{c.packet(vni, frame, l.Endpoint, l.Source)}
 		}
 	}
 	if len(c.members[vni]) == 0 {
@@ -158,10 +189,10 @@ func (c *Crossing) Leave(vni uint32, frame []byte) []Outer {
 	return list
 }
 
-// Repeat says in which packets this host, as the proxy of its subnet, repeats a frame that it takes from an outer
+// repeat says in which packets this host, as the proxy of its subnet, repeats a frame that it takes from an outer
 // address (S84): to each other host of the subnet, if the frame is for a group and comes from another subnet.
-func (c *Crossing) Repeat(from netip.Addr, vni uint32, frame []byte) (list []Outer) {
-	if c.subnet == nil || !plan.MAC(frame[:6]).IsGroup() || c.subnet(from) == c.here {
+func (c *Crossing) repeat(from netip.Addr, vni uint32, frame []byte) (list []Outer) {
+	if c.subnet == nil || !from.IsValid() || !plan.MAC(frame[:6]).IsGroup() || c.subnet(from) == c.here {
 		return nil
 	}
 	for _, a := range c.members[vni] {
@@ -170,16 +201,6 @@ func (c *Crossing) Repeat(from netip.Addr, vni uint32, frame []byte) (list []Out
 		}
 	}
 	return list
-}
-
-// Learns says whether a tunnel that learns learns from a frame that it takes from an outer address: not if that may be
-// another host's, which a proxy repeated, nor from a source that is no station's.
-func (c *Crossing) Learns(from netip.Addr, frame []byte) bool {
-	source := plan.MAC(frame[6:12])
-	if source.IsGroup() || source.IsZero() {
-		return false
-	}
-	return c.subnet == nil || !plan.MAC(frame[:6]).IsGroup() || c.subnet(from) != c.here
 }
 
 // packet is that for one endpoint.
@@ -216,9 +237,22 @@ func tosOf(frame []byte) byte {
 	return 0
 }
 
-// Arrive says whether a frame is taken that came from an outer address, in a VNI (S105): ReasonNone if it is, and the
-// switch has it then, by FrameFrom. An address that is not valid is taken to be a right one.
-func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte) abi.Reason {
+// Arrive says what becomes of a frame that comes from an outer address, in a VNI. An address that is not valid is taken
+// to be a right one: nothing is learned from it.
+func (c *Crossing) Arrive(from netip.Addr, vni uint32, frame []byte, now time.Duration) (a Arrival) {
+	if a.Reason = c.takes(from, vni, frame); a.Reason != abi.ReasonNone {
+		return a
+	}
+	vlan, _ := vlanInside(frame)
+	seg := Segment{VNI: vni, VLAN: vlan}
+	a.Repeated = c.repeat(from, vni, frame)
+	a.Heard, _, _ = c.hear(seg, frame, false, now)
+	a.Placed = c.place(from, seg, frame, now)
+	return a
+}
+
+// takes says whether a frame is taken (S105).
+func (c *Crossing) takes(from netip.Addr, vni uint32, frame []byte) abi.Reason {
 	if len(frame) < ethernetHeader || endsInTag(frame) {
 		return abi.ReasonMalformed
 	}

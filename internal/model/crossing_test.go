@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/model"
@@ -45,15 +46,25 @@ func crossing(t *testing.T) *model.Crossing {
 	members := []netip.Addr{addr("198.51.100.2"), addr("198.51.100.3"), addr("2001:db8::3"), addr("203.0.113.9")}
 	reach := overlay.Reach{Endpoints: []overlay.Endpoint{{Address: members[0], Host: "host2"},
 		{Address: members[1], Host: "host2"}, {Address: members[2], Host: "host3"}},
-		Segments: []overlay.Segment{{VNI: 10, Members: members}, {VNI: 20}}}
+		Segments: []overlay.Segment{{VNI: 10, Members: members}, {VNI: 20}}, Learn: true}
 	fact := plan.Fact{Up: true, MTU: 1600, Endpoints: []netip.Addr{addr("192.0.2.1"), addr("192.0.2.9"),
 		addr("2001:db8::1")}}
-	known := map[byte]overlay.Location{1: {Endpoint: members[1], Source: overlay.Learned},
-		2: {Endpoint: members[2], Source: overlay.Announced}, 3: {Endpoint: members[3], Source: overlay.Static}}
-	return model.NewCrossing(p.Switches[0], fact, reach, func(s model.Segment, mac plan.MAC) (overlay.Location, bool) {
-		l, ok := known[mac[5]]
-		return l, ok && mac[4] == 2 && s.VNI == 10
-	})
+	known := map[byte]netip.Addr{2: members[2], 3: members[3]} // by controllers
+	c := model.NewCrossing(p.Switches[0], fact, reach)
+	c.Remember(model.Known{Placed: func(who model.Station) (said []overlay.Location, shown *model.Shown) {
+		if who.VNI != 10 || who.MAC[4] != 2 {
+			return nil, nil
+		}
+		if who.MAC[5] == 1 {
+			return nil, &model.Shown{Endpoint: members[1], Seen: time.Second}
+		}
+		if a, ok := known[who.MAC[5]]; ok {
+			said = []overlay.Location{{Key: overlay.Key{VNI: who.VNI, MAC: who.MAC}, Endpoint: a,
+				Source: overlay.Announced}}
+		}
+		return said, nil
+	}})
+	return c
 }
 
 // inner is a frame to 02:00:00:00:02:to with that many bytes of layer 3; a VLAN of 0 is none.
@@ -95,7 +106,7 @@ func TestS105_AFrameLeavesForWhereItsDestinationIs(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			var got []string
-			for _, o := range c.Leave(row.vni, row.frame) {
+			for _, o := range c.Leave(plan.PortID{}, row.vni, row.frame, time.Second).Outers {
 				text := ""
 				if o.To.IsValid() {
 					text = o.To.String()
@@ -121,9 +132,9 @@ func TestS105_ASendersFramesLeaveByOneEndpoint(t *testing.T) {
 	for n := range 64 {
 		f := inner(1, 0, 100)
 		f[11] = byte(n)
-		first := c.Leave(10, f)[0].From
+		first := c.Leave(plan.PortID{}, 10, f, time.Second).Outers[0].From
 		f[13], f[40] = 6, 9 // another frame of the same sender
-		if again := c.Leave(10, f)[0].From; again != first {
+		if again := c.Leave(plan.PortID{}, 10, f, time.Second).Outers[0].From; again != first {
 			t.Errorf("sender %d leaves by %s and by %s", n, first, again)
 		}
 		by[first]++
@@ -166,7 +177,7 @@ func TestS105_AFrameIsTakenFromThoseThatThisHostWasToldOf(t *testing.T) {
 		{"198.51.100.2", 10, twice[:22], abi.ReasonNone},
 	} {
 		t.Run(fmt.Sprint(row.from, row.vni, len(row.frame), row.want), func(t *testing.T) {
-			if got := c.Arrive(addr(row.from), row.vni, row.frame); got != row.want {
+			if got := c.Arrive(addr(row.from), row.vni, row.frame, time.Second).Reason; got != row.want {
 				t.Errorf("%s, want %s", got, row.want)
 			}
 		})

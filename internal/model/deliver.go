@@ -75,6 +75,9 @@ func (r *run) toUplink(u *uplink) {
 	u.tally.out(r.head.class, n)
 	r.from.tally.bytesOutToPnic += uint64(n)
 	r.sayCopy(u.ID)
+	if u.tunnel && r.sw.crossing != nil {
+		leave(r, u, b)
+	}
 }
 
 // toHostBehind hands a port's frame to the host's own stack behind an uplink, as the wire would have brought it.

@@ -22,6 +22,7 @@ type vswitch struct {
 	members map[Segment][]*port // connected ports that admit a segment; filled on demand
 	devices map[plan.MAC]bool   // device MACs of connected uplinks
 	*tables
+	crossing *Crossing // of overlay segments; nil while nothing is told of other hosts
 }
 
 // tables are what a switch remembers of the frames it saw.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 )
 
@@ -22,6 +23,7 @@ type Host struct {
 	tallies  map[plan.PortID]*tally
 	rules    stages
 	explain  bool
+	reach    map[string]overlay.Reach  // by switch; nil while nothing is told of other hosts
 	flows    map[Metered]MeteredCounts // since they were last taken
 	run      run                       // reused, so that a frame costs few allocations
 }
@@ -74,6 +76,7 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 		h.switches[ps.Name] = sw
 		if over := h.split(sw, f, tablesOf(before[ps.Name+overlaySpace])); over != nil {
 			h.switches[ps.Name+overlaySpace] = over
+			h.cross(over, before[ps.Name+overlaySpace], now)
 			h.place(over)
 		}
 		h.place(sw)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 )
 
@@ -15,13 +16,13 @@ type Owner struct {
 	MAC plan.MAC
 	// Here: behind a port of this host.
 	Here bool
-	// Spent: the asker was answered as often in this second as it may be.
-	Spent bool
 	// Told by the controllers; else heard from the owner, that long ago.
 	Told bool
 	Age  time.Duration
 	// Advertised: an IPv6 owner has said itself whether it is a router (Router).
 	Advertised, Router bool
+	// Rival has had the address before; zero for none.
+	Rival plan.MAC
 }
 
 // Neighbour is what the tunnel reads of ARP, or of a solicitation or advertisement (frame-rules §10).
@@ -109,31 +110,90 @@ func readND(frame, p []byte) (n Neighbour, ok bool) {
 	return n, true
 }
 
-// Answering makes the tunnel answer who has an address. find says who the host believes to have it, if anybody.
-func (c *Crossing) Answering(find func(Segment, netip.Addr) (Owner, bool)) { c.find = find }
+// Question is an address that a frame asks for, and what the tunnel knows of it.
+type Question struct {
+	// Asked is not valid where the frame asks for none, or by a packet of another form.
+	Asked netip.Addr
+	// Owner is who has it, if that is Known; or who was heard last if that is Contested.
+	Owner            Owner
+	Known, Contested bool
+}
 
-// answer is what becomes of a copy for the tunnel that asks for an address whose owner is known; false for another one.
-func (c *Crossing) answer(seg Segment, frame []byte) (o Outer, ok bool) {
-	bare := frame
-	if seg.VLAN != 0 || binary.BigEndian.Uint16(frame[12:]) == typeQ {
-		bare = slices.Concat(frame[:12], frame[16:])
+// hear takes in who has sent a frame of a segment, and says what else the frame asks; false for a packet of another
+// form. here: the frame is from a port of this host.
+func (c *Crossing) hear(seg Segment, frame []byte, here bool, now time.Duration) (h Hearing, n Neighbour, ok bool) {
+	if c.hold == 0 {
+		return h, n, false
 	}
-	n, is := ReadNeighbour(bare)
-	if c.find == nil || !is || !n.Asked.IsValid() {
-		return o, false
+	if n, ok = ReadNeighbour(withoutTag(frame)); !ok {
+		return h, n, false
 	}
-	owner, known := c.find(seg, n.Asked)
-	if known && owner.Spent && !owner.Here {
-		return Outer{VNI: seg.VNI, Asked: n.Asked, Owner: owner, Reason: abi.ReasonNeighbourLimit}, true
+	return c.memory.hear(seg, plan.MAC(frame[6:12]), &n, here, now, c.hold), n, true
+}
+
+// withoutTag is a frame without its outermost tag of 802.1Q.
+func withoutTag(frame []byte) []byte {
+	if binary.BigEndian.Uint16(frame[12:]) != typeQ {
+		return frame
 	}
-	o = Outer{VNI: seg.VNI, Asked: n.Asked, Owner: owner, Reason: abi.ReasonNeighbourAnswered}
+	return slices.Concat(frame[:12], frame[16:])
+}
+
+// ask hears who has sent a frame that leaves, and answers what it asks; false if others are to be asked.
+func (c *Crossing) ask(seg Segment, frame []byte, now time.Duration, l *Left) bool {
+	var n Neighbour
+	var ok bool
+	if l.Heard, n, ok = c.hear(seg, frame, true, now); !ok || !n.Asked.IsValid() {
+		return false
+	}
+	q, asker, b := &l.Question, plan.MAC(frame[6:12]), &c.memory.bindings
+	q.Asked = n.Asked
+	q.Owner, q.Known, q.Contested = b.find(overlay.Address{VNI: seg.VNI, VLAN: seg.VLAN, IP: n.Asked}, now, c.hold)
+	o := Outer{VNI: seg.VNI, Asked: n.Asked, Owner: q.Owner, Reason: abi.ReasonNeighbourAnswered}
 	switch {
-	case !known || owner.MAC == plan.MAC(frame[6:12]):
-		return o, false
-	case owner.Here:
+	case !q.Known || q.Owner.MAC == asker:
+		return false
+	case q.Owner.Here:
 		o.Reason = abi.ReasonNeighbourHere
-	case n.Asked.Is6() && !owner.Advertised:
-		return o, false
+	case n.Asked.Is6() && !q.Owner.Advertised:
+		return false
+	default:
+		used := b.shareOf(Station{seg.VNI, seg.VLAN, asker}, now)
+		if used.Answers >= abi.AnswersPerSecond {
+			o.Reason = abi.ReasonNeighbourLimit
+			break
+		}
+		used.Answers++
+		l.Answer = answerTo(frame, q.Owner)
 	}
-	return o, true
+	l.Outers = []Outer{o}
+	return true
+}
+
+// answerTo is the owner's answer to a frame that asks (RFC 826, RFC 4861), with the same tag and trailing bytes.
+func answerTo(ask []byte, owner Owner) []byte {
+	a := slices.Clone(ask)
+	copy(a, ask[6:12])
+	copy(a[6:], owner.MAC[:])
+	body := a[len(a)-len(withoutTag(a))+ethernetHeader:]
+	if withoutTag(a)[12] == typeARP>>8 {
+		asker, wanted := slices.Clone(body[8:18]), slices.Clone(body[24:28])
+		body[7] = 2
+		copy(body[8:], owner.MAC[:])
+		copy(body[14:], wanted)
+		copy(body[18:], asker)
+		return a
+	}
+	asker, wanted, message := slices.Clone(body[8:24]), slices.Clone(body[48:64]), body[40:72]
+	copy(body[8:], wanted)
+	copy(body[24:], asker)
+	copy(message, []byte{ndAdvertisement, 0, 0, 0, 0x60, 0, 0, 0})
+	if owner.Router {
+		message[4] |= 0x80
+	}
+	message[24] = 2
+	copy(message[26:], owner.MAC[:])
+	pseudo := slices.Concat(body[8:40], []byte{0, 0, 0, 32, 0, 0, 0, protoICMPv6}, message)
+	binary.BigEndian.PutUint16(message[2:], ^sum(pseudo))
+	return a
 }

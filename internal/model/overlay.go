@@ -1,8 +1,11 @@
 package model
 
 import (
+	"net/netip"
 	"time"
 
+	"heddle/internal/abi"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -39,7 +42,64 @@ func (h *Host) split(sw *vswitch, f plan.Facts, t *tables) *vswitch {
 	return over
 }
 
-// FrameFrom hands a frame to a switch that comes from its tunnel, in a VNI.
+// SetReach says which endpoints of other hosts the tunnels are told of, by switch, from the next SetPlan on. Then
+// frames that a switch hands to its tunnel make their second run: Result.Left.
+func (h *Host) SetReach(reach map[string]overlay.Reach) { h.reach = reach }
+
+// cross gives the overlay segments of a switch their second run; before is that under the plan before, nil for none.
+func (h *Host) cross(over, before *vswitch, now time.Duration) {
+	if h.reach == nil {
+		return
+	}
+	var was *Crossing
+	if before != nil {
+		was = before.crossing
+	}
+	over.crossing = NewCrossing(over.plan, over.uplinks[0].fact, h.reach[over.plan.Name]).After(was, now)
+}
+
+// Crossing is the second run of frames of a switch's overlay segments; nil where there is none.
+func (h *Host) Crossing(sw string) *Crossing {
+	if over := h.switches[sw+overlaySpace]; over != nil {
+		return over.crossing
+	}
+	return nil
+}
+
+// leave is the second run of a copy that the switch has handed to its tunnel.
+func leave(r *run, u *uplink, frame []byte) {
+	left := r.sw.crossing.Leave(r.from.ID, r.from.VNI, frame, r.now)
+	u.tally.refuseOuters(left.Outers)
+	r.res.Left = &left
+}
+
+// refuseOuters counts the packets that do not leave by a tunnel.
+func (t *tally) refuseOuters(list []Outer) {
+	for _, o := range list {
+		if o.Reason != abi.ReasonNone {
+			t.refuse(o.Reason)
+		}
+	}
+}
+
+// Arrive hands a frame to a switch's tunnel that comes from an outer address, in a VNI; the switch gets it if the
+// tunnel takes it. An address that is not valid is taken to be a right one.
+func (h *Host) Arrive(sw string, from netip.Addr, vni uint32, frame []byte, now time.Duration) (Arrival, Result) {
+	at, c := h.places[plan.PortID{Switch: sw, Name: spec.TunnelName}], h.Crossing(sw)
+	if c == nil || at.uplink == nil || !at.uplink.connected {
+		return Arrival{}, Result{}
+	}
+	a := c.Arrive(from, vni, frame, now)
+	at.uplink.tally.refuseOuters(a.Repeated)
+	if a.Reason != abi.ReasonNone {
+		at.uplink.tally.in(classOf(plan.MAC(frame[:6])), len(frame))
+		at.uplink.tally.drop(a.Reason)
+		return a, Result{Reason: a.Reason}
+	}
+	return a, h.FrameFrom(sw, vni, frame, now)
+}
+
+// FrameFrom hands a frame to a switch that its tunnel has taken, in a VNI.
 func (h *Host) FrameFrom(sw string, vni uint32, frame []byte, now time.Duration) Result {
 	return h.frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, vni, frame, now)
 }

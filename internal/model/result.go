@@ -18,6 +18,10 @@ type Result struct {
 	// Segment is the frame's segment; Placed says that the frame was classified.
 	Segment Segment
 	Placed  bool
+	// Left is the second run of the copy for a tunnel, and Back what became of the frame by which the tunnel answered;
+	// nil for none.
+	Left *Left
+	Back *Result
 }
 
 // Copy is one copy handed over. With HostStack it went to the host's own stack on the uplink To.

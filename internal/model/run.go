@@ -58,10 +58,10 @@ func (h *Host) frame(at plan.PortID, vni uint32, frame []byte, now time.Duration
 	if r.from != nil {
 		r.sw.wake(r.from) // S99
 	}
-	t := r.arrival()
-	t.in(r.head.class, len(frame)+r.numbered(r.via, r.head.tags > 0)+r.numberedAt(r.from))
+	t, number := r.arrival(), r.numbered(r.via, r.head.tags > 0)+r.numberedAt(r.from)
+	t.in(r.head.class, len(frame)+number)
 	r.res.Reason = abi.ReasonMalformed
-	if whole && !(r.numberedAt(r.from) > 0 && len(frame) < ethernetHeader+2) { // with a tag it would end within that
+	if whole && !(number > 0 && len(frame) < ethernetHeader+2) { // with a tag it would end within that
 		r.res.Reason = r.pass()
 	}
 	r.sayFate()
@@ -72,7 +72,12 @@ func (h *Host) frame(at plan.PortID, vni uint32, frame []byte, now time.Duration
 	r.res.Delivered = true
 	t.delivered++
 	r.meter()
-	return r.res
+	res := r.res
+	if left := res.Left; left != nil && left.Answer != nil { // it comes back as a frame of the tunnel
+		back := h.FrameFrom(r.from.ID.Switch, r.from.VNI, left.Answer, now)
+		res.Back = &back
+	}
+	return res
 }
 
 // read parses the frame; false for a malformed one, whose layers 3 and 4 are not read.

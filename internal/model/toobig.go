@@ -13,6 +13,11 @@ import (
 // "packet too big" (RFC 4443). It goes to the frame's sender, as a frame from the tunnel in the same segment. nil
 // where there is none. That a port gets only so many a second is not looked at.
 func (c *Crossing) TooBig(frame []byte, copies []Outer) []byte {
+	return c.tooBig(frame, copies, func() bool { return true })
+}
+
+// tooBig is TooBig; take says whether the sender may have an error.
+func (c *Crossing) tooBig(frame []byte, copies []Outer, take func() bool) []byte {
 	room, long := c.narrowest(frame, copies)
 	if frame[0]&1 != 0 || !long {
 		return nil
@@ -29,12 +34,21 @@ func (c *Crossing) TooBig(frame []byte, copies []Outer) []byte {
 		return nil
 	}
 	switch {
-	case p.version == 4 && room >= abi.LeastIpv4 && p.bytes[6]&0x40 != 0:
+	case p.version == 4 && room >= abi.LeastIpv4 && p.bytes[6]&0x40 != 0 &&
+		len(bare) >= ethernetHeader+abi.QuoteIpv4 && take():
 		return answered(frame, tag, error4(&p, bare[ethernetHeader:], room))
-	case p.version == 6 && room >= abi.LeastIpv6:
+	case p.version == 6 && room >= abi.LeastIpv6 && len(bare) >= ethernetHeader+abi.QuoteIpv6 && take():
 		return answered(frame, tag, error6(&p, bare[ethernetHeader:], room))
 	}
 	return nil
+}
+
+// Error is the answer, if it is an ICMP error.
+func (l *Left) Error() []byte {
+	if l.Question.Asked.IsValid() {
+		return nil
+	}
+	return l.Answer
 }
 
 // RoomIn is the MTU that the error of TooBig tells; false for no error.
@@ -131,11 +145,8 @@ func error6(p *packet, from []byte, room int) []byte {
 }
 
 // quote is the beginning of a packet as an error has it: with a checksum of TCP or UDP that stays what it is if a
-// device computes it once more. nil where that can't be done, or the frame has fewer bytes.
+// device computes it once more. nil where that can't be done.
 func quote(p *packet, from []byte, n int) []byte {
-	if len(from) < n {
-		return nil
-	}
 	q := slices.Clone(from[:n])
 	at, ok := map[uint8]int{protoTCP: 16, protoUDP: 6}[p.protocol]
 	if !ok {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"heddle/internal/model"
+	"heddle/internal/plan"
 )
 
 // long is a frame to 02:00:00:00:02:to with a packet of IPv4 that must not be fragmented, or of IPv6.
@@ -58,7 +60,7 @@ func TestS84_WhoIsToldWhatFitsTheTunnel(t *testing.T) {
 		{"not IP", edited(long(false, 1, 17, 1551), 12, 0x88, 0xb5), 0},
 	} {
 		t.Run(row.what, func(t *testing.T) {
-			answer := c.TooBig(row.frame, c.Leave(10, row.frame))
+			answer := c.TooBig(row.frame, c.Leave(plan.PortID{}, 10, row.frame, time.Second).Outers)
 			got, ok := model.RoomIn(answer)
 			if got != row.want || ok != (row.want != 0) {
 				t.Fatalf("the sender learns %d, want %d: %x", got, row.want, answer)
@@ -81,7 +83,7 @@ func TestS84_ADeviceThatComputesTheQuotedChecksumChangesNothing(t *testing.T) {
 	}{{false, 6, 62, 16}, {false, 17, 62, 6}, {true, 6, 102, 16}, {true, 17, 102, 6}} {
 		t.Run(fmt.Sprintf("IPv6=%v,%d", row.v6, row.protocol), func(t *testing.T) {
 			frame := long(row.v6, 1, row.protocol, 1551)
-			answer := c.TooBig(frame, c.Leave(10, frame))
+			answer := c.TooBig(frame, c.Leave(plan.PortID{}, 10, frame, time.Second).Outers)
 			sum := uint32(0)
 			for i := row.l4; i < len(answer); i += 2 {
 				sum += uint32(binary.BigEndian.Uint16(answer[i:]))

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/diagnose"
@@ -42,31 +41,39 @@ func (t *tracer) cross(from, to *place, through *diagnose.Through) error {
 	return nil
 }
 
-// arrive reports why a frame from a tunnel does not get as far as the switch; nil where it does.
-func (t *tracer) arrive(from *place, f *diagnose.Frame, b []byte) *diagnose.Cause {
-	c := t.Crossings[from.id.Switch]
-	if !from.tunnel || c == nil {
-		return nil
+// enter hands a frame to the model: to the switch, or to its tunnel. The cause is why a frame from a tunnel does not
+// get as far as the switch; nil where it does.
+func (t *tracer) enter(from *place, f *diagnose.Frame, b []byte) (model.Result, *diagnose.Cause) {
+	if !from.tunnel {
+		return t.model.Frame(from.id, b, t.Now), nil
 	}
-	p := &t.through
+	p, c := &t.through, t.model.Crossing(from.id.Switch)
+	if c == nil {
+		return t.model.FrameFrom(from.id.Switch, p.VNI, b, t.Now), nil
+	}
 	f.Copies = []diagnose.Copy{}
 	if p.Destination.IsValid() && !slices.Contains(c.Own(), p.Destination) {
 		f.Reason = otherEndpoint
-		return &diagnose.Cause{Reason: otherEndpoint, Policy: "none: the packet's destination", From: "the packet",
-			Why: fmt.Sprintf("the packet is for %s, and this host's endpoints are %s", p.Destination,
-				ownWords(c.Own())),
+		return model.Result{}, &diagnose.Cause{Reason: otherEndpoint, Policy: "none: the packet's destination",
+			From: "the packet", Why: fmt.Sprintf("the packet is for %s, and this host's endpoints are %s",
+				p.Destination, ownWords(c.Own())),
 			Change:  "Nothing on this host: the sender takes the guest to be behind another endpoint.",
 			Command: t.command(from.id, "uplink show")}
 	}
-	why := c.Arrive(p.Source, p.VNI, b)
-	if why == abi.ReasonNone {
-		f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: fmt.Sprintf("the frame comes in VNI %d%s",
-			p.VNI, fromWords(p.Source))})
-		return nil
+	a, res := t.model.Arrive(from.id.Switch, p.Source, p.VNI, b, t.Now)
+	if a.Reason != abi.ReasonNone {
+		f.Reason = a.Reason.String()
+		cause := t.general(from, a.Reason)
+		return res, &cause
 	}
-	f.Reason = why.String()
-	cause := t.general(from, why)
-	return &cause
+	say(f, "the frame comes in VNI %d%s", p.VNI, fromWords(p.Source))
+	for _, o := range a.Repeated {
+		outer := outerOf(&o)
+		say(f, "repeated, as the proxy of this host's subnet: %s", outerWords(&outer, b))
+	}
+	tellHeard(f, &a.Heard, p.VNI)
+	tellPlaced(f, &a.Placed, p.Source, plan.MAC(b[6:12]))
+	return res, nil
 }
 
 func fromWords(a netip.Addr) string {
@@ -87,35 +94,28 @@ func ownWords(list []netip.Addr) string {
 	return strings.Join(words, ", ")
 }
 
-// enter hands a frame to the model's switch.
-func (t *tracer) enter(from *place, b []byte) model.Result {
-	if from.tunnel {
-		return t.model.FrameFrom(from.id.Switch, t.through.VNI, b, t.Now)
-	}
-	return t.model.Frame(from.id, b, t.Now)
-}
-
-// leave says in which packets copies leave by a tunnel. A copy of which none leaves is none, and a frame without any
-// other is dropped by the tunnel.
+// leave says in which packets the copy for a tunnel leaves, and what the tunnel makes of it. A copy of which none
+// leaves is none, and a frame without any other is dropped by the tunnel.
 func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
-	if from.port == nil || from.port.VNI == 0 {
+	left := res.Left
+	if left == nil {
 		return
 	}
-	crossing := t.Crossings[from.id.Switch]
 	for i, c := range res.Copies {
-		if !t.places[c.To].tunnel || crossing == nil {
+		if !t.places[c.To].tunnel {
 			continue
 		}
+		tellHeard(f, &left.Heard, from.port.VNI)
+		tellAsked(f, left, from.port.VNI, plan.MAC(c.Frame[6:12]))
 		refused := map[abi.Reason]bool{}
-		outers := crossing.Leave(from.port.VNI, c.Frame)
-		for _, o := range outers {
+		for _, o := range left.Outers {
 			outer := outerOf(&o)
 			f.Copies[i].Outer = append(f.Copies[i].Outer, outer)
 			text := outerWords(&outer, c.Frame)
 			if o.Asked.IsValid() {
 				text = answerWords(&o)
 			}
-			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: text})
+			say(f, "%s", text)
 			if o.Reason != abi.ReasonNone && !refused[o.Reason] {
 				refused[o.Reason] = true
 				cause := t.general(t.places[c.To], o.Reason)
@@ -123,10 +123,10 @@ func (t *tracer) leave(from *place, f *diagnose.Frame, res *model.Result) {
 				f.Causes = append(f.Causes, cause)
 			}
 		}
-		if room, ok := model.RoomIn(crossing.TooBig(c.Frame, outers)); ok {
-			f.Steps = append(f.Steps, diagnose.Step{Stage: stageTunnel, Text: fmt.Sprintf("%s is told by ICMP that "+
-				"packets of %d bytes fit", from.id.Name, room)})
+		if room, ok := model.RoomIn(left.Error()); ok {
+			say(f, "%s is told by ICMP that packets of %d bytes fit", from.id.Name, room)
 		}
+		tellBack(f, res.Back)
 	}
 	f.Copies = slices.DeleteFunc(f.Copies, func(c diagnose.Copy) bool {
 		gone := len(c.Outer) > 0 && len(c.Leaves()) == 0
@@ -150,19 +150,6 @@ func outerOf(o *model.Outer) diagnose.Outer {
 		out.Reason = o.Reason.String()
 	}
 	return out
-}
-
-// answerWords says who answers for an address, and how it is known who has it.
-func answerWords(o *model.Outer) string {
-	how := "the controllers say so"
-	if !o.Owner.Told {
-		how = fmt.Sprintf("the owner was heard %s ago", o.Owner.Age.Round(time.Second))
-	}
-	if o.Owner.Here {
-		return fmt.Sprintf("no other host is asked in VNI %d: %s belongs to %s behind a port of this host (%s)", o.VNI,
-			o.Asked, o.Owner.MAC, how)
-	}
-	return fmt.Sprintf("this host answers in VNI %d: %s belongs to %s (%s)", o.VNI, o.Asked, o.Owner.MAC, how)
 }
 
 // outerWords says where a packet goes, and why there.

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"heddle/internal/diagnose"
 	"heddle/internal/model"
@@ -18,8 +17,14 @@ func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
 // overlayHost has a tunnel to two hosts, of which the first has mac(9), and a port group without an overlay.
 func overlayHost(t *testing.T, mtu int) *Host {
 	t.Helper()
-	h := host(t, config("tunnel: {endpoints: [{address: 192.0.2.1}]}\nuplinks: [{name: uplink1, device: u1}]",
-		"{name: web, overlay: {vni: 10}}\n{name: flat}", "vm1 web", "vm2 web", "vm3 flat"))
+	return overlayWith(t, mtu, "{name: web, overlay: {vni: 10}}\n{name: flat}", "vm1 web", "vm2 web", "vm3 flat")
+}
+
+// overlayWith is overlayHost with other port groups and ports.
+func overlayWith(t *testing.T, mtu int, groups string, ports ...string) *Host {
+	t.Helper()
+	h := host(t, config("tunnel: {endpoints: [{address: 192.0.2.1}]}\nuplinks: [{name: uplink1, device: u1}]", groups,
+		ports...))
 	sw := h.Plan.Switches[0]
 	fact := plan.Fact{Up: true, MTU: mtu, Endpoints: []netip.Addr{ip("192.0.2.1")}}
 	h.Facts[sw.Tunnel.ID] = fact
@@ -27,10 +32,13 @@ func overlayHost(t *testing.T, mtu int) *Host {
 	h.Reach = map[string]overlay.Reach{"lab": {
 		Endpoints: []overlay.Endpoint{{Address: members[0], Host: "host2"}, {Address: members[1], Host: "host3"}},
 		Segments:  []overlay.Segment{{VNI: 10, Members: members}}}}
-	h.Crossings = map[string]*model.Crossing{"lab": model.NewCrossing(sw, fact, h.Reach["lab"],
-		func(_ model.Segment, m plan.MAC) (overlay.Location, bool) {
-			return overlay.Location{Endpoint: members[0], Source: overlay.Announced}, m == mac(9)
-		})}
+	h.Known = map[string]model.Known{"lab": {Placed: func(who model.Station) ([]overlay.Location, *model.Shown) {
+		if who.MAC != mac(9) {
+			return nil, nil
+		}
+		return []overlay.Location{{Key: overlay.Key{VNI: who.VNI, MAC: who.MAC}, Endpoint: members[0],
+			Source: overlay.Announced}}, nil
+	}}}
 	return h
 }
 
@@ -134,41 +142,5 @@ func TestS105_ATraceOfAPortAndTheTunnel(t *testing.T) {
 	r = run(t, overlayHost(t, 1600), diagnose.Request{From: "vm1", To: "vm3"})
 	if r.Answer.Verdict == diagnose.Yes {
 		t.Errorf("from an overlay segment to a port without one: %+v", r.Answer)
-	}
-}
-
-// TestS85_ATraceSaysWhoAnswers: the host itself, and how it knows who has the address.
-func TestS85_ATraceSaysWhoAnswers(t *testing.T) {
-	all := plan.MAC{255, 255, 255, 255, 255, 255}
-	ask := func(o model.Owner) *diagnose.Frame {
-		h := overlayHost(t, 1600)
-		h.Crossings["lab"].Answering(func(_ model.Segment, a netip.Addr) (model.Owner, bool) {
-			return o, a == ip("10.0.0.9")
-		})
-		r := run(t, h, diagnose.Request{From: "vm1", Frame: to(all, diagnose.Fields{
-			ARP: &diagnose.Addresses{Src: ip("10.0.0.1"), Dst: ip("10.0.0.9")}})})
-		return &r.Frames[0]
-	}
-	for _, c := range []struct {
-		name, text, reason string
-		owner              model.Owner
-	}{
-		{"heard", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() +
-			" (the owner was heard 7s ago)", "neighbour-answered", model.Owner{MAC: mac(9), Age: 7 * time.Second}},
-		{"told", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() + " (the controllers say so)",
-			"neighbour-answered", model.Owner{MAC: mac(9), Told: true}},
-		{"here", "no other host is asked in VNI 10: 10.0.0.9 belongs to " + mac(2).String() +
-			" behind a port of this host (the owner was heard 1s ago)", "neighbour-here",
-			model.Owner{MAC: mac(2), Here: true, Age: time.Second}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := ask(c.owner)
-			if last := f.Steps[len(f.Steps)-1]; last.Stage != stageTunnel || last.Text != c.text {
-				t.Errorf("%+v, want %s", last, c.text)
-			}
-			if len(f.Causes) != 1 || f.Causes[0].Reason != c.reason {
-				t.Errorf("causes %+v, want %s", f.Causes, c.reason)
-			}
-		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/diagnose"
 	"heddle/internal/model"
+	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
@@ -81,12 +82,28 @@ type tracer struct {
 func newTracer(h *Host) *tracer {
 	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: placesOf(h.Plan),
 		as: map[*place]identity{}}
+	t.reach()
 	t.model.Restore(h.Learned, h.Sent)
 	t.model.RestoreSpent(h.Spent)
 	t.model.RestoreAwake(h.Awake)
 	t.model.RestoreSpeakers(h.Speakers)
 	t.model.Explain(true)
 	return t
+}
+
+// reach gives the tunnels their second runs, with what live ones know.
+func (t *tracer) reach() {
+	reach := t.Reach
+	if reach == nil {
+		reach = map[string]overlay.Reach{}
+	}
+	t.model.SetReach(reach)
+	t.model.SetPlan(t.Plan, t.Facts, t.Now)
+	for sw, known := range t.Known {
+		if c := t.model.Crossing(sw); c != nil {
+			c.Remember(known)
+		}
+	}
 }
 
 // placesOf are the ports and uplinks of a plan.

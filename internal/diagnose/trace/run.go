@@ -143,11 +143,11 @@ func (t *tracer) frames(r *diagnose.Report, from, to *place, q diagnose.Request)
 // one sends one frame.
 func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
 	f := diagnose.Frame{Summary: Describe(b), Length: len(b), Bytes: hex.EncodeToString(b)}
-	if why := t.arrive(from, &f, b); why != nil {
+	res, why := t.enter(from, &f, short(b))
+	if why != nil {
 		f.Causes = []diagnose.Cause{*why}
 		return f, nil
 	}
-	res := t.enter(from, short(b))
 	for _, s := range res.Steps {
 		f.Steps = append(f.Steps, diagnose.Step{Stage: string(s.Stage), Text: s.Text})
 	}

@@ -20,9 +20,8 @@ func NewSession(h *Host) *Session {
 // Change puts the plan and the facts of a host in force, as the kernel would: what was learned stays where the plan
 // allows it.
 func (s *Session) Change(h *Host) {
-	m := s.t.model
-	m.SetPlan(h.Plan, h.Facts, h.Now)
-	s.t = &tracer{Host: h, model: m, places: placesOf(h.Plan), as: map[*place]identity{}}
+	s.t = &tracer{Host: h, model: s.t.model, places: placesOf(h.Plan), as: map[*place]identity{}}
+	s.t.reach()
 }
 
 // Send sends a frame; an empty result is that of a port that is not connected.

@@ -31,8 +31,8 @@ type Host struct {
 	Now      time.Duration // on the clock of Learned, Sent and Spent
 	// Reach is what tunnels know of the endpoints of other hosts, by switch.
 	Reach map[string]overlay.Reach
-	// Crossings are the second runs of frames in the tunnels of switches, by switch.
-	Crossings map[string]*model.Crossing
+	// Known is what the tunnels of switches know of the stations of their segments, by switch.
+	Known map[string]model.Known
 	// Kernel runs the kernel program on the same tables; nil if there is none.
 	Kernel Kernel
 	// NewModel is model.New, or a substitute with a fault, for tests.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
@@ -48,16 +49,18 @@ func crowded(b *testing.B, segments, macs int) *dataplane.CrossingRecorder {
 	})
 	sw := p.Switches[0]
 	if err := r.Set(binding.Desired{Plan: p, Facts: plan.Facts{sw.Tunnel.ID: crossingFacts()[0]},
-		Reach: map[string]overlay.Reach{"s": overlay.Of(sw)}}); err != nil {
+		Reach: map[string]overlay.Reach{"s": overlay.Of(sw)}}, time.Second); err != nil {
 		b.Fatal(err)
 	}
+	var all []overlay.Location
 	for n := range segments {
 		for m := range macs {
-			if err := r.Locate("s", overlay.Location{Key: overlay.Key{VNI: uint32(n + 1), MAC: remoteMAC(n, m)},
-				Endpoint: netip.MustParseAddr("192.0.2.2")}); err != nil {
-				b.Fatal(err)
-			}
+			all = append(all, overlay.Location{Key: overlay.Key{VNI: uint32(n + 1), MAC: remoteMAC(n, m)},
+				Endpoint: netip.MustParseAddr("192.0.2.2")})
 		}
+	}
+	if err := r.Locate("s", true, all, nil); err != nil {
+		b.Fatal(err)
 	}
 	return r
 }

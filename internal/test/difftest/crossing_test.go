@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -46,27 +45,17 @@ ports:
 - {name: c, switch: s, portGroup: alone, device: c}
 `
 
-// crossers are a switch's tunnel in the kernel and in the model, side by side. What the kernel learns is written down a
-// second time here: the model is told where a MAC is.
+// crossers are a switch's tunnel in the kernel and in the model, side by side.
 type crossers struct {
 	kernel  *dataplane.CrossingRecorder
 	model   *model.Crossing
 	desired binding.Desired
-	learns  bool
-	named   map[netip.Addr]bool
-	known   map[dataplane.Located]known
-	told    map[overlay.Key]overlay.Location // by a controller
 	counted observe.Counters
 	now     time.Duration
 	// repeated is how many packets the host has sent as a proxy.
 	repeated int
 	// answers are the errors that ports have got.
 	answers int
-}
-
-type known struct {
-	overlay.Location
-	seen time.Duration
 }
 
 func newCrossers(tb testing.TB, replication spec.Replication) *crossers {
@@ -79,7 +68,7 @@ func newCrossers(tb testing.TB, replication spec.Replication) *crossers {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k, err := dataplane.NewCrossingRecorder()
+	k, err := dataplane.NewSmallCrossingRecorder()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -88,14 +77,8 @@ func newCrossers(tb testing.TB, replication spec.Replication) *crossers {
 			tb.Error(err)
 		}
 	})
-	x := &crossers{kernel: k, desired: binding.Desired{Plan: p}, now: time.Second, known: map[dataplane.Located]known{},
+	return &crossers{kernel: k, desired: binding.Desired{Plan: p}, now: time.Second,
 		counted: observe.Counters{Drops: map[abi.Reason]uint64{}, Refused: map[abi.Reason]uint64{}}}
-	static := plan.MAC{2, 0, 0, 0, 0, 1}
-	for _, vlan := range []uint16{0, 7} {
-		x.known[dataplane.Located{VNI: 10, VLAN: vlan, MAC: static}] = known{Location: overlay.Location{
-			Endpoint: netip.MustParseAddr("198.51.100.2"), Source: overlay.Static}}
-	}
-	return x
 }
 
 // set makes the host what fact and reach say.
@@ -104,57 +87,26 @@ func (x *crossers) set(tb testing.TB, fact plan.Fact, reach overlay.Reach) {
 	sw := x.desired.Plan.Switches[0]
 	x.desired.Facts = plan.Facts{sw.Tunnel.ID: fact}
 	x.desired.Reach = map[string]overlay.Reach{sw.Name: reach}
-	if err := x.kernel.Set(x.desired); err != nil {
+	if err := x.kernel.Set(x.desired, x.now); err != nil {
 		tb.Fatal(err)
 	}
-	x.learns, x.named = reach.Learn, map[netip.Addr]bool{}
-	for _, e := range reach.Endpoints {
-		x.named[e.Address] = true
-	}
-	for at, l := range x.known { // one that comes back has another number
-		if l.Source == overlay.Learned && !x.named[l.Endpoint] {
-			delete(x.known, at)
-		}
-	}
-	maps.DeleteFunc(x.told, func(_ overlay.Key, l overlay.Location) bool { return !x.named[l.Endpoint] })
-	x.model = model.NewCrossing(sw, fact, reach, x.locate)
-}
-
-// locate is where a MAC is by the rule (frame-rules §10): by the file, else by frames where the tunnel learns, else by
-// the controllers' word of the VLAN, else by that of the whole VNI. What counts no more for its endpoint is as nothing.
-func (x *crossers) locate(s model.Segment, mac plan.MAC) (l overlay.Location, ok bool) {
-	at, ok := x.known[dataplane.Located{VNI: s.VNI, VLAN: s.VLAN, MAC: mac}]
-	old := at.Source == overlay.Learned && x.now-at.seen > abi.LocationAgeing*time.Second
-	if ok && !old && (x.learns || at.Source != overlay.Learned) && (at.Source == overlay.Static ||
-		x.named[at.Endpoint]) {
-		return at.Location, true
-	}
-	for _, inside := range []overlay.Inside{overlay.In(s.VLAN), 0} {
-		l, ok := x.told[overlay.Key{VNI: s.VNI, Inside: inside, MAC: mac}]
-		if ok && x.named[l.Endpoint] {
-			return l, true
-		}
-	}
-	return l, false
+	x.model = model.NewCrossing(sw, fact, reach).After(x.model, x.now)
 }
 
 // tell has a controller say where one MAC is: in one VLAN, or in the whole VNI.
 func (x *crossers) tell(tb testing.TB, random *rand.Rand, mac plan.MAC) {
 	tb.Helper()
-	if len(x.named) == 0 {
+	ends := x.desired.Reach["s"].Endpoints
+	if len(ends) == 0 {
 		return
 	}
-	ends := slices.SortedFunc(maps.Keys(x.named), netip.Addr.Compare)
-	l := overlay.Location{Key: overlay.Key{VNI: 10, MAC: mac,
+	put := []overlay.Location{{Key: overlay.Key{VNI: 10, MAC: mac,
 		Inside: []overlay.Inside{0, overlay.In(0), overlay.In(7)}[random.IntN(3)]}, Source: overlay.Announced,
-		Endpoint: ends[random.IntN(len(ends))]}
-	if err := x.kernel.Locate("s", l); err != nil {
+		Endpoint: ends[random.IntN(len(ends))].Address}}
+	x.model.Locate(false, put, nil)
+	if err := x.kernel.Locate("s", false, put, nil); err != nil {
 		tb.Fatal(err)
 	}
-	if x.told == nil {
-		x.told = map[overlay.Key]overlay.Location{}
-	}
-	x.told[l.Key] = l
 }
 
 // leave hands a frame to both, on its way out, a moment after the one before.
@@ -164,61 +116,51 @@ func (x *crossers) leave(tb testing.TB, vni uint32, frame []byte) []model.Outer 
 	return x.leaveNow(tb, vni, frame)
 }
 
+// sender is a port of this host.
+var sender = plan.PortID{Switch: "s", Name: "a"}
+
 // leaveNow is leave at the same moment as the one before.
 func (x *crossers) leaveNow(tb testing.TB, vni uint32, frame []byte) []model.Outer {
 	tb.Helper()
-	want := x.model.Leave(vni, frame)
+	want := x.model.Leave(sender, vni, frame, x.now)
 	got, answer, err := x.kernel.LeaveFrom(1, "s", vni, frame, 0, x.now)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	x.same(tb, fmt.Sprintf("a frame leaves in VNI %d: %x", vni, frame), want, got)
-	tooBig := x.model.TooBig(frame, want)
-	if !bytes.Equal(answer, tooBig) {
-		tb.Fatalf("a frame in VNI %d: %x\nthe model answers:  %x\nthe kernel answers: %x", vni, frame, tooBig, answer)
+	x.same(tb, fmt.Sprintf("a frame leaves in VNI %d: %x", vni, frame), want.Outers, got)
+	if !bytes.Equal(answer, want.Answer) {
+		tb.Fatalf("a frame in VNI %d: %x\nthe model answers:  %x\nthe kernel answers: %x", vni, frame, want.Answer,
+			answer)
 	}
-	if tooBig != nil {
+	if want.Answer != nil {
 		x.answers++
 	}
-	return want
+	return want.Outers
 }
 
 // same compares the packets in which a frame leaves, in any order.
 func (x *crossers) same(tb testing.TB, what string, want []model.Outer, got []dataplane.RecordedOuter) {
 	tb.Helper()
-	var list []dataplane.RecordedOuter
 	for _, o := range want {
-		r := dataplane.RecordedOuter{Reason: o.Reason, VNI: o.VNI, From: o.From, To: o.To, TOS: o.TOS}
-		if r.Reason != abi.ReasonNone {
-			x.counted.Refused[r.Reason]++
+		if o.Reason != abi.ReasonNone {
+			x.counted.Refused[o.Reason]++
 		}
-		list = append(list, r)
 	}
-	for _, all := range [][]dataplane.RecordedOuter{list, got} {
-		for i := range all {
-			if all[i].To == (netip.Addr{}) { // nobody is addressed
-				all[i].VNI, all[i].TOS = 0, 0
-			}
-		}
-		slices.SortFunc(all, func(a, b dataplane.RecordedOuter) int { return a.To.Compare(b.To) })
-	}
-	if !slices.Equal(list, got) {
-		tb.Fatalf("%s\nthe model:  %+v\nthe kernel: %+v", what, list, got)
+	if d := differOuters(want, got); d != "" {
+		tb.Fatalf("%s\n%s", what, d)
 	}
 }
 
 // arrive hands a frame to both that came from an outer address.
 func (x *crossers) arrive(tb testing.TB, from netip.Addr, vni uint32, frame []byte) abi.Reason {
 	tb.Helper()
-	want := dataplane.RecordedArrival{Reason: x.model.Arrive(from, vni, frame)}
+	said := x.model.Arrive(from, vni, frame, x.now)
+	want := dataplane.RecordedArrival{Reason: said.Reason}
 	if want.Reason == abi.ReasonNone {
 		want.VNI = vni
 		if binary.BigEndian.Uint16(frame[12:]) == 0x8100 {
 			tci := binary.BigEndian.Uint16(frame[14:])
 			want.VLAN, want.Priority = tci&0xfff, byte(tci>>13)
-		}
-		if x.learns && x.model.Learns(from, frame) {
-			x.learn(from, want, plan.MAC(frame[6:12]))
 		}
 	} else {
 		x.countDrop(want.Reason, frame)
@@ -230,7 +172,7 @@ func (x *crossers) arrive(tb testing.TB, from netip.Addr, vni uint32, frame []by
 	if want.Reason == abi.ReasonNone {
 		x.repeated += len(repeated)
 		x.same(tb, fmt.Sprintf("a frame from %s is repeated in VNI %d: %x", from, vni, frame),
-			x.model.Repeat(from, vni, frame), repeated)
+			said.Repeated, repeated)
 	}
 	if got != want {
 		tb.Fatalf("a frame arrives from %s in VNI %d: %x\nthe model:  %+v\nthe kernel: %+v", from, vni, frame, want,
@@ -253,20 +195,6 @@ func leavable(frame []byte) []byte {
 		}
 	}
 	return frame
-}
-
-// learn is the rule by which a tunnel learns (frame-rules §10).
-func (x *crossers) learn(from netip.Addr, a dataplane.RecordedArrival, mac plan.MAC) {
-	at := dataplane.Located{VNI: a.VNI, VLAN: a.VLAN, MAC: mac}
-	was, ok := x.known[at]
-	switch {
-	case ok && was.Source == overlay.Static:
-		return
-	case !ok || was.Endpoint != from:
-		was.Location = overlay.Location{Endpoint: from, Source: overlay.Learned}
-	}
-	was.seen = x.now
-	x.known[at] = was
 }
 
 // countDrop counts a frame that does not get as far as the switch.
@@ -294,17 +222,18 @@ func (x *crossers) settled(tb testing.TB) {
 		got.PacketsIn != x.counted.PacketsIn || got.BytesIn != x.counted.BytesIn {
 		tb.Errorf("counters: want %+v\n  got %+v", x.counted, got)
 	}
-	located, err := x.kernel.Locations("s")
+	x.sameTables(tb)
+}
+
+// sameTables compares what both know of stations.
+func (x *crossers) sameTables(tb testing.TB) {
+	tb.Helper()
+	got, err := x.kernel.Tables("s")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for at, l := range x.known {
-		if !x.named[l.Endpoint] {
-			l.Endpoint = netip.Addr{}
-		}
-		if there := located[at]; there.Endpoint != l.Endpoint || there.Source != l.Source {
-			tb.Errorf("%v is located at %s (%s), want %s (%s)", at, there.Endpoint, there.Source, l.Endpoint, l.Source)
-		}
+	if d := differTables(x.model.Tables(), tablesOf(&got)); d != "" {
+		tb.Fatal(d)
 	}
 }
 
@@ -347,6 +276,7 @@ func agreeOnTunnels(t *testing.T, replication spec.Replication) {
 		x.now += time.Duration(random.IntN(200)) * time.Millisecond
 		if i%250 == 0 {
 			x.set(t, crossingFacts()[i/250%4], x.reaches()[i/1000%4])
+			x.sameTables(t)
 		}
 		if i%1000 == 999 {
 			x.now += 9 * time.Minute // what is learned grows old

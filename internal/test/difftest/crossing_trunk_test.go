@@ -37,7 +37,7 @@ func TestS112_TheProgramsOfATrunkDoWhatDryRunsTakeThemToDo(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := k.Set(binding.Desired{Plan: p}); err != nil {
+	if err := k.Set(binding.Desired{Plan: p}, time.Second); err != nil {
 		t.Fatal(err)
 	}
 	seed := uint64(time.Now().Unix() / 86400)

@@ -1,7 +1,6 @@
 package difftest
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
@@ -31,9 +30,8 @@ func TestS85_TheModelAndTheKernelAgreeOnNeighbours(t *testing.T) {
 // talkers are crossers whose tunnel answers.
 type talkers struct {
 	*crossers
-	random   *rand.Rand
-	bindings model.Bindings
-	seen     map[abi.Reason]int
+	random *rand.Rand
+	seen   map[abi.Reason]int
 }
 
 func agreeOnNeighbours(t *testing.T, seed uint64) {
@@ -41,7 +39,6 @@ func agreeOnNeighbours(t *testing.T, seed uint64) {
 		seen: map[abi.Reason]int{}}
 	tunnel := x.desired.Plan.Switches[0].Tunnel
 	tunnel.Hold = 30 * time.Second
-	x.bindings.Hold = tunnel.Hold
 	x.set(t, crossingFacts()[0], x.reaches()[0])
 	for i := range 10000 {
 		rush := i%2500 > 2000 // many frames at one instant
@@ -49,6 +46,7 @@ func agreeOnNeighbours(t *testing.T, seed uint64) {
 			x.now += time.Duration(x.random.IntN(120)) * time.Millisecond
 		}
 		x.one(t, rush)
+		x.sameTables(t)
 	}
 	x.settled(t)
 	for _, why := range []abi.Reason{abi.ReasonNone, abi.ReasonNeighbourAnswered, abi.ReasonNeighbourHere,
@@ -79,67 +77,22 @@ func (x *talkers) one(t *testing.T, rush bool) {
 		if b.Age >= x.now {
 			b.Age = 0
 		}
-		x.bindings.Tell(model.Segment{VNI: 10}, b.IP, b.MAC, x.now-b.Age)
-		if err := x.kernel.Bind("s", b, x.now); err != nil {
+		x.model.Bind(false, []overlay.Binding{b}, nil, x.now)
+		if err := x.kernel.Bind("s", false, []overlay.Binding{b}, nil, x.now); err != nil {
 			t.Fatal(err)
 		}
 	case 1, 2, 3, 4:
 		from := netip.MustParseAddr([]string{"198.51.100.2", "192.0.2.5", "203.0.113.99"}[x.random.IntN(3)])
-		if x.arrive(t, from, 10, withTag(frame, segment.VLAN)) == abi.ReasonNone {
-			x.bindings.Hear(segment, frame, false, x.now)
-		}
+		x.arrive(t, from, 10, withTag(frame, segment.VLAN))
 	default:
 		x.leaves(t, segment, frame)
 	}
 }
 
-// leaves hands a frame out, and compares the answer's bytes as well.
+// leaves hands a frame out.
 func (x *talkers) leaves(t *testing.T, s model.Segment, frame []byte) {
 	t.Helper()
-	x.bindings.Hear(s, frame, true, x.now)
-	x.model.Answering(func(s model.Segment, ip netip.Addr) (model.Owner, bool) {
-		return x.bindings.Find(s, ip, plan.MAC(frame[6:12]), x.now)
-	})
-	out := x.leaveNow(t, s.VNI, withTag(frame, s.VLAN))
-	x.seen[out[0].Reason]++
-	var want []byte
-	if out[0].Reason == abi.ReasonNeighbourAnswered {
-		want = answerTo(frame, out[0].Owner)
-	}
-	if got := x.kernel.Answer(); !bytes.Equal(got, want) {
-		t.Fatalf("%x is answered\nby the model:  %x\nby the kernel: %x", frame, want, got)
-	}
-}
-
-// answerTo is the second writing of an answer (RFC 826, RFC 4861).
-func answerTo(ask []byte, owner model.Owner) []byte {
-	a := slices.Clone(ask)
-	copy(a, ask[6:12])
-	copy(a[6:], owner.MAC[:])
-	if ask[12] == 8 {
-		a[21] = 2
-		copy(a[22:], owner.MAC[:])
-		copy(a[28:], ask[38:42])
-		copy(a[32:], ask[22:32])
-		return a
-	}
-	copy(a[22:], ask[62:78])
-	copy(a[38:], ask[22:38])
-	a[54], a[58], a[59], a[60], a[61], a[78] = 136, 0x60, 0, 0, 0, 2
-	if owner.Router {
-		a[58] |= 0x80
-	}
-	copy(a[80:], owner.MAC[:])
-	a[56], a[57] = 0, 0
-	sum := uint32(58 + 32)
-	for i := 22; i < 86; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(a[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum&0xffff + sum>>16
-	}
-	binary.BigEndian.PutUint16(a[56:], ^uint16(sum))
-	return a
+	x.seen[x.leaveNow(t, s.VNI, withTag(frame, s.VLAN))[0].Reason]++
 }
 
 func withTag(frame []byte, vlan uint16) []byte {
