@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -258,7 +259,7 @@ func (s granter) onBook(ctx context.Context, write func() error) (err error) {
 		}
 		var conflict *store.Conflict
 		err = write()
-		if !errors.As(err, &conflict) || conflict.Key != bookKey() && conflict.Key.Kind != rolloutKind {
+		if !errors.As(err, &conflict) || conflict.Key != bookKey() && conflict.Key.Kind != kept.Kind {
 			return err
 		}
 		if err := s.Store.Sync(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -34,7 +35,7 @@ type rolling struct {
 
 // rolledOut is an open rollout.
 type rolledOut struct {
-	keptRollout
+	kept.Rollout
 	undo slice.Change
 	read bool // undo is
 	// bad is why it can't be read: no host is handed anything else meanwhile.
@@ -57,14 +58,14 @@ func newRolling() rolling {
 // take takes in an object of the store, and reports whether it is about rollouts.
 func (r *rolling) take(e store.Event) bool {
 	switch e.Kind {
-	case rolloutPartKind:
+	case kept.PartKind:
 		if e.Object == nil {
 			delete(r.parts, e.Name)
 		} else {
 			r.parts[e.Name] = e.Object.Doc
 		}
 		return false // it counts with its rollout
-	case rolloutKind:
+	case kept.Kind:
 	default:
 		return false
 	}
@@ -72,12 +73,12 @@ func (r *rolling) take(e store.Event) bool {
 		delete(r.open, e.Name)
 		return true
 	}
-	k, err := keptOf(*e.Object)
+	k, err := kept.Of(*e.Object)
 	if err == nil && !k.Open() {
 		delete(r.open, e.Name)
 		return true
 	}
-	now := &rolledOut{keptRollout: k, bad: err}
+	now := &rolledOut{Rollout: k, bad: err}
 	if was := r.open[e.Name]; was != nil && was.read {
 		now.undo, now.read = was.undo, true // which does not change
 	}
@@ -91,7 +92,7 @@ func (r *rolling) read() {
 		if o.read || o.bad != nil {
 			continue
 		}
-		o.undo, _, o.bad = undoOf(o.keptRollout, func(key store.Key) ([]byte, bool) {
+		o.undo, _, o.bad = kept.UndoOf(o.Rollout, func(key store.Key) ([]byte, bool) {
 			doc, ok := r.parts[key.Name]
 			return doc, ok
 		})
@@ -189,7 +190,7 @@ func (f withheld) rolled(was map[*host]string) {
 // holds are what hosts are held from before a batch that has rollouts. The caller holds the lock.
 func (f withheld) holds(b store.Batch) map[*host]string {
 	all := map[*host]string{}
-	about := func(e store.Event) bool { return e.Kind == rolloutKind }
+	about := func(e store.Event) bool { return e.Kind == kept.Kind }
 	if len(f.rolling.open) > 0 && slices.ContainsFunc(b.Events, about) {
 		for _, h := range f.hosts {
 			all[h] = strings.Join(f.held(h), " ")

@@ -2,10 +2,7 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -15,7 +12,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
-	"heddle/internal/controller/store"
+	"heddle/internal/controller/rollout/kept"
 )
 
 // rolloutWorld is the hosts, for the driver of a rollout.
@@ -178,114 +175,18 @@ func (f withheld) differs(h *host, a, b *inventory.Inventory, g *grant) bool {
 }
 
 // rolloutRecord is where rollouts are kept, for their driver.
-type rolloutRecord struct{ *Server }
-
-// Read implements driving.Record.
-func (c rolloutRecord) Read(id string) (r rollout.Rollout, version int64, ok bool) {
-	k, ok := c.kept(id)
-	return k.Rollout, k.version, ok
+type rolloutRecord struct {
+	*Server
+	kept.Record
 }
 
-// kept is a rollout in the store.
-func (c rolloutRecord) kept(id string) (k keptRollout, ok bool) {
-	o, ok := c.Store.Get(rolloutKey(id))
-	if !ok {
-		return k, false
-	}
-	k, err := keptOf(o)
-	if err != nil {
-		c.Log.Error("a rollout can't be read", "rollout", id, "err", err)
-	}
-	return k, err == nil
-}
-
-// Replace implements driving.Record.
-func (c rolloutRecord) Replace(ctx context.Context, r rollout.Rollout, version int64) (int64, error) {
-	k, ok := c.kept(r.ID)
-	if !ok || k.version != version {
-		return 0, driving.ErrOther
-	}
-	k.Rollout = r
-	change, err := k.change()
-	if err != nil {
-		return 0, err
-	}
-	now, err := c.Store.Write(ctx, []store.Change{change})
-	var conflict *store.Conflict
-	if errors.As(err, &conflict) {
-		return 0, driving.ErrOther
-	}
-	return now, err
-}
-
-// usualHosts is how many hosts one object has of what was usual.
-const usualHosts = 2000
-
-func usualKey(token string, n int) store.Key {
-	return store.Key{Kind: rolloutUsualKind, Name: fmt.Sprintf("%s/%04d", token, n)}
-}
-
-// usualDoc is a part of how hosts were before the first stage, packed as the history is.
-type usualDoc struct {
-	Parts int                      `json:"parts"`
-	Hosts map[string]rollout.Usual `json:"hosts"`
-}
-
-// Usual implements driving.Record.
-func (c rolloutRecord) Usual(id string) (map[string]rollout.Usual, error) {
-	k, ok := c.kept(id)
-	if !ok {
-		return nil, nil
-	}
-	all := map[string]rollout.Usual{}
-	for n, parts := 0, 1; n < parts; n++ {
-		o, ok := c.Store.Get(usualKey(k.Token, n))
-		if !ok {
-			return nil, nil
-		}
-		var d usualDoc
-		if err := json.Unmarshal(o.Doc, &d); err != nil {
-			return nil, fmt.Errorf("what was usual before rollout %s is damaged: %w", id, err)
-		}
-		parts = d.Parts
-		for name, u := range d.Hosts {
-			all[name] = u
-		}
-	}
-	return all, nil
-}
-
-// KeepUsual implements driving.Record.
-func (c rolloutRecord) KeepUsual(ctx context.Context, id string, usual map[string]rollout.Usual) error {
-	k, ok := c.kept(id)
-	if !ok {
-		return driving.ErrOther
-	}
-	var parts []usualDoc
-	part := usualDoc{Hosts: map[string]rollout.Usual{}}
-	for name, u := range usual {
-		if part.Hosts[name] = u; len(part.Hosts) == usualHosts {
-			parts, part = append(parts, part), usualDoc{Hosts: map[string]rollout.Usual{}}
-		}
-	}
-	parts = append(parts, part)
-	for n, p := range slices.Backward(parts) { // the first one, which says how many, comes last
-		p.Parts = len(parts)
-		doc, err := json.Marshal(p)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Store.Write(ctx, []store.Change{{Key: usualKey(k.Token, n), Doc: doc,
-			IfVersion: store.Any}}); err != nil {
-			return err
-		}
-	}
-	return nil
+func recordOf(s *Server) rolloutRecord {
+	return rolloutRecord{s, kept.Record{Store: s.Store, Log: s.Log}}
 }
 
 // TakeBack implements driving.Record.
 func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
-	err := stager{people(c)}.takeBack(ctx, id, "", "", false)
+	err := stager{people{c.Server}}.takeBack(ctx, id, "", "", false)
 	switch connect.CodeOf(err) {
 	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
 		_, text := codeAndText(err)
@@ -328,7 +229,7 @@ func (c rolloutRecord) Said(ctx context.Context, was, now rollout.Rollout) {
 
 // release gives addresses back that only the definition before a rollout needed.
 func (c rolloutRecord) release(ctx context.Context) {
-	if err := granter(c).fillAddresses(ctx); err != nil {
+	if err := (granter{c.Server}).fillAddresses(ctx); err != nil {
 		c.Log.Warn("addresses that no host port has any more are not given back yet", "err", err)
 	}
 }

@@ -120,7 +120,7 @@ func (s leading) driveUnder(ctx context.Context, l *driverlease.Lease) {
 		l.Drop()
 		s.sight.Saw(false, true)
 	}()
-	d := driving.Driver{World: rolloutWorld(s), Record: rolloutRecord(s), Epoch: s.Epoch}
+	d := driving.Driver{World: rolloutWorld(s), Record: recordOf(s.Server), Epoch: s.Epoch}
 	under := map[string]chan struct{}{}
 	renewed := time.Now()
 	for {

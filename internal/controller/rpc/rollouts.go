@@ -20,6 +20,7 @@ import (
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
+	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -27,8 +28,8 @@ import (
 // rollouts is the half of a server that people call about changes in stages.
 type rollouts struct{ people }
 
-// message is a rollout for who asks, without its hosts.
-func (k *keptRollout) message(now time.Time) *controllerv1.Rollout {
+// rolloutMessage is a rollout for who asks, without its hosts.
+func rolloutMessage(k *kept.Rollout, now time.Time) *controllerv1.Rollout {
 	out := &controllerv1.Rollout{Id: k.ID, State: string(k.State), Revision: k.Revision, Base: k.Base,
 		Begun: int32(k.Begun), Wait: durationpb.New(k.Wait), Watch: durationpb.New(k.Watch), Halt: string(k.Halt),
 		By: k.Order.By, Who: k.Who, Message: k.Why, Started: timestamppb.New(k.Started), Note: k.Note,
@@ -60,7 +61,7 @@ func (r *inStages) foreseen() *controllerv1.Rollout {
 	if r == nil {
 		return nil
 	}
-	out := r.message(r.Started)
+	out := rolloutMessage(&r.Rollout, r.Started)
 	for name, m := range r.hosts {
 		s := out.Stages[r.Order.StageOf(m)]
 		s.Hosts = append(s.Hosts, &controllerv1.RolloutHost{Name: name, State: driving.Unchanged})
@@ -80,12 +81,12 @@ func sortHosts(out *controllerv1.Rollout) {
 }
 
 // all are the rollouts that the caller sees, the newest first.
-func (c rollouts) all(ctx context.Context) (list []keptRollout, err error) {
+func (c rollouts) all(ctx context.Context) (list []kept.Rollout, err error) {
 	if err := c.Store.Sync(ctx); err != nil {
 		return nil, fault.OfStore(err)
 	}
-	for _, o := range c.Store.List(rolloutKind) {
-		k, err := keptOf(o)
+	for _, o := range c.Store.List(kept.Kind) {
+		k, err := kept.Of(o)
 		if err != nil {
 			return nil, err
 		}
@@ -93,12 +94,12 @@ func (c rollouts) all(ctx context.Context) (list []keptRollout, err error) {
 			list = append(list, k)
 		}
 	}
-	slices.SortFunc(list, func(a, b keptRollout) int { return b.Started.Compare(a.Started) })
+	slices.SortFunc(list, func(a, b kept.Rollout) int { return b.Started.Compare(a.Started) })
 	return list, nil
 }
 
 // sees reports whether a caller sees all switches of a rollout.
-func sees(ctx context.Context, k *keptRollout) bool {
+func sees(ctx context.Context, k *kept.Rollout) bool {
 	a := access.GrantedTo(ctx)
 	return a.SeesAll() || !slices.ContainsFunc(k.Switches, func(sw string) bool {
 		return sw == rollout.All || !defined.SeesNamed(a, slice.Key{Kind: slice.Switch, Name: sw})
@@ -120,8 +121,8 @@ func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRollouts
 }
 
 // shownRollout is a rollout with who drives it.
-func (c rollouts) shownRollout(k *keptRollout) *controllerv1.Rollout {
-	out := k.message(time.Now())
+func (c rollouts) shownRollout(k *kept.Rollout) *controllerv1.Rollout {
+	out := rolloutMessage(k, time.Now())
 	if k.Driven() {
 		out.Driver = driverlease.Holder(c.Store)
 	}
@@ -129,13 +130,13 @@ func (c rollouts) shownRollout(k *keptRollout) *controllerv1.Rollout {
 }
 
 // one is the rollout of that id; "" for the only one that is open or, where ended ones count, else the newest.
-func (c rollouts) one(ctx context.Context, id string, ended bool) (*keptRollout, error) {
+func (c rollouts) one(ctx context.Context, id string, ended bool) (*kept.Rollout, error) {
 	list, err := c.all(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var open []string
-	var found *keptRollout
+	var found *kept.Rollout
 	for i := range list {
 		switch k := &list[i]; {
 		case k.ID == id:
@@ -180,7 +181,7 @@ func (c rollouts) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequ
 }
 
 // withHosts is a rollout with its hosts, of one that is open.
-func (c rollouts) withHosts(ctx context.Context, k *keptRollout) *controllerv1.Rollout {
+func (c rollouts) withHosts(ctx context.Context, k *kept.Rollout) *controllerv1.Rollout {
 	out := c.shownRollout(k)
 	if !k.Open() {
 		return out
@@ -212,8 +213,8 @@ func (c rollouts) withHosts(ctx context.Context, k *keptRollout) *controllerv1.R
 }
 
 // may refuses who may not make the change of a rollout, or take it back.
-func (c rollouts) may(ctx context.Context, k *keptRollout) error {
-	undo, _, err := undoOf(*k, func(key store.Key) ([]byte, bool) {
+func (c rollouts) may(ctx context.Context, k *kept.Rollout) error {
+	undo, _, err := kept.UndoOf(*k, func(key store.Key) ([]byte, bool) {
 		o, ok := c.Store.Get(key)
 		return o.Doc, ok
 	})
@@ -244,7 +245,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 		if err != nil {
 			return nil, connect.NewError(connect.CodeFailedPrecondition, err.Error())
 		}
-		_, err = rolloutRecord{c.Server}.Replace(ctx, next, k.version)
+		_, err = recordOf(c.Server).Replace(ctx, next, k.Version)
 		switch {
 		case errors.Is(err, driving.ErrOther): // its driver was faster
 			continue
@@ -252,7 +253,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 			return nil, fault.OfStore(err)
 		}
 		if next.State == rollout.Done {
-			rolloutRecord{c.Server}.release(ctx)
+			recordOf(c.Server).release(ctx)
 		}
 		if k, err = c.one(ctx, k.ID, true); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
-	"heddle/internal/controller/definition"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -24,7 +23,7 @@ type stager struct{ people }
 
 // undoing are the open rollouts that a change ends.
 type undoing struct {
-	list []keptRollout
+	list []kept.Rollout
 	// closing ends them, in the transaction of the change.
 	closing []store.Change
 }
@@ -41,8 +40,8 @@ func (u *undoing) ids() (ids []string) {
 func (p stager) inTheWay(ctx context.Context, q *defining, have, next *slice.Set) (*undoing, error) {
 	switches := rollout.SwitchesOf(have, next)
 	u := &undoing{}
-	for _, o := range p.Store.List(rolloutKind) {
-		k, err := keptOf(o)
+	for _, o := range p.Store.List(kept.Kind) {
+		k, err := kept.Of(o)
 		switch {
 		case err != nil:
 			return nil, err
@@ -61,7 +60,7 @@ func (p stager) inTheWay(ctx context.Context, q *defining, have, next *slice.Set
 		if err != nil {
 			return nil, connect.NewError(connect.CodeFailedPrecondition, err.Error())
 		}
-		change, err := k.change()
+		change, err := k.Change()
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +70,7 @@ func (p stager) inTheWay(ctx context.Context, q *defining, have, next *slice.Set
 }
 
 // openText says why another change is refused.
-func openText(k *keptRollout) string {
+func openText(k *kept.Rollout) string {
 	what := "switch " + strings.Join(k.Switches, ", ")
 	if slices.Contains(k.Switches, rollout.All) {
 		what = "the hosts"
@@ -90,8 +89,8 @@ func (p stager) takeBack(ctx context.Context, id, who, message string, force boo
 }
 
 // undoOf is what undoes a rollout's change, with identifiers, as the store has it.
-func (p stager) undoOf(k keptRollout) (slice.Change, map[slice.Key]string, error) {
-	return undoOf(k, func(key store.Key) ([]byte, bool) {
+func (p stager) undoOf(k kept.Rollout) (slice.Change, map[slice.Key]string, error) {
+	return kept.UndoOf(k, func(key store.Key) ([]byte, bool) {
 		o, ok := p.Store.Get(key)
 		return o.Doc, ok
 	})
@@ -99,7 +98,7 @@ func (p stager) undoOf(k keptRollout) (slice.Change, map[slice.Key]string, error
 
 // undone is the definition with a rollout's change undone.
 func (p stager) undone(q *defining, have *slice.Set) (*slice.Set, error) {
-	k, ok := rolloutRecord{p.Server}.kept(q.takesBack)
+	k, ok := recordOf(p.Server).Find(q.takesBack)
 	if !ok || !k.Open() {
 		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("rollout %s is open no more", q.takesBack))
 	}
@@ -127,38 +126,4 @@ func (p stager) without(u *undoing, set *slice.Set) (*slice.Set, error) {
 		set.Apply(undo)
 	}
 	return set, nil
-}
-
-// pruneRollouts removes rollouts that ended long ago, and parts of those that ended or never began. It is bounded by a
-// transaction: what is left is removed another time.
-func (p stager) pruneRollouts(ctx context.Context) {
-	var ended []keptRollout
-	open := map[string]bool{}
-	for _, o := range p.Store.List(rolloutKind) {
-		switch k, err := keptOf(o); {
-		case err != nil:
-		case k.Open():
-			open[k.Token] = true
-		default:
-			ended = append(ended, k)
-		}
-	}
-	slices.SortFunc(ended, func(a, b keptRollout) int { return b.Ended.Compare(a.Ended) })
-	var gone []store.Change
-	for i, k := range ended {
-		if i >= keepRollouts || time.Since(k.Ended) > keepEnded {
-			gone = append(gone, store.Change{Key: rolloutKey(k.ID), Delete: true, IfVersion: k.version})
-		}
-	}
-	for _, kind := range []store.Kind{rolloutPartKind, rolloutUsualKind} {
-		for _, o := range p.Store.List(kind) {
-			var part definition.Part
-			token, _, _ := strings.Cut(o.Name, "/")
-			young := json.Unmarshal(o.Doc, &part) == nil && time.Since(part.At) < definition.Orphaned
-			if !open[token] && !young {
-				gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
-			}
-		}
-	}
-	definition.RemoveSome(ctx, p.Store, p.Log, gone, "what is left of rollouts that have ended")
 }

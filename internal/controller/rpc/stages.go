@@ -20,6 +20,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -36,7 +37,7 @@ const (
 
 // inStages is a change that hosts make in stages; nil for one that all hosts get at once.
 type inStages struct {
-	keptRollout
+	kept.Rollout
 	undo slice.Change
 	ids  map[slice.Key]string
 	// hosts it concerns.
@@ -164,10 +165,10 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 	if r == nil {
 		return nil
 	}
-	stager{p}.pruneRollouts(ctx)
+	recordOf(p.Server).Prune(ctx)
 	var err error
 	r.Parts, err = definition.WriteParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
-		return undoKey(r.Token, n)
+		return kept.UndoKey(r.Token, n)
 	})
 	return fault.OfStore(err)
 }
@@ -178,7 +179,7 @@ func (r *inStages) begins(base int64) ([]store.Change, error) {
 		return nil, nil
 	}
 	r.ID, r.Base = fmt.Sprintf("r%d", base), cmp.Or(r.Base, base)
-	change, err := r.change()
+	change, err := r.Change()
 	change.IfVersion = store.New
 	return []store.Change{change}, err
 }
@@ -217,12 +218,12 @@ func (r *inStages) keepRevision(ctx context.Context, p people, revision int64) e
 	if err := p.catchUp(ctx); err != nil {
 		return err
 	}
-	k, ok := rolloutRecord(p).kept(r.ID)
+	k, ok := recordOf(p.Server).Find(r.ID)
 	if !ok || k.Revision != 0 {
 		return nil
 	}
 	k.Revision = revision
-	change, err := k.change()
+	change, err := k.Change()
 	if err == nil {
 		_, err = p.Store.Write(ctx, []store.Change{change})
 	}

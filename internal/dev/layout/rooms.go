@@ -111,7 +111,7 @@ func rules() map[string]Rule {
 	stand(Process, false, "internal/controller/access/granting",
 		"internal/controller/access/sessions", "internal/controller/access/signin")
 	stand(Process, true, "internal/controller/rollout/driving")
-	stand(Process, false, "internal/controller/rollout/driverlease")
+	stand(Process, false, "internal/controller/rollout/driverlease", "internal/controller/rollout/kept")
 	stand(Process, true, "internal/controller/backup", "internal/controller/conflict", "internal/controller/flaps",
 		"internal/controller/foreseen",
 		"internal/controller/history", "internal/controller/inventory",

@@ -1,4 +1,5 @@
-package rpc
+// Package kept is the form in which rollouts are kept in the store.
+package kept
 
 import (
 	"encoding/json"
@@ -13,43 +14,43 @@ import (
 
 // Kinds of these objects.
 const (
-	rolloutKind      store.Kind = "rollout"
-	rolloutPartKind  store.Kind = "rolloutPart"
+	Kind             store.Kind = "rollout"
+	PartKind         store.Kind = "rolloutPart"
 	rolloutUsualKind store.Kind = "rolloutUsual"
 )
 
-func rolloutKey(id string) store.Key { return store.Key{Kind: rolloutKind, Name: id} }
+func rolloutKey(id string) store.Key { return store.Key{Kind: Kind, Name: id} }
 
-// keptRollout is a rollout as the store has it.
-type keptRollout struct {
+// Rollout is a rollout as the store has it.
+type Rollout struct {
 	rollout.Rollout
 	// Token names its parts: those of an attempt that came to nothing are not taken for them.
 	Token string `json:"token"`
 	// Revision is that with the change; 0 until it is known.
 	Revision int64 `json:"revision"`
-	version  int64
+	Version  int64 `json:"-"`
 }
 
-// keptOf reads a rollout.
-func keptOf(o store.Object) (k keptRollout, err error) {
+// Of reads a rollout.
+func Of(o store.Object) (k Rollout, err error) {
 	if err = json.Unmarshal(o.Doc, &k); err != nil {
 		return k, fmt.Errorf("rollout %s in the store is damaged: %w", o.Name, err)
 	}
-	k.version = o.Version
+	k.Version = o.Version
 	return k, nil
 }
 
-// change is that of the store that replaces it.
-func (k keptRollout) change() (store.Change, error) {
+// Change is that of the store that replaces it.
+func (k Rollout) Change() (store.Change, error) {
 	doc, err := json.Marshal(k)
-	return store.Change{Key: rolloutKey(k.ID), Doc: doc, IfVersion: k.version}, err
+	return store.Change{Key: rolloutKey(k.ID), Doc: doc, IfVersion: k.Version}, err
 }
 
-// undoOf is what undoes a rollout's change, with the identifiers of what it removed.
-func undoOf(k keptRollout, part func(store.Key) ([]byte, bool)) (c slice.Change, ids map[slice.Key]string, err error) {
+// UndoOf is what undoes a rollout's change, with the identifiers of what it removed.
+func UndoOf(k Rollout, part func(store.Key) ([]byte, bool)) (c slice.Change, ids map[slice.Key]string, err error) {
 	ids = map[slice.Key]string{}
 	for n := range k.Parts {
-		doc, ok := part(undoKey(k.Token, n))
+		doc, ok := part(UndoKey(k.Token, n))
 		if !ok {
 			return c, nil, fmt.Errorf("a part of rollout %s is missing", k.ID)
 		}
@@ -63,8 +64,9 @@ func undoOf(k keptRollout, part func(store.Key) ([]byte, bool)) (c slice.Change,
 	return c, ids, nil
 }
 
-func undoKey(token string, n int) store.Key {
-	return store.Key{Kind: rolloutPartKind, Name: fmt.Sprintf("%s/%04d", token, n)}
+// UndoKey is the key of a part of what undoes a change.
+func UndoKey(token string, n int) store.Key {
+	return store.Key{Kind: PartKind, Name: fmt.Sprintf("%s/%04d", token, n)}
 }
 
 // keepEnded is for how long a rollout that has ended is listed, keepRollouts how many are at most.
