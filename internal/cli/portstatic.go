@@ -27,14 +27,15 @@ func newPortStatic(d Deps) *cobra.Command {
 }
 
 func newPortStaticList(d Deps, t *fleetTarget) *cobra.Command {
-	o, q, conflicts := &output{}, api.StaticPortQuery{}, false
+	o, q, conflicts := &output{wide: true}, api.StaticPortQuery{}, false
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the static ports, bound or not, and the conflict ports",
 		Long: "List the static ports, bound or not, and the conflict ports: those that run without a static port of " +
 			"their " +
 			"own, or whose adapter another host has too. STATE is free, bound (to an adapter that is not connected), " +
 			"or " +
-			"that of the port on its host; what a host that is away reported last has a ? behind it.",
+			"that of the port on its host; what a host that is away reported last has a ? behind it. -o wide also " +
+			"shows the binding, which \"heddle port static settle --binding\" rests on.",
 		Example: "  heddle port static list --port-group db\n  heddle port static list --conflicts", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -52,7 +53,7 @@ func newPortStaticList(d Deps, t *fleetTarget) *cobra.Command {
 					list = append(list, p)
 				}
 			}
-			err = o.print(d, list, func(w io.Writer) error { return staticTable(list).write(w) })
+			err = o.print(d, list, func(w io.Writer) error { return staticTable(list, o.format == "wide").write(w) })
 			return errors.Join(err, printFleetNotes(d.Stderr, nil, all.Stale))
 		},
 	}
@@ -65,7 +66,8 @@ func newPortStaticList(d Deps, t *fleetTarget) *cobra.Command {
 	return c
 }
 
-func staticTable(list []api.StaticPort) *table {
+// staticTable is the table of static ports, with their bindings where that is asked for.
+func staticTable(list []api.StaticPort, bindings bool) *table {
 	head := []string{"PORT", "SWITCH", "PORT GROUP", "STATE", "HOST", "NAME", "VM", "ADAPTER", "CONFLICT"}
 	tab := &table{head: head, right: columns(head, "PORT"), keep: columns(head, "PORT", "STATE"),
 		names:  columns(head, "SWITCH", "PORT GROUP", "HOST", "NAME", "VM", "ADAPTER"),
@@ -76,11 +78,17 @@ func staticTable(list []api.StaticPort) *table {
 		tab.right, tab.keep = columns(tab.head, "PORT"), columns(tab.head, "PORT", "STATE")
 		tab.names = columns(tab.head, "LABEL", "SWITCH", "PORT GROUP", "HOST", "NAME", "VM", "ADAPTER")
 	}
+	if bindings {
+		tab.head = append(tab.head, "BINDING")
+	}
 	for _, p := range list {
 		cells := []string{dash(p.Port), p.Switch, p.PortGroup, staticState(p), dash(p.Host), dash(p.Name), dash(p.VM),
 			dash(p.Adapter), dash(p.Conflict)}
 		if labels {
 			cells = slices.Insert(cells, 1, dash(p.Label))
+		}
+		if bindings {
+			cells = append(cells, dash(p.Binding))
 		}
 		tab.add(cells...)
 	}
@@ -147,9 +155,13 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 			"controllers holds its ports for a minute (--port-lease of heddle-controller): --force takes them at " +
 			"once. " +
 			"A port that is bound elsewhere or anew while the command runs is left alone, and the command says so. " +
-			"--from names the host that \"heddle port static list\" has shown: the port is taken from no other one.",
+			"--from names the host that \"heddle port static list\" has shown: the port is taken from no other one. " +
+			"--binding is what the list shows with -o wide or -o json: also a port that its host has claimed anew " +
+			"since is left alone then, and the command says how it is bound now.",
 		Example: "  heddle port static settle --adapter net0 --host esx2 --from esx1 \\\n" +
-			"    --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401",
+			"    --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401\n" +
+			"  heddle port static settle --adapter net0 --host esx2 \\\n" +
+			"    --binding 9c1f0a73be52d846 --vm-uuid 6f9619ff-8b86-d011-b42d-00c04fc96401",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -177,6 +189,7 @@ func newPortStaticSettle(d Deps, t *fleetTarget) *cobra.Command {
 	f.StringVar(&q.Adapter, "adapter", "", "name of the adapter")
 	f.StringVar(&q.Host, "host", "", "the host where it has its port")
 	f.StringVar(&q.From, "from", "", "only if the port is bound on this host so far")
+	f.StringVar(&q.Binding, "binding", "", "only if the port has this binding so far, or none for \"none\"")
 	f.BoolVar(&q.Force, "force", false, "also where a host that is lost holds the port by its lease")
 	o.flag(c)
 	return c

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect/v2"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/controller/peers"
@@ -195,6 +197,55 @@ func TestS78_APortThatHasChangedIsNotSettled(t *testing.T) {
 		!strings.Contains(err.Error(), "is bound on host esx2 by now, not on esx1") {
 		t.Errorf("by what was there before: %v", err)
 	}
+}
+
+// A port is settled on the binding that its operator has seen: once its host has claimed it again, what was seen is
+// refused with what there is now. A caller of an earlier version names no binding.
+func TestS78_APortIsSettledOnTheBindingThatWasSeen(t *testing.T) {
+	c, first, second, port := lease(t)
+	c.PortLease = time.Hour
+	seen := func() (binding string) {
+		t.Helper()
+		list, err := people{c.Server}.ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.GetPorts() {
+			if p.GetVm() == vmOf && p.GetBound() {
+				binding = p.GetBinding()
+			}
+		}
+		return binding
+	}
+	second.runsStatic("", serves(2))
+	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
+	before := seen()
+	again := store.ClaimRequest{PortGroup: "dvs/web", Port: port, Binding: store.Binding{Host: first.record.Host(),
+		VM: vmOf, Adapter: "net0", Claim: store.Claim{Run: "another", Number: 9}}}
+	if _, err := c.disk.Claim(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	c.await("the claim is known", func() bool { return seen() != before })
+	settle := func(binding string) error {
+		_, err := people{c.Server}.SettleStaticPort(t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
+			Adapter: "net0", Host: "esx2", From: "esx1", Force: true, Binding: binding})
+		return err
+	}
+	now := seen()
+	for _, binding := range []string{before, noBinding} {
+		err := settle(binding)
+		if connect.CodeOf(err) != connect.CodeAborted || !strings.Contains(err.Error(), "is not bound by "+binding+
+			" any more: static port "+port+" is its port now, bound on host esx1 (binding "+now+")") {
+			t.Errorf("settled on %q: %v", binding, err)
+		}
+	}
+	if got := c.boundTo(); got != "esx1" || len(before) != bindingDigits {
+		t.Errorf("the port is bound to %q; it was by %q", got, before)
+	}
+	if err := settle(now); err != nil {
+		t.Errorf("settled on what there is now: %v", err)
+	}
+	c.await("the port is bound to esx2", func() bool { return c.boundTo() == "esx2" })
 }
 
 // stoppedLease is a cluster where esx1 holds a static port, has said that its guest does not run there, and has lost

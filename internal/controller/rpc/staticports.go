@@ -94,6 +94,7 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 		return out
 	}
 	out.Bound, out.Vm, out.Adapter, out.Mac = true, b.VM, b.Adapter, b.MAC
+	out.Binding = bindingOf(p.ID, b)
 	h := f.hosts[b.Host]
 	if h == nil {
 		return out
@@ -117,7 +118,8 @@ func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controlle
 			}
 			list = append(list, &controllerv1.FleetStaticPort{Port: p.GetPort(), Switch: p.GetSwitch(),
 				PortGroup: p.GetPortGroup(), Vm: n.vm, Adapter: n.adapter, Mac: p.GetMac(), Host: h.doc.Name,
-				Name: p.GetName(), State: p.GetState(), Conflict: text, Stale: !k.connected})
+				Name: p.GetName(), State: p.GetState(), Conflict: text, Stale: !k.connected,
+				Binding: f.statics.byNIC[n].binding()})
 		}
 	}
 	return list
@@ -282,7 +284,7 @@ func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, the
 	if seen = f.statics.byNIC[n]; seen != nil {
 		r.Port, r.Move, r.Was = seen.id, true, seen.was()
 	}
-	return r, seen, f.boundAsSaid(n, seen, q.GetFrom())
+	return r, seen, cmp.Or(f.boundAsSaid(n, seen, q.GetFrom()), f.boundAsSeen(n, seen, q.GetBinding()))
 }
 
 // boundAsSaid refuses a port that is bound on another host than the caller has named; "" stands for any. The caller

@@ -162,7 +162,10 @@ type FleetStaticPort struct {
 	Description string `protobuf:"bytes,61,opt,name=description,proto3" json:"description,omitempty"`
 	// settings are the policies that the definition sets for this port, in the words of a configuration file, in JSON; ""
 	// for none.
-	Settings      string `protobuf:"bytes,62,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings string `protobuf:"bytes,62,opt,name=settings,proto3" json:"settings,omitempty"`
+	// binding tells the binding of the adapter's static port from every other one, also of the same host: 16 hexadecimal
+	// digits. "none" for an adapter without a static port; "" for a port that is free, and from an earlier version.
+	Binding       string `protobuf:"bytes,111,opt,name=binding,proto3" json:"binding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,6 +305,13 @@ func (x *FleetStaticPort) GetSettings() string {
 	return ""
 }
 
+func (x *FleetStaticPort) GetBinding() string {
+	if x != nil {
+		return x.Binding
+	}
+	return ""
+}
+
 // ReleaseStaticPortRequest names the port. Whose it is by what the caller knows can be said too, so that a request
 // which is repeated, or comes late, takes it from nobody else.
 type ReleaseStaticPortRequest struct {
@@ -430,7 +440,10 @@ type SettleStaticPortRequest struct {
 	Force bool `protobuf:"varint,70,opt,name=force,proto3" json:"force,omitempty"`
 	// from is the name of the host where the port is bound by what the caller knows; "" for whichever. It is taken from no
 	// other host.
-	From          string `protobuf:"bytes,110,opt,name=from,proto3" json:"from,omitempty"`
+	From string `protobuf:"bytes,110,opt,name=from,proto3" json:"from,omitempty"`
+	// binding is that of the adapter's static port by what the caller knows, as ListStaticPorts tells it; "" for whichever.
+	// A port with another one is left alone.
+	Binding       string `protobuf:"bytes,111,opt,name=binding,proto3" json:"binding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -500,6 +513,13 @@ func (x *SettleStaticPortRequest) GetFrom() string {
 	return ""
 }
 
+func (x *SettleStaticPortRequest) GetBinding() string {
+	if x != nil {
+		return x.Binding
+	}
+	return ""
+}
+
 // SettleStaticPortResponse is the answer.
 type SettleStaticPortResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -557,7 +577,7 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x04host\x18\x03 \x01(\tR\x04host\"l\n" +
 	"\x17ListStaticPortsResponse\x12;\n" +
 	"\x05ports\x18\x01 \x03(\v2%.heddle.controller.v1.FleetStaticPortR\x05ports\x12\x14\n" +
-	"\x05stale\x18< \x01(\tR\x05stale\"\xf2\x02\n" +
+	"\x05stale\x18< \x01(\tR\x05stale\"\x8c\x03\n" +
 	"\x0fFleetStaticPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -575,20 +595,22 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x05stale\x18\f \x01(\bR\x05stale\x12\x14\n" +
 	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
 	"\vdescription\x18= \x01(\tR\vdescription\x12\x1a\n" +
-	"\bsettings\x18> \x01(\tR\bsettings\"n\n" +
+	"\bsettings\x18> \x01(\tR\bsettings\x12\x18\n" +
+	"\abinding\x18o \x01(\tR\abinding\"n\n" +
 	"\x18ReleaseStaticPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x14\n" +
 	"\x05force\x18F \x01(\bR\x05force\"V\n" +
 	"\x19ReleaseStaticPortResponse\x129\n" +
-	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"\x81\x01\n" +
+	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port\"\x9b\x01\n" +
 	"\x17SettleStaticPortRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n" +
 	"\x05force\x18F \x01(\bR\x05force\x12\x12\n" +
-	"\x04from\x18n \x01(\tR\x04from\"U\n" +
+	"\x04from\x18n \x01(\tR\x04from\x12\x18\n" +
+	"\abinding\x18o \x01(\tR\abinding\"U\n" +
 	"\x18SettleStaticPortResponse\x129\n" +
 	"\x04port\x18\x01 \x01(\v2%.heddle.controller.v1.FleetStaticPortR\x04port2\xec\x02\n" +
 	"\x11StaticPortService\x12n\n" +
