@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -140,6 +141,11 @@ func givenTo(ctx context.Context, o Options) (*givenConfig, error) {
 		return nil, nil
 	case ctx.Err() == nil && bootsKnowing(o):
 		return &givenConfig{src: state.Source{File: o.Config}, boots: true, unusable: err}, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+		return nil, fmt.Errorf("--config: there is no file %s: write it (\"heddle check -f %s\" says whether it is "+
+			"right), name another one, or leave --config out: the agent starts by what was last applied then: %w",
+			o.Config, o.Config, fs.ErrNotExist)
 	}
 	return nil, err
 }

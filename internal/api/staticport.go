@@ -30,8 +30,9 @@ type StaticPort struct {
 	Label       string `json:"label,omitempty"`
 	Description string `json:"description,omitempty"`
 	Settings    string `json:"settings,omitempty"`
-	// Binding tells the binding of the adapter's static port from every other one, also of the same host: 16 hexadecimal
-	// digits, or "none" for an adapter without a static port. "" for a free port, and from an earlier version.
+	// Binding tells the binding of the adapter's static port from every other one, also of the same host: 16
+	// hexadecimal digits, or "none" for an adapter without a static port. "" for a free port, and from an earlier
+	// version.
 	Binding string `json:"binding,omitempty"`
 }
 
@@ -49,8 +50,8 @@ type SettlePort struct {
 	Host    string `json:"host"`
 	// From is the host where the port is bound by what the caller knows; "" for whichever. It is taken from no other.
 	From string `json:"from,omitempty"`
-	// Binding is that of the adapter's static port by what the caller knows; "" for whichever. A port with another one is
-	// left alone.
+	// Binding is that of the adapter's static port by what the caller knows; "" for whichever. A port with another one
+	// is left alone.
 	Binding string `json:"binding,omitempty"`
 	// Force takes the port from a lost host that holds it by its lease.
 	Force bool `json:"force"`

@@ -19,7 +19,7 @@ import (
 
 func newHost(d Deps) *cobra.Command {
 	c := group("host", "Hosts of a cluster: join, leave, list",
-		"  heddle host join controller1:7411 --token hj1.…\n  heddle host show\n  heddle host list")
+		"  heddle host join controller1:7411 --token hj1.…\n  heddle host show esx1\n  heddle host list")
 	c.Long =
 		"A host joins a cluster of controllers by a token. From then on it has the distributed switches that the " +
 			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
@@ -133,28 +133,6 @@ func newHostLeave(d Deps) *cobra.Command {
 					m.Cluster)
 				return err
 			})
-		},
-	}
-	o.flag(c)
-	t.flags(d, c)
-	return c
-}
-
-func newHostShow(d Deps) *cobra.Command {
-	t, o := &target{}, &output{}
-	c := &cobra.Command{
-		Use: "show", Short: "Show which cluster this host is in", Example: "  heddle host show", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
-				return s.Membership(ctx)
-			})
-			if err != nil {
-				return err
-			}
-			return o.print(d, m, func(w io.Writer) error { return printMembership(w, m) })
 		},
 	}
 	o.flag(c)

@@ -46,7 +46,9 @@ func TestTablesOfAClusterFit100Columns(t *testing.T) {
 		"hosts of several controllers": func(_ Deps, w io.Writer) error {
 			return hostTable(&api.FleetHosts{Hosts: []api.FleetHost{host}, Controllers: 3}).write(w)
 		},
-		"static ports": func(_ Deps, w io.Writer) error { return staticTable([]api.StaticPort{static}, false).write(w) },
+		"static ports": func(_ Deps, w io.Writer) error {
+			return staticTable([]api.StaticPort{static}, false).write(w)
+		},
 		"counters": func(d Deps, w io.Writer) error {
 			return statsTable(w, d, []hostLine{line, line}, stats.Port, true)
 		},

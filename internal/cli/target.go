@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,17 +117,4 @@ func group(use, short, example string) *cobra.Command {
 		Args: noSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-}
-
-// noSubcommand returns an error for a word that is not a command.
-func noSubcommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := ""
-	c.SuggestionsMinimumDistance = 2 // in letters
-	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
-		hint = fmt.Sprintf("; did you mean %q?", s[0])
-	}
-	return usagef("unknown command %q for %q%s (see %q)", args[0], c.CommandPath(), hint, c.CommandPath()+" --help")
 }

@@ -101,7 +101,8 @@ func (v *topView) run(c *cobra.Command) error {
 		}
 		return v.print(c.Context(), read)
 	}
-	v.d.waits.Mute() // the view has the terminal
+	v.d.waits.Mute() // the view has the terminal, and says it itself
+	v.model.Waits = v.d.waits.Now
 	return top.Run(c.Context(), &v.model, in, out, v.d.Colour, read)
 }
 

@@ -82,6 +82,19 @@ func (w *Line) show(call *waitedCall, now time.Time) {
 	w.shown = true
 }
 
+// Now says who is waited for, and since when, for a command that shows that itself; "" for nobody, or not for long.
+func (w *Line) Now() string {
+	if w == nil {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls) == 0 || time.Since(w.calls[0].since) < silentFor {
+		return ""
+	}
+	return fmt.Sprintf("waiting for %s, %d s", w.calls[0].who, int(time.Since(w.calls[0].since).Seconds()))
+}
+
 func (w *Line) done(call *waitedCall) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

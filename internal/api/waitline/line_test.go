@@ -42,9 +42,32 @@ func TestLine_IsThereWhileACommandIsSilent(t *testing.T) {
 	}
 }
 
+// A command that has the whole screen says itself who is waited for: the call that is under way for longest.
+func TestLine_NowIsForAWholeScreen(t *testing.T) {
+	var terminal bytes.Buffer
+	l := New(&terminal)
+	l.Mute()
+	call, other := l.begin("the controller at https://c1"), l.begin("host esx1")
+	if text := l.Now(); text != "" {
+		t.Errorf("at once: %q", text)
+	}
+	call.since = call.since.Add(-3 * time.Second)
+	if text := l.Now(); !strings.HasPrefix(text, "waiting for the controller at https://c1, ") {
+		t.Errorf("after 3 s: %q", text)
+	}
+	l.done(call)
+	l.done(other)
+	if text := l.Now(); text != "" || terminal.Len() > 0 {
+		t.Errorf("after the answers: %q; the terminal has %q", text, terminal.String())
+	}
+}
+
 // Where nobody watches there is no line.
 func TestLine_None(t *testing.T) {
 	var l *Line
+	if text := l.Now(); text != "" {
+		t.Errorf("it says %q", text)
+	}
 	l.Waiting("the agent at /a")()
 	l.Mute()
 }

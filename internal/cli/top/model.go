@@ -103,6 +103,8 @@ type Model struct {
 	Width, Height int
 	// Fault is why there was no new reading.
 	Fault string
+	// Waits says who is waited for; nil for a view that does not.
+	Waits func() string
 
 	typing  bool // the filter is being typed
 	help    bool // the keys are shown instead of the ports

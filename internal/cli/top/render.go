@@ -140,6 +140,11 @@ func (m *Model) status() string {
 	if m.Fault != "" {
 		parts = append(parts, "no answer: "+clean(m.Fault))
 	}
+	if m.Waits != nil {
+		if who := m.Waits(); who != "" {
+			parts = append(parts, clean(who)+" (q quits)")
+		}
+	}
 	if len(m.away) > 0 {
 		parts = append(parts, "no answer from "+clean(strings.Join(m.away, ", ")))
 	}

@@ -475,3 +475,20 @@ func TestEnterShowsOnePortByItself(t *testing.T) {
 		t.Errorf("after Esc: %s", d)
 	}
 }
+
+// While an answer is waited for, the screen says whose, also before the first one.
+func TestTheScreenSaysForWhomItWaits(t *testing.T) {
+	who := "waiting for the controller at https://c1, 3 s"
+	fresh := &Model{Title: "all hosts", Interval: time.Second, Sort: BitsIn, Width: 120, Height: 14}
+	for name, m := range map[string]*Model{"before the first answer": fresh, "later": running(3)} {
+		said := ""
+		m.Waits = func() string { return said }
+		if text := strings.Join(texts(m), "\n"); strings.Contains(text, "waiting") {
+			t.Errorf("%s, nobody is waited for: %s", name, text)
+		}
+		said = who
+		if text := strings.Join(texts(m), "\n"); !strings.Contains(text, who+" (q quits)") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

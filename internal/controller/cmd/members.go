@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -275,31 +273,6 @@ func newSnapshot() *cobra.Command {
 	}
 	t.flags(c)
 	return c
-}
-
-// save writes a file that is there whole or not at all, readable by its owner alone.
-func save(name string, write func(io.Writer) (int64, error)) (size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return 0, unwritten(name, err)
-	}
-	defer os.Remove(f.Name())
-	size, err = write(f)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return 0, unwritten(name, err)
-	}
-	return size, nil
-}
-
-// unwritten is the error of a file that could not be written, by the name that its user knows.
-func unwritten(name string, err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s is not written: %s: %w", name, filepath.Dir(name), path.Err)
-	}
-	return fmt.Errorf("%s is not written: %w", name, err)
 }
 
 func newRestore(stderr io.Writer) *cobra.Command {

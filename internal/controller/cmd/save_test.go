@@ -38,3 +38,41 @@ func TestSave_AFileThatCannotBeWritten(t *testing.T) {
 		})
 	}
 }
+
+// What a command left that was killed is removed by the next one, and neither what another is writing nor other files.
+func TestSave_RemovesWhatAKilledCommandLeft(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "x.db")
+	for _, other := range []string{".x.db.123", ".x.db.swp", ".x.db.", ".y.db.123"} {
+		if err := os.WriteFile(filepath.Join(dir, other), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outer := func(w io.Writer) (int64, error) { // another one begins and ends while this one is under way
+		if _, err := save(name, func(w io.Writer) (int64, error) {
+			n, err := io.WriteString(w, "inner")
+			return int64(n), err
+		}); err != nil {
+			t.Error(err)
+		}
+		n, err := io.WriteString(w, "outer")
+		return int64(n), err
+	}
+	if size, err := save(name, outer); err != nil || size != 5 {
+		t.Fatal(size, err)
+	}
+	if got, err := os.ReadFile(name); err != nil || string(got) != "outer" {
+		t.Errorf("the file has %q, %v", got, err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != ".x.db. .x.db.swp .y.db.123 x.db" {
+		t.Errorf("there is %s", got)
+	}
+}

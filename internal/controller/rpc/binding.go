@@ -51,8 +51,8 @@ func (f portKeeper) boundAsSeen(n nic, b *bound, seen string) error {
 		is = fmt.Sprintf("static port %s is its port now, bound on host %s (binding %s)", b.id,
 			f.nameAt(b.host), b.binding())
 	}
-	return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s is not bound by %s any more: %s; see "+
-		"heddle port static list, and settle it by that if it is still meant", n.adapter, n.vm, seen, is))
+	return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s is not bound by %s any more: %s; "+
+		"see heddle port static list, and settle it by that if it is still meant", n.adapter, n.vm, seen, is))
 }
 
 // nameAt is the name of the host with an id; the id itself for one that was removed. The caller holds the lock.
