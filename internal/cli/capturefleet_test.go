@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
 )
 
@@ -133,5 +134,43 @@ func TestCapture_OfAllHostsEnds(t *testing.T) {
 			!strings.Contains(errs, "\nhost esx1 did not end its capture: frames of it may be missing") {
 			t.Errorf("status %d: %s%s", status, out, errs)
 		}
+	})
+}
+
+// Who may not see a host's whole state is refused with one line, however many hosts refuse, unless all that they ask
+// for are ports that they see.
+func TestCapture_OfAllHostsByRole(t *testing.T) {
+	const text = "this needs viewer of the whole cluster, and ann has capture of dvs/web"
+	refusing := func() *standIn {
+		s := shownHost(1500, portOfVM("web1/eth0", "5f3c9d0e"))
+		s.err = api.NewError(api.Invalid, text)
+		return s
+	}
+	for _, args := range [][]string{{"tunnel"}, {"any"}, {"any", "--vni", "5000"}, {"--uplink", "uplink1"},
+		{"web1/eth0", "--vlan", "10"}, {"--outer"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			f := newFleetStand(t, map[string]*standIn{"esx1": refusing(), "esx2": refusing()})
+			f.ports = []*controllerv1.FleetPort{{Host: "esx1", Switch: "dvs", Name: "web1/eth0"}}
+			f.says(ExitUsage, "", "heddle: "+text+"\n", append([]string{"capture"}, args...)...)
+		})
+	}
+	t.Run("a port that is seen", func(t *testing.T) {
+		s := refusing()
+		s.capturing = func(_ context.Context, emit func(api.CaptureEvent) error) error {
+			for _, e := range capturedFrames() {
+				if err := emit(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		f := newFleetStand(t, map[string]*standIn{"esx1": s})
+		f.ports = []*controllerv1.FleetPort{{Host: "esx1", Switch: "dvs", Name: "web1/eth0"}}
+		out, errs, status := f.run("capture", "web1/eth0")
+		if status != ExitOK || strings.Count(out, "esx1:") != 11 {
+			t.Errorf("status %d: %s%s", status, out, errs)
+		}
+		f.says(ExitFailure, "", "heddle: there is no port or uplink web2/eth0; there is web1/eth0\n", "capture",
+			"web2/eth0")
 	})
 }

@@ -230,6 +230,3 @@ func medianError(s report.Spread) float64 {
 	}
 	return ofMedian * (s.Q3 - s.Q1) / quartiles / math.Sqrt(float64(s.Rounds))
 }
-
-// leastLimit is what a filter that matches nothing may cost in any case.
-const leastLimit = 150e-9
