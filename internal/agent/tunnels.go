@@ -13,6 +13,7 @@ import (
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
+	"heddle/internal/spec"
 )
 
 // tunnels make the devices of the switches' tunnels, find this host's ends of them, and say what the file knows of the
@@ -144,7 +145,7 @@ func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why pr
 		}
 		if want := sw.MTU + headroom(sw, a); want-under.MTU > low.Want-low.Have {
 			low = problem.Problem{Code: problem.LowMTU, Device: under.Name, Other: e.Name, Have: under.MTU, Want: want,
-				Peer: sw.Name}
+				Peer: sw.Name, Kind: t.switchOf(under.Name)}
 		}
 	}
 	f.Up = dev.AdminUp && len(f.Endpoints) > 0
@@ -217,6 +218,18 @@ func (t *tunnels) hostPort(name string) *plan.Port {
 		}
 	}
 	return nil
+}
+
+// switchOf names the switch of the host port that a device is; "" for another device.
+func (t *tunnels) switchOf(device string) string {
+	for _, sw := range t.ports.plan.Switches {
+		for _, p := range sw.Ports {
+			if p.Role == spec.Host && p.Device == device {
+				return sw.Name
+			}
+		}
+	}
+	return ""
 }
 
 // tidy removes the devices of tunnels that the plan does not have any more.

@@ -58,7 +58,7 @@ func fleetHealth(c *cobra.Command, d Deps, t *target, o *output) error {
 		if err := writeNetworkFindings(w, d, h.Findings); err != nil {
 			return err
 		}
-		return writeNetworkSummary(w, h)
+		return writeNetworkSummary(w, d, h)
 	})
 	return sick(h.Findings, err)
 }
@@ -74,7 +74,7 @@ func hostHealth(c *cobra.Command, d Deps, t *target, o *output) error {
 		if err := writeNetworkFindings(w, d, h.Findings); err != nil {
 			return err
 		}
-		return writeHostHealth(w, h)
+		return writeHostHealth(w, d, h)
 	})
 	return sick(h.Findings, err)
 }
@@ -126,47 +126,79 @@ func tunnelsText(pairs, passing, waiting uint32) string {
 	if pairs == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("\ntunnels: %d of %s of endpoints pass", passing, printable.Count(int(pairs), "pair", "pairs"))
+	text := fmt.Sprintf("tunnels: %d of %s of endpoints pass", passing, printable.Count(int(pairs), "pair", "pairs"))
 	if waiting > 0 {
 		text += fmt.Sprintf(", %d are not known yet", waiting)
 	}
 	return text
 }
 
-func writeNetworkSummary(w io.Writer, h *api.NetworkHealth) error {
-	if h.Uplinks+h.Tunnels == 0 {
-		_, err := fmt.Fprintln(w, "no uplink takes part: set healthCheck: true in a switch of the definition. Hosts "+
-			"count some seconds after they connect")
-		return err
+func writeNetworkSummary(w io.Writer, d Deps, h *api.NetworkHealth) error {
+	for _, l := range networkLines(h) {
+		if _, err := fmt.Fprintln(w, strings.Join(wrap(l, d.textWidth()), "\n")); err != nil {
+			return err
+		}
 	}
-	text := fmt.Sprintf("%s with %s, in %s: %s", printable.Count(int(h.Hosts), "host", "hosts"),
-		printable.Count(int(h.Uplinks), "uplink", "uplinks"), printable.Count(int(h.VLANs), "VLAN", "VLANs"),
-		pathsText(h.Paths, h.Passing, h.Waiting))
+	return nil
+}
+
+// networkLines sum up what all hosts together know.
+func networkLines(h *api.NetworkHealth) []string {
+	if h.Uplinks+h.Tunnels == 0 {
+		return []string{"no uplink and no tunnel takes part: set healthCheck: true in a switch of the definition. Hosts " +
+			"count some seconds after they connect"}
+	}
+	text := printable.Count(int(h.Hosts), "host", "hosts")
+	if h.Uplinks > 0 {
+		text += fmt.Sprintf(" with %s, in %s: %s", printable.Count(int(h.Uplinks), "uplink", "uplinks"),
+			printable.Count(int(h.VLANs), "VLAN", "VLANs"), pathsText(h.Paths, h.Passing, h.Waiting))
+	}
 	if h.Lonely > 0 {
 		text += fmt.Sprintf("; %d have one uplink alone, so that nobody can tell", h.Lonely)
 	}
-	text += tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting)
-	_, err := fmt.Fprintln(w, text)
-	return err
+	if tunnels := tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting); tunnels != "" {
+		return []string{text, tunnels}
+	}
+	return []string{text}
 }
 
-func writeHostHealth(w io.Writer, h *api.HostHealth) error {
-	text := fmt.Sprintf("%s: %s", printable.Count(int(h.Uplinks), "uplink", "uplinks"),
-		pathsText(h.Paths, h.Passing, h.Waiting))
+func writeHostHealth(w io.Writer, d Deps, h *api.HostHealth) error {
+	for _, l := range hostHealthLines(h) {
+		if _, err := fmt.Fprintln(w, strings.Join(wrap(l, d.textWidth()), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nobodyProbes says why there is nothing to show.
+const nobodyProbes = "no uplink and no tunnel takes part: set healthCheck: true in a switch. An uplink counts while its " +
+	"link is up and port groups use it, a tunnel while an endpoint of another host is known (heddle uplink list)"
+
+// hostHealthLines sum up what one host knows.
+func hostHealthLines(h *api.HostHealth) (lines []string) {
+	tunnels := tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting)
+	if h.Uplinks > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %s", printable.Count(int(h.Uplinks), "uplink", "uplinks"),
+			pathsText(h.Paths, h.Passing, h.Waiting)))
+	}
+	if tunnels != "" {
+		lines = append(lines, tunnels)
+	}
 	switch {
-	case h.Uplinks+h.Tunnels == 0:
-		text = "no uplink takes part: set healthCheck: true in a switch"
+	case len(lines) == 0:
+		lines = []string{nobodyProbes}
 	case h.Alone && h.Paths+h.Tunnels == 0:
-		text = "this host has no controller, and no two uplinks that could probe each other: nothing is known"
-	case h.Alone:
-		text += "\nthis host has no controller: only its own uplinks probe one another"
+		lines = []string{"this host has no controller, and no two uplinks that could probe each other: nothing is known"}
+	case !h.Alone:
+		lines = append(lines, "what all hosts have found: heddle health --controller ADDRESS")
+	case h.Uplinks > 0:
+		lines = append(lines, "this host has no controller: of uplinks, only its own probe one another")
 	default:
-		text += "\nwhat all hosts have found: heddle health --controller ADDRESS"
+		lines = append(lines, "this host has no controller: it knows what its own probes have found")
 	}
-	text += tunnelsText(h.Tunnels, h.TunnelsPassing, h.TunnelsWaiting)
 	if h.Forged > 0 {
-		text += fmt.Sprintf("\n%d frames pretended to be probes: no host of the cluster signed them", h.Forged)
+		lines = append(lines, fmt.Sprintf("%d frames pretended to be probes: no host of the cluster signed them", h.Forged))
 	}
-	_, err := fmt.Fprintln(w, text)
-	return err
+	return lines
 }

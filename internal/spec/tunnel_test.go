@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -79,6 +80,7 @@ func TestTunnelFaults(t *testing.T) {
 		{"subnet of others", "2001:db8::/48", "2001:db9::/48", "a network that contains the peer's address"},
 		{"subnets that overlap", `subnet: "2001:db8::/48"}`, `subnet: "2001:db8::/48"}
     - {name: h4, address: "2001:db8:0:1::4"}`, "it overlaps 2001:db8::/48, the subnet of peer h3"},
+		{"subnet of another form", "2001:db8::/48", "2001:db8::3/64", "such as 2001:db8::/64"},
 		{"group MAC", "02:00:00:00:02:01", "01:00:5e:00:00:01", "the address of one station"},
 		{"port called tunnel", "vm1/eth0", "tunnel", "the tunnel's name among its ports"},
 		{"uplink called tunnel", "tunnel:\n", "uplinks: [{name: tunnel}]\n  tunnel:\n",
@@ -93,6 +95,40 @@ func TestTunnelFaults(t *testing.T) {
 			_, err := Parse("lab.yaml", []byte(strings.Replace(goodTunnel, c.old, c.new, 1)))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the fault is %v, not one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What a tunnel asks for in vain is a warning with its line.
+func TestTunnelWarnings(t *testing.T) {
+	const file = `
+switches:
+- name: lab
+  tunnel:
+    endpoints: [%s]
+    peers:
+    - {name: h2, address: "2001:db8::2", macs: [{vni: %s, mac: "02:00:00:00:02:01"}]}
+  portGroups:
+  - {name: web, overlay: {vni: 5000}}
+`
+	for _, c := range []struct{ name, endpoint, vni, want string }{
+		{"all is well", `{address: "2001:db8::1"}`, "5000", ""},
+		{"the family of a device is not known", `{address: 192.0.2.1}, {device: eth1}`, "5000", ""},
+		{"one of two families", `{address: 192.0.2.1}, {address: "2001:db8::1"}`, "5000", ""},
+		{"no endpoint", "", "5000", "lab.yaml:5:5: switches[lab].tunnel: it has no endpoint on this host"},
+		{"another family", "{address: 192.0.2.1}", "5000", "lab.yaml:7:27: switches[lab].tunnel.peers[h2].address: " +
+			"2001:db8::2: this host has no IPv6 endpoint"},
+		{"a VNI that is nowhere", `{address: "2001:db8::1"}`, "5001", "5001: no port group of this switch has this VNI"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := Parse("lab.yaml", fmt.Appendf(nil, file, c.endpoint, c.vni))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(cfg.Warnings(), "\n")
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("the warnings are %q, not one with %q", got, c.want)
 			}
 		})
 	}

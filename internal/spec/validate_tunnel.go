@@ -178,7 +178,7 @@ func (v tunnelRules) subnet(a at, p *TunnelPeer, addr netip.Addr) {
 	}
 	if n, err := netip.ParsePrefix(p.Subnet); err != nil || n != n.Masked() || !n.Contains(addr) {
 		v.fault(a.field("subnet"), shown(p.Subnet), "a network that contains the peer's address, such as %s",
-			must(addr.Prefix(min(24, addr.BitLen()))))
+			must(addr.Prefix(subnetBits(addr))))
 	}
 }
 
@@ -187,11 +187,7 @@ func (v tunnelRules) subnet(a at, p *TunnelPeer, addr netip.Addr) {
 func (v tunnelRules) apartFrom(a at, p *TunnelPeer, addr netip.Addr, subnets map[netip.Prefix]string) {
 	own, err := netip.ParsePrefix(p.Subnet)
 	if p.Subnet == "" {
-		bits := 64
-		if addr.Is4() {
-			bits = 24
-		}
-		own, err = addr.Prefix(bits)
+		own, err = addr.Prefix(subnetBits(addr))
 	}
 	if err != nil {
 		return // that was said
@@ -204,6 +200,14 @@ func (v tunnelRules) apartFrom(a at, p *TunnelPeer, addr netip.Addr, subnets map
 		}
 	}
 	subnets[own] = p.Label()
+}
+
+// subnetBits is the length of the subnet of an endpoint that names none.
+func subnetBits(addr netip.Addr) int {
+	if addr.Is4() {
+		return 24
+	}
+	return 64
 }
 
 func must(p netip.Prefix, _ error) netip.Prefix { return p }

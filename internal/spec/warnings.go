@@ -12,6 +12,7 @@ func (c *Config) Warnings() []string {
 		warn := func(a at, format string, args ...any) {
 			lines = append(lines, v.where(a)+a.show()+": "+fmt.Sprintf(format, args...))
 		}
+		s.tunnelWarnings(at{}.field("switches").item(i, s.Name).field("tunnel"), warn)
 		for k := range c.Ports {
 			if p := &c.Ports[k]; p.Switch == s.Name && p.ActualRole() == VNIC && c.guards(s, p) && !p.hasAddresses() {
 				warn(at{}.field("ports").item(k, p.Name), "the address guard is on, and the port lists no address: "+

@@ -81,12 +81,18 @@ func Find(word string, kind Kind) (found []Topic) {
 // inSection reports whether a word is the section of a field: the first part of its path, in the object.
 func inSection(t *Topic, word string) bool {
 	path := t.Name
-	if i := strings.LastIndex(path, "[]."); i >= 0 && !strings.Contains(path, "collectors") {
+	if i := strings.LastIndex(path, "[]."); i >= 0 && !slices.ContainsFunc(listsInSections(),
+		func(list string) bool { return strings.Contains(path, list) }) {
 		path = path[i+3:]
 	}
 	path = strings.TrimPrefix(path, "switches[].")
 	section, _, deeper := strings.Cut(path, ".")
 	return t.Kind == Field && deeper && bare(section) == bare(word)
+}
+
+// listsInSections are the lists within a section of a switch: their fields are among the section's.
+func listsInSections() []string {
+	return []string{".ipfix.collectors[].", ".tunnel.endpoints[].", ".tunnel.peers[]."}
 }
 
 // named reports whether a word is one of a topic's names.

@@ -60,6 +60,9 @@ func leaves(t reflect.Type, prefix string) (list []string) {
 			continue
 		}
 		ft, at := f.Type, prefix+name
+		if ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct {
+			ft = ft.Elem()
+		}
 		if ft.Kind() == reflect.Slice {
 			ft, at = ft.Elem(), at+"[]"
 		}
@@ -90,7 +93,7 @@ func TestEveryFieldOfTheFileIsExplained(t *testing.T) {
 		i := slices.IndexFunc(policy, func(p string) bool {
 			at := strings.TrimSuffix(path, p)
 			return path == p || at == "ports[]." || at == "switches[].portGroups[]." ||
-				at == "switches[].uplinks[]." && strings.HasPrefix(p, "monitoring.")
+				(at == "switches[].uplinks[]." || at == "switches[].tunnel.") && strings.HasPrefix(p, "monitoring.")
 		})
 		if i >= 0 {
 			path = policy[i]
@@ -156,8 +159,15 @@ func TestWordsLeadToTheirTopics(t *testing.T) {
 			"field security.macLearning.limitPolicy", "field security.macLearning.ageing",
 			"field security.macLearning.unicastFlooding"},
 		"other-vlan": {"reason other-vlan"},
-		"half-open":  {"rule half-open"},
-		"discovery":  {"field switches[].discovery.lldp"},
+		"overlay":    {"field switches[].portGroups[].overlay.vni"},
+		"vni":        {"field switches[].portGroups[].overlay.vni", "field switches[].tunnel.peers[].macs[].vni"},
+		"hold":       {"field switches[].tunnel.neighbours.hold"},
+		"tunnel.peers": {"field switches[].tunnel.peers[].address", "field switches[].tunnel.peers[].name",
+			"field switches[].tunnel.peers[].subnet", "field switches[].tunnel.peers[].macs[].vni",
+			"field switches[].tunnel.peers[].macs[].mac"},
+		"tunnel.neighbours": {"field switches[].tunnel.neighbours.answer", "field switches[].tunnel.neighbours.hold"},
+		"half-open":         {"rule half-open"},
+		"discovery":         {"field switches[].discovery.lldp"},
 		"stormControl": {"field stormControl.broadcast", "field stormControl.multicast",
 			"field stormControl.unknownUnicast", "field stormControl.burst",
 			"field switches[].portGroups[].overrides.stormControl", "reason storm-control"},
@@ -176,6 +186,9 @@ func TestWordsLeadToTheirTopics(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+	if got := Find("tunnel", Field); len(got) != 14 {
+		t.Errorf("of a tunnel: %+v", got)
 	}
 	if got := Find("mac-limit", Rule); len(got) != 1 || got[0].Kind != Rule {
 		t.Errorf("of the rules alone: %+v", got)

@@ -12,7 +12,8 @@ const (
 
 // objectTopics returns the fields of host, switches, uplinks, LAGs, port groups and ports that are not policies.
 func objectTopics() (list []Topic) {
-	for _, fields := range [][]objectField{switchFields(), linkFields(), flowFields(), portFields(), fleetFields()} {
+	for _, fields := range [][]objectField{switchFields(), tunnelFields(), linkFields(), flowFields(),
+		portFields(), fleetFields()} {
 		for _, f := range fields {
 			list = append(list, Topic{Kind: Field, Name: f.path, Meaning: f.meaning, Values: f.values,
 				Default: f.otherwise, VSphere: f.vsphere, Command: "heddle config show"})
@@ -47,12 +48,6 @@ func switchFields() []objectField {
 			"and flooding make.", truth, "true", "Net.ReversePathFwdCheckPromisc"},
 		{"switches[].checks.blockGuestBPDU", "Spanning-tree frames of guests are dropped.", truth, "true",
 			"Net.BlockGuestBPDU"},
-		{"switches[].tunnel", "What would carry the switch's overlay segments to other hosts: endpoints of this " +
-			"host, UDP port, replication, peers. This version reads and checks it, and refuses to carry a segment.",
-			"endpoints, port, replication, learning, peers", "none", ""},
-		{"switches[].portGroups[].overlay", "The overlay segment of the ports, in place of a VLAN of the physical " +
-			"network. This version reads and checks it, and refuses to carry a segment.",
-			"vni: 1–16777214", "none", "VNI of a segment (NSX)"},
 		{"switches[].portGroups[].name", "The port group's name, which ports have as portGroup.", name, needed, "Name"},
 		{"switches[].portGroups[].overrides.blocked", "A single port may be blocked and unblocked.", truth, "true",
 			"Override port policies: block ports"},

@@ -6,6 +6,7 @@ package problem
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -28,11 +29,13 @@ const (
 	DeviceFailed   Code = "device-failed"    // Device can't be prepared: Detail
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	NoEndpoint     Code = "no-endpoint"      // an endpoint of the tunnel Device can't be used: Detail
-	LowMTU         Code = "low-mtu"          // Device has MTU Have, below the Want of switch Peer (endpoint Other)
-	AttachQueued   Code = "attach-queued"    // its device waits to be attached
-	AttachFailed   Code = "attach-failed"    // Device can't be attached: Detail
-	LinkDown       Code = "link-down"        // Device or the guest's end of it is down; Kind as UplinkKind
-	RunsBefore     Code = "runs-before"      // other people's programs see frames before the switch
+	// LowMTU: Device has MTU Have, below the Want of switch Peer. Of an endpoint, which is Other, Device may be a host
+	// port of switch Kind.
+	LowMTU       Code = "low-mtu"
+	AttachQueued Code = "attach-queued" // its device waits to be attached
+	AttachFailed Code = "attach-failed" // Device can't be attached: Detail
+	LinkDown     Code = "link-down"     // Device or the guest's end of it is down; Kind as UplinkKind
+	RunsBefore   Code = "runs-before"   // other people's programs see frames before the switch
 )
 
 // States of adapters and guests.
@@ -110,9 +113,10 @@ type Problem struct {
 // Of returns a state without details.
 func Of(c Code) Problem { return Problem{Code: c} }
 
-// Failed returns the state for an error; Have is then the kernel's number of the error.
+// Failed returns the state for an error; Have is then the kernel's number of the error. Errors that were joined are one
+// line, as a state is a sentence.
 func Failed(c Code, device string, err error) Problem {
-	p := Problem{Code: c, Device: device, Detail: err.Error()}
+	p := Problem{Code: c, Device: device, Detail: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	var no syscall.Errno
 	if errors.As(err, &no) {
 		p.Have = int(no)

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -108,6 +109,26 @@ func TestFailedKeepsTheKernelsNumber(t *testing.T) {
 	gone := Failed(AttachFailed, "eth0", &os.PathError{Op: "attach", Path: "eth0", Err: syscall.ENODEV})
 	if !denied.Same(reworded) || denied.Same(gone) || denied.Text() == reworded.Text() {
 		t.Errorf("%+v, %+v, %+v", denied, reworded, gone)
+	}
+}
+
+func TestFailedIsOneLine(t *testing.T) {
+	p := Failed(NoEndpoint, "vx-lab", errors.Join(errors.New("endpoint a: gone"), errors.New("endpoint b: down")))
+	if got, want := p.Text(), "endpoint a: gone; endpoint b: down"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The MTU of a host port is the file's: what an agent sets again is not to be changed by "ip link".
+func TestS84_AnEndpointsLowMTUIsRaisedWhereItIsSet(t *testing.T) {
+	p := Problem{Code: LowMTU, Device: "vmk0", Other: "tep", Have: 1500, Want: 1550, Peer: "lab"}
+	if got, want := p.Text(), "raise it (ip link set vmk0 mtu 1550)"; !strings.HasSuffix(got, want) {
+		t.Errorf("a card: %q, want %q", got, want)
+	}
+	p.Kind = "underlay"
+	if got, want := p.Text(), "set mtu: 1550 at switch underlay"; !strings.Contains(got, want) ||
+		strings.Contains(got, "ip link") {
+		t.Errorf("a host port: %q, want %q", got, want)
 	}
 }
 

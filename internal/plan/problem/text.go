@@ -33,9 +33,7 @@ func (p Problem) ofDevice() string {
 		return p.failed()
 	case LowMTU:
 		if p.Other != "" {
-			return fmt.Sprintf("endpoint %s: device %s has MTU %d, %d below the %d that packets of switch %s need in "+
-				"the tunnel: raise it (ip link set %s mtu %d)", p.Other, p.Device, p.Have, p.Want-p.Have, p.Want,
-				p.Peer, p.Device, p.Want)
+			return p.lowEndpoint()
 		}
 		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
 			p.Device, p.Have, p.Want, p.Peer, p.Device, p.Want)
@@ -50,6 +48,18 @@ func (p Problem) ofDevice() string {
 		return "programs of somebody else see its frames before the switch does" + after(": ", p.Detail)
 	}
 	return ""
+}
+
+// lowEndpoint says that what has an endpoint is too small for the tunnel. The agent sets the MTU of host ports, so that
+// of one is raised in the file.
+func (p Problem) lowEndpoint() string {
+	text := fmt.Sprintf("endpoint %s: device %s has MTU %d, %d below the %d that packets of switch %s need in the "+
+		"tunnel: ", p.Other, p.Device, p.Have, p.Want-p.Have, p.Want, p.Peer)
+	if p.Kind != "" {
+		return text + fmt.Sprintf("set mtu: %d at switch %s, whose host port it is (and there, if the port has one of "+
+			"its own)", p.Want, p.Kind)
+	}
+	return text + fmt.Sprintf("raise it (ip link set %s mtu %d)", p.Device, p.Want)
 }
 
 // failed returns the error text of whatever failed, if it is known.
