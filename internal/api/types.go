@@ -4,6 +4,7 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"heddle/internal/diagnose"
@@ -74,6 +75,22 @@ type PortGroup struct {
 	Overrides []string   `json:"overrides"`
 	Reset     bool       `json:"resetAtDisconnect"`
 	Policy    []plan.Row `json:"policy"`
+	// VNI is the overlay segment of its ports, in which their VLANs are; 0 for none.
+	VNI uint32 `json:"vni,omitempty"`
+}
+
+// SegmentText names what the ports of the group are in: their VLANs, and the overlay segment that these are in.
+func (g *PortGroup) SegmentText() string { return segmentText(g.VLAN, g.VNI) }
+
+// segmentText is a VLAN policy within an overlay segment: "access 10", "VNI 5000", "VNI 5000, access 10".
+func segmentText(v plan.VLAN, vni uint32) string {
+	switch {
+	case vni == 0:
+		return v.String()
+	case v.Mode == plan.VLANNone:
+		return fmt.Sprintf("VNI %d", vni)
+	}
+	return fmt.Sprintf("VNI %d, %s", vni, v)
 }
 
 // PortState is the state of a port or an uplink.
@@ -121,6 +138,33 @@ type Uplink struct {
 	// the device does not allow to change.
 	Changed  []string `json:"changed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Tunnel is set for the tunnel of a switch, by which overlay segments reach other hosts.
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
+}
+
+// MostPeers is how many endpoints of other hosts are listed of a tunnel.
+const MostPeers = 256
+
+// Tunnel is how a switch carries its overlay segments to other hosts, at present.
+type Tunnel struct {
+	Port        uint32 `json:"port"`        // UDP
+	Replication string `json:"replication"` // head, two-tier
+	// Learning: the host learns from what arrives which MAC is behind which endpoint.
+	Learning bool `json:"learning"`
+	// Endpoints are this host's outer addresses that can be used, VNIs the segments in which the switch has ports.
+	Endpoints []string `json:"endpoints"`
+	VNIs      []uint32 `json:"vnis"`
+	// Peers are the first MostPeers endpoints of other hosts that are known, Known is how many there are.
+	Peers []TunnelPeer `json:"peers"`
+	Known uint32       `json:"known"`
+}
+
+// TunnelPeer is an endpoint of another host.
+type TunnelPeer struct {
+	Host    string `json:"host"`
+	Address string `json:"address"`
+	// Segments are in how many of this host's segments the other one has members.
+	Segments uint32 `json:"segments"`
 }
 
 // Origin says which layer a port belongs to.
@@ -189,7 +233,12 @@ type Port struct {
 	LeftOut []string `json:"leftOut,omitempty"`
 	// Flapping are MACs that go to and fro between this port and other hosts, as the controllers say.
 	Flapping []FlappingMAC `json:"flapping,omitempty"`
+	// VNI is the overlay segment of the port, in which VLAN then is; 0 for none.
+	VNI uint32 `json:"vni,omitempty"`
 }
+
+// SegmentText names what the port is in: its VLANs, and the overlay segment that these are in.
+func (p *Port) SegmentText() string { return segmentText(p.VLAN, p.VNI) }
 
 // Override is a field of a port that a command has set.
 type Override struct {

@@ -76,6 +76,7 @@ func portGroupEverywhere(d Deps, c *cobra.Command, t *target, o *output, name, s
 			return on, "", err
 		}
 		on = FleetObjectOn{Ports: g.Ports, PortsUp: g.PortsUp, settings: []Setting{
+			{Field: "overlay segment", Value: dash(vniText(g.VNI))},
 			{Field: "a port may set", Value: strings.Join(g.Overrides, ", ")},
 			{Field: "reset at disconnect", Value: strconv.FormatBool(g.Reset)}}}
 		for _, r := range g.Policy {

@@ -157,6 +157,7 @@ hosts:        3
 ports up:     4 of 4
 
 POLICY               VALUE      FROM
+overlay segment      -          -
 a port may set       blocked    -
 reset at disconnect  false      -
 vlan                 access 10  port group web

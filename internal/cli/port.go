@@ -106,7 +106,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason},
 		{"violation", d.coloured(red, p.Violation)},
 		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)},
-		{"vlan", p.VLAN.String()},
+		{"overlay segment", vniText(p.VNI)}, {"vlan", p.VLAN.String()},
 		{"uplink in use", strings.Join(p.Uplinks, ", ")},
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous},
 		{"addresses", strings.Join(p.Addresses, ", ")},
@@ -230,8 +230,11 @@ func portLine(p api.Port) string {
 	if p.Device != "" {
 		device = "device " + p.Device
 	}
-	return fmt.Sprintf("switch %s, port group %s, VLAN %s, %s, %s",
-		p.Switch, p.PortGroup, p.VLAN, device, state)
+	segment := "VLAN " + p.VLAN.String()
+	if p.VNI != 0 {
+		segment = p.SegmentText()
+	}
+	return fmt.Sprintf("switch %s, port group %s, %s, %s, %s", p.Switch, p.PortGroup, segment, device, state)
 }
 
 // printWarnings prints an answer's warnings before the answer itself.

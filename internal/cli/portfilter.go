@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -17,7 +18,8 @@ import (
 type portFilter struct {
 	group, uplink, sort string
 	states              []string
-	vlan                int // -1: any
+	vlan                int    // -1: any
+	vni                 uint32 // 0: any
 }
 
 // portStates returns the states of a port, those that need attention first.
@@ -36,7 +38,8 @@ func portFilters(c *cobra.Command) func(*api.State, []api.Port) ([]api.Port, err
 	flags := c.Flags()
 	flags.StringVar(&f.group, portGroup, "", "only of this port group")
 	flags.StringSliceVar(&f.states, "state", nil, "only in these states: "+anyOf(portStates()))
-	vlanFlag(c, &f.vlan, "only ports that carry this VLAN")
+	vlanFlag(c, &f.vlan, "only ports that carry this VLAN, with --vni inside the segment")
+	flags.Uint32Var(&f.vni, "vni", 0, "only ports in this overlay segment")
 	flags.StringVar(&f.uplink, "uplink", "", "only ports whose frames leave by this uplink now")
 	flags.StringVar(&f.sort, "sort", "", "order by "+anyOf(portSorts())+" (default: as the agent has them)")
 	completeWords(c, "state", portStates())
@@ -84,6 +87,9 @@ func (f *portFilter) check(c *cobra.Command, s *api.State, sw string) error {
 	if err := vlanGiven(c, f.vlan); err != nil {
 		return err
 	}
+	if c.Flags().Changed("vni") && (f.vni < spec.MinVNI || f.vni > spec.MaxVNI) {
+		return usagef("--vni %d: a VNI is %d–%d", f.vni, spec.MinVNI, spec.MaxVNI)
+	}
 	if f.sort != "" && !slices.Contains(portSorts(), f.sort) {
 		return usagef("--sort %q: use %s", f.sort, anyOf(portSorts()))
 	}
@@ -121,7 +127,8 @@ func missing(n known.Names, sw, name string) error {
 func (f *portFilter) keeps(p api.Port) bool {
 	return (f.group == "" || p.PortGroup == f.group) &&
 		(len(f.states) == 0 || slices.Contains(f.states, string(p.State))) &&
-		(f.vlan < 0 || carries(p.VLAN, uint16(f.vlan))) &&
+		(f.vlan < 0 || p.VNI == f.vni && carries(p.VLAN, uint16(f.vlan))) &&
+		(f.vni == 0 || p.VNI == f.vni) &&
 		(f.uplink == "" || slices.Contains(p.Uplinks, f.uplink))
 }
 
@@ -148,7 +155,7 @@ func (f *portFilter) order(list []api.Port, now time.Time) {
 		less = func(a, b api.Port) int { return strings.Compare(a.PortGroup, b.PortGroup) }
 	case "vlan":
 		less = func(a, b api.Port) int {
-			return cmp.Or(cmp.Compare(a.VLAN.Mode, b.VLAN.Mode), cmp.Compare(a.VLAN.ID, b.VLAN.ID))
+			return cmp.Or(cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN.Mode, b.VLAN.Mode), cmp.Compare(a.VLAN.ID, b.VLAN.ID))
 		}
 	case "state":
 		at := func(p api.Port) int { return slices.Index(portStates(), string(p.State)) }

@@ -37,7 +37,7 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 				least: map[int]int{2: leastVLAN}, narrow: []func(*table){leaveOutTheOnly("SWITCH"), shortHeadings}}
 		},
 		row: func(g api.PortGroup) []string {
-			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports),
+			return []string{g.Switch, g.Name, g.SegmentText(), of(g.PortsUp, g.Ports),
 				value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
 				value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled"))}
 		},
@@ -91,7 +91,8 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 			}
 			return o.print(d, g, func(w io.Writer) error {
 				err := properties(w, [][2]string{
-					{"port group", g.Name}, {"switch", g.Switch}, {"ports up", of(g.PortsUp, g.Ports)},
+					{"port group", g.Name}, {"switch", g.Switch}, {"overlay segment", vniText(g.VNI)},
+					{"ports up", of(g.PortsUp, g.Ports)},
 					{"a port may set", strings.Join(g.Overrides, ", ")},
 					{"reset at disconnect", strconv.FormatBool(g.Reset)},
 				})
@@ -116,6 +117,14 @@ func portGroupOf(s *api.State, name, sw string) (api.PortGroup, error) {
 	}
 	return pick(s.PortGroups, known.Names{What: "port group"}, name, sw,
 		func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
+}
+
+// vniText names an overlay segment; "" for none.
+func vniText(vni uint32) string {
+	if vni == 0 {
+		return ""
+	}
+	return fmt.Sprintf("VNI %d", vni)
 }
 
 // printRows shows effective values with the level each came from.

@@ -61,7 +61,7 @@ func portListing(d Deps) listing[api.Port] {
 				narrow: []func(*table){leaveOutTheOnly("SWITCH"), leaveOut("SOURCE")}, paint: paintPort(d, head)}
 		},
 		row: func(p api.Port) []string {
-			return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
+			return []string{p.Switch, p.Name, p.PortGroup, shorten(p.SegmentText(), longestVLANs), string(p.State),
 				dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(portProblem(p, time.Now()))}
 		},
 		notes: func(p api.Port) []string {

@@ -39,7 +39,7 @@ func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], er
 	}
 	l.row = func(p api.Port) []string {
 		at := place{p.Switch, p.Name}
-		return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
+		return []string{p.Switch, p.Name, p.PortGroup, shorten(p.SegmentText(), longestVLANs), string(p.State),
 			dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(p.MAC), dash(p.Device), number(p.MTU),
 			dash(p.Owner),
 			dash(learnedOf(p, learned[at])), dash(addressText(append(ownAddresses(p), seen[at]...))),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
 
@@ -69,31 +71,74 @@ func newSegmentShow(d Deps, t *fleetTarget) *cobra.Command {
 			"  heddle segment show web --mac 02:00:00:00:02:01",
 		Args: exactly("VNI or PORT-GROUP"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if q.Limit < 1 || q.Limit > mostInSegment {
+				return usagef("--limit %d: it is 1–%d", q.Limit, mostInSegment)
+			}
 			return asFleet(c, d, t, o, func(ctx context.Context, f *api.Fleet) (_ *api.SegmentDetail, err error) {
 				if q.VNI, err = vniOf(ctx, f, args[0]); err != nil {
 					return nil, err
 				}
-				return f.Segment(ctx, q)
+				s, err := f.Segment(ctx, q)
+				if err != nil {
+					return nil, err
+				}
+				return s, nobodyIn(s, q)
 			}, printSegment)
 		},
 	}
 	c.Flags().StringVar(&q.Key, "mac", "", "only this MAC or IP address")
 	c.Flags().StringVar(&q.Host, "host", "", "only what is behind the ports of this host")
-	c.Flags().Uint32Var(&q.Limit, "limit", 1000, "how many MACs to show, 1 to 10000")
+	c.Flags().Uint32Var(&q.Limit, "limit", 1000, fmt.Sprintf("how many MACs to show, 1 to %d", mostInSegment))
 	o.flag(c)
 	return c
 }
 
+// mostInSegment is how many MACs a controller tells at most.
+const mostInSegment = 10000
+
+// nobodyIn is the error of a search in a segment that finds nobody.
+func nobodyIn(s *api.SegmentDetail, q api.SegmentQuery) error {
+	hosts := make([]string, 0, len(s.Members))
+	for _, m := range s.Members {
+		hosts = append(hosts, m.Host)
+	}
+	switch {
+	case q.Host != "" && !slices.Contains(hosts, q.Host):
+		return &missingError{fmt.Sprintf("host %s has no port in VNI %d; there are %s", printable.Text(q.Host), q.VNI,
+			cmp.Or(strings.Join(hosts, ", "), "none"))}
+	case q.Key != "" && len(s.Locations) == 0:
+		where := ""
+		if q.Host != "" {
+			where = " on host " + printable.Text(q.Host)
+		}
+		return &missingError{fmt.Sprintf("nobody%s is known to have %s in VNI %d: it has not been heard, or is in another "+
+			"segment", where, printable.Text(q.Key), q.VNI)}
+	}
+	return nil
+}
+
 // vniOf is the VNI that an argument names: a number, or a port group as NAME or SWITCH/NAME.
 func vniOf(ctx context.Context, f *api.Fleet, arg string) (uint32, error) {
-	if n, err := strconv.ParseUint(arg, 10, 32); err == nil {
-		return uint32(n), nil
+	if vni, is, err := numberOfVNI(arg); is {
+		return vni, err
 	}
 	list, err := f.Segments(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return vniNamed(list, arg)
+}
+
+// numberOfVNI reads a VNI; is says that the argument is a number, and no name.
+func numberOfVNI(arg string) (vni uint32, is bool, err error) {
+	if strings.Trim(arg, "0123456789") != "" || arg == "" {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseUint(arg, 10, 32)
+	if err != nil || n < spec.MinVNI || n > spec.MaxVNI {
+		return 0, true, usagef("%s: a VNI is %d–%d", printable.Short(arg, 40), spec.MinVNI, spec.MaxVNI)
+	}
+	return uint32(n), true, nil
 }
 
 // vniNamed is the VNI of the segment that has a port group of that name: NAME or SWITCH/NAME.

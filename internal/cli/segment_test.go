@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 func TestASegmentIsNamedByOneOfItsPortGroups(t *testing.T) {
@@ -56,5 +58,81 @@ and 1200 more: see --limit, --host and --mac
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// A VNI that cannot be is wrong use, and no name of a port group.
+func TestAnArgumentIsAVNIOrAName(t *testing.T) {
+	for arg, want := range map[string]uint32{"1": 1, "16777214": 16777214, "web": 0, "5000x": 0, "-1": 0, "": 0} {
+		if got, is, err := numberOfVNI(arg); got != want || is != (want > 0) || err != nil {
+			t.Errorf("%q: %d, %v, %v", arg, got, is, err)
+		}
+	}
+	for _, arg := range []string{"0", "16777215", "99999999999999999999"} {
+		var wrong *UsageError
+		if _, is, err := numberOfVNI(arg); !is || !errors.As(err, &wrong) || !strings.Contains(err.Error(),
+			": a VNI is 1–16777214") {
+			t.Errorf("%q: %v, %v", arg, is, err)
+		}
+	}
+}
+
+func TestASearchInASegmentSaysThatNobodyIsFound(t *testing.T) {
+	s := &api.SegmentDetail{Members: []api.SegmentMember{{Host: "h1"}, {Host: "h2"}}}
+	for _, c := range []struct {
+		name, want string
+		q          api.SegmentQuery
+	}{
+		{"no search", "", api.SegmentQuery{VNI: 7}},
+		{"a host without MACs", "", api.SegmentQuery{VNI: 7, Host: "h2"}},
+		{"another host", "host h3 has no port in VNI 7; there are h1, h2", api.SegmentQuery{VNI: 7, Host: "h3"}},
+		{"an address", "nobody is known to have 10.0.0.7 in VNI 7", api.SegmentQuery{VNI: 7, Key: "10.0.0.7"}},
+		{"a MAC on a host", "nobody on host h1 is known to have 02:00:00:00:00:01 in VNI 7",
+			api.SegmentQuery{VNI: 7, Host: "h1", Key: "02:00:00:00:00:01"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := nobodyIn(s, c.q)
+			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("said %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Whoever looks at a port, a port group or a tunnel sees which overlay segments these are about.
+func TestS84_OverlaySegmentsAreShownWhereTheirPortsAre(t *testing.T) {
+	web := api.PortGroup{Switch: "lab", Name: "web", VNI: 5000, VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 10}}
+	vm := api.Port{Switch: "lab", Name: "vm1", PortGroup: "web", VNI: 5000, State: api.Up}
+	tunnel := api.Uplink{Switch: "lab", Name: "tunnel", Device: "vx-lab", State: api.Up, Tunnel: &api.Tunnel{Port: 4789,
+		Replication: "head", Endpoints: []string{"192.0.2.1"}, VNIs: []uint32{5000}, Known: 300,
+		Peers: []api.TunnelPeer{{Host: "esx2", Address: "198.51.100.2", Segments: 1}}}}
+	s := &standIn{state: api.State{Switches: []api.Switch{{Name: "lab"}}, PortGroups: []api.PortGroup{web},
+		Ports: []api.Port{vm}, Uplinks: []api.Uplink{tunnel}}}
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"port list", []string{"VNI 5000"}}, {"port list --vni 5000 --vlan 0", []string{"vm1"}},
+		{"port list --vlan 0 -o json", []string{"[]"}}, {"port list --vni 5001 -o json", []string{"[]"}},
+		{"port list -o wide", []string{"VNI 5000"}},
+		{"port show vm1", []string{"overlay segment:       VNI 5000"}},
+		{"port-group list", []string{"VNI 5000, access 10"}},
+		{"port-group show web", []string{"overlay segment:      VNI 5000"}},
+		{"uplink show tunnel", []string{"VXLAN, UDP port 4789", "endpoints here:      192.0.2.1", "VNI 5000",
+			"esx2        198.51.100.2                   1", "and 299 more"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			out := newConsole(t, s).must(strings.Fields(c.args)...)
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+		})
+	}
+	tunnel.Tunnel.Known, tunnel.Tunnel.Peers = 0, nil
+	var out strings.Builder
+	if err := printTunnel(&out, nil, tunnel); err != nil || !strings.Contains(out.String(), "nothing leaves") {
+		t.Errorf("of a tunnel without others: %v\n%s", err, out.String())
 	}
 }

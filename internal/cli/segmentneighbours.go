@@ -128,10 +128,10 @@ func chooseSegment(c *cobra.Command, t *target, q *api.NeighbourQuery, args []st
 	if len(args) == 0 {
 		return nil
 	}
-	n, err := strconv.ParseUint(args[0], 10, 32)
-	if err == nil && n > 0 {
-		q.VNI = uint32(n)
-		return nil
+	vni, number, err := numberOfVNI(args[0])
+	if number {
+		q.VNI = vni
+		return err
 	}
 	f, err := t.fleet()
 	if err != nil {

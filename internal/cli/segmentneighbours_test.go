@@ -59,7 +59,7 @@ func TestSegmentNeighbours_AsksForWhatTheFlagsSay(t *testing.T) {
 func TestSegmentNeighbours_RefusesWhatNamesNothing(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
 		{"web", "\"web\" is no VNI: a host knows segments by their VNI alone"},
-		{"0", "\"0\" is no VNI"},
+		{"0", "0: a VNI is 1–16777214"},
 		{"5000 --address 10.0.0.300", "--address \"10.0.0.300\" is no IP address"},
 		{"--address fe80::1%eth0", "is no IP address"},
 		{"--mac 02:00", "02:00"},

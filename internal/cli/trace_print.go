@@ -125,7 +125,9 @@ func (l *lines) frame(r *diagnose.Report, f *diagnose.Frame) {
 	for _, a := range f.Assumed {
 		l.add(2, "assumed:", 9, a)
 	}
-	l.blank()
+	if len(f.Steps) > 0 {
+		l.blank()
+	}
 	for i, s := range f.Steps {
 		label := s.Stage
 		if i > 0 && f.Steps[i-1].Stage == s.Stage {

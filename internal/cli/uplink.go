@@ -47,7 +47,8 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
 		Use: "show UPLINK", Short: "Show one uplink",
-		Long: "Show one uplink. With --controller it is one of all hosts: where several have one of that name, write " +
+		Long: "Show one uplink. Of a switch's tunnel it shows the endpoints of this host and those that it knows of " +
+			"other hosts, with how many segments each of these has in common with this host. With --controller it is one of all hosts: where several have one of that name, write " +
 			"HOST:UPLINK, or give --host.",
 		Example: "  heddle uplink show uplink1 --switch lab\n  heddle --context lab uplink show esx1:uplink1",
 		Args:    exactly("UPLINK"),
@@ -74,6 +75,9 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 					{"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
+				}
+				if u.Tunnel != nil {
+					return printTunnel(w, f.row(), u)
 				}
 				return properties(w, slices.Concat(f.row(), rows, linkRows(u)))
 			})

@@ -62,7 +62,7 @@ func (src Source) State() *api.State {
 			s.Uplinks = append(s.Uplinks, uv)
 		}
 		if sw.Tunnel != nil {
-			tv := src.tunnel(sw.Tunnel)
+			tv := src.tunnel(sw)
 			v.Uplinks, v.UplinksUp = append(v.Uplinks, tv.Name), v.UplinksUp+one(tv.State == api.Up)
 			s.Uplinks = append(s.Uplinks, tv)
 		}
@@ -82,17 +82,6 @@ func (src Source) State() *api.State {
 		s.Switches = append(s.Switches, v)
 	}
 	return s
-}
-
-// tunnel returns a switch's tunnel as the uplink of its overlay segments.
-func (src Source) tunnel(t *plan.Tunnel) api.Uplink {
-	v := api.Uplink{Switch: t.ID.Switch, Name: t.ID.Name, Device: t.Device, Number: t.Number,
-		Monitoring: t.Monitoring.String()}
-	var why problem.Problem
-	v.State, why = src.StateOf(t.ID, false)
-	v.Reason, v.ReasonCode = reason(why, nil)
-	v.MTU = src.Applied.Facts[t.ID].MTU
-	return v
 }
 
 func one(b bool) int {
@@ -249,7 +238,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile,
 		Number: p.Number,
-		Device: p.Device, VLAN: p.Policy.VLAN.V, Addresses: p.Addresses, Promiscuous: "unknown",
+		Device: p.Device, VLAN: p.Policy.VLAN.V, VNI: p.VNI, Addresses: p.Addresses, Promiscuous: "unknown",
 		Overrides: src.overrides(p.ID.Name), Effective: p.Rows(),
 	}
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
@@ -371,7 +360,7 @@ func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 			Overrides: overridable(g.Overrides), Reset: g.Overrides.Resets(), Policy: []plan.Row{}}
 		if err == nil {
 			p := resolved.Switches[0].Ports[i]
-			groups[i].VLAN, groups[i].Policy = p.Policy.VLAN.V, p.Rows()
+			groups[i].VLAN, groups[i].VNI, groups[i].Policy = p.Policy.VLAN.V, p.VNI, p.Rows()
 		}
 	}
 	return groups

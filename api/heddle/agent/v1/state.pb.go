@@ -1167,8 +1167,10 @@ type PortGroup struct {
 	Overrides         []string               `protobuf:"bytes,6,rep,name=overrides,proto3" json:"overrides,omitempty"`
 	ResetAtDisconnect bool                   `protobuf:"varint,7,opt,name=reset_at_disconnect,json=resetAtDisconnect,proto3" json:"reset_at_disconnect,omitempty"`
 	Policy            []*PolicyRow           `protobuf:"bytes,8,rep,name=policy,proto3" json:"policy,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// vni is the overlay segment of its ports, in which their VLANs are; 0 for none.
+	Vni           uint32 `protobuf:"varint,9,opt,name=vni,proto3" json:"vni,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PortGroup) Reset() {
@@ -1257,6 +1259,13 @@ func (x *PortGroup) GetPolicy() []*PolicyRow {
 	return nil
 }
 
+func (x *PortGroup) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
 // Uplink is one uplink.
 type Uplink struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1288,7 +1297,9 @@ type Uplink struct {
 	// none.
 	Speed uint64 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`
 	// maintenance describes how the uplink is drained or blocked; absent for one in use.
-	Maintenance   *UplinkMaintenance `protobuf:"bytes,18,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	Maintenance *UplinkMaintenance `protobuf:"bytes,18,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	// tunnel is set for the tunnel of a switch, by which overlay segments reach other hosts.
+	Tunnel        *Tunnel `protobuf:"bytes,19,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1449,6 +1460,174 @@ func (x *Uplink) GetMaintenance() *UplinkMaintenance {
 	return nil
 }
 
+func (x *Uplink) GetTunnel() *Tunnel {
+	if x != nil {
+		return x.Tunnel
+	}
+	return nil
+}
+
+// Tunnel is how a switch carries its overlay segments to other hosts, at present.
+type Tunnel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// port is the UDP port.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// replication is head or two-tier.
+	Replication string `protobuf:"bytes,2,opt,name=replication,proto3" json:"replication,omitempty"`
+	// learning: the host learns from what arrives which MAC is behind which endpoint.
+	Learning bool `protobuf:"varint,3,opt,name=learning,proto3" json:"learning,omitempty"`
+	// endpoints are this host's outer addresses that can be used.
+	Endpoints []string `protobuf:"bytes,4,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	// vnis are the segments in which the switch has ports.
+	Vnis []uint32 `protobuf:"varint,5,rep,packed,name=vnis,proto3" json:"vnis,omitempty"`
+	// peers are the first 256 endpoints of other hosts that are known; known is how many there are.
+	Peers         []*TunnelPeer `protobuf:"bytes,6,rep,name=peers,proto3" json:"peers,omitempty"`
+	Known         uint32        `protobuf:"varint,7,opt,name=known,proto3" json:"known,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tunnel) Reset() {
+	*x = Tunnel{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tunnel) ProtoMessage() {}
+
+func (x *Tunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
+func (*Tunnel) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Tunnel) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Tunnel) GetReplication() string {
+	if x != nil {
+		return x.Replication
+	}
+	return ""
+}
+
+func (x *Tunnel) GetLearning() bool {
+	if x != nil {
+		return x.Learning
+	}
+	return false
+}
+
+func (x *Tunnel) GetEndpoints() []string {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *Tunnel) GetVnis() []uint32 {
+	if x != nil {
+		return x.Vnis
+	}
+	return nil
+}
+
+func (x *Tunnel) GetPeers() []*TunnelPeer {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+func (x *Tunnel) GetKnown() uint32 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+// TunnelPeer is an endpoint of another host.
+type TunnelPeer struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Host    string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// segments are in how many of this host's segments the other one has members.
+	Segments      uint32 `protobuf:"varint,3,opt,name=segments,proto3" json:"segments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelPeer) Reset() {
+	*x = TunnelPeer{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelPeer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelPeer) ProtoMessage() {}
+
+func (x *TunnelPeer) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelPeer.ProtoReflect.Descriptor instead.
+func (*TunnelPeer) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *TunnelPeer) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *TunnelPeer) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *TunnelPeer) GetSegments() uint32 {
+	if x != nil {
+		return x.Segments
+	}
+	return 0
+}
+
 // Port is one port.
 type Port struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1504,14 +1683,16 @@ type Port struct {
 	// left_out are settings that the port had where it comes from and can't have here, and why.
 	LeftOut []string `protobuf:"bytes,79,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	// flapping are MACs that go to and fro between this port and other hosts, as the controllers say.
-	Flapping      []*FlappingMac `protobuf:"bytes,110,rep,name=flapping,proto3" json:"flapping,omitempty"`
+	Flapping []*FlappingMac `protobuf:"bytes,110,rep,name=flapping,proto3" json:"flapping,omitempty"`
+	// vni is the overlay segment of the port, in which vlan then is; 0 for none.
+	Vni           uint32 `protobuf:"varint,120,opt,name=vni,proto3" json:"vni,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1704,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1717,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{16}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Port) GetSwitch() string {
@@ -1784,6 +1965,13 @@ func (x *Port) GetFlapping() []*FlappingMac {
 	return nil
 }
 
+func (x *Port) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
 // FlappingMac is a MAC that is learned again and again, here and on other hosts.
 type FlappingMac struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1799,7 +1987,7 @@ type FlappingMac struct {
 
 func (x *FlappingMac) Reset() {
 	*x = FlappingMac{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1999,7 @@ func (x *FlappingMac) String() string {
 func (*FlappingMac) ProtoMessage() {}
 
 func (x *FlappingMac) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2012,7 @@ func (x *FlappingMac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlappingMac.ProtoReflect.Descriptor instead.
 func (*FlappingMac) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FlappingMac) GetMac() string {
@@ -1867,7 +2055,7 @@ type FlappingElsewhere struct {
 
 func (x *FlappingElsewhere) Reset() {
 	*x = FlappingElsewhere{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2067,7 @@ func (x *FlappingElsewhere) String() string {
 func (*FlappingElsewhere) ProtoMessage() {}
 
 func (x *FlappingElsewhere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2080,7 @@ func (x *FlappingElsewhere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlappingElsewhere.ProtoReflect.Descriptor instead.
 func (*FlappingElsewhere) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FlappingElsewhere) GetHost() string {
@@ -1935,7 +2123,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2135,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2148,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Refusal) GetReason() string {
@@ -2022,7 +2210,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2222,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2235,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{20}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Wait) GetLeft() bool {
@@ -2099,7 +2287,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2299,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2312,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{21}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Progress) GetAttaching() int32 {
@@ -2230,7 +2418,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vcertificate\x18\x02 \x01(\tR\vcertificate\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1f\n" +
 	"\vserver_name\x18\x04 \x01(\tR\n" +
-	"serverName\"\x9b\x02\n" +
+	"serverName\"\xad\x02\n" +
 	"\tPortGroup\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12/\n" +
@@ -2239,7 +2427,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bports_up\x18\x05 \x01(\x05R\aportsUp\x12\x1c\n" +
 	"\toverrides\x18\x06 \x03(\tR\toverrides\x12.\n" +
 	"\x13reset_at_disconnect\x18\a \x01(\bR\x11resetAtDisconnect\x122\n" +
-	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xaa\x05\n" +
+	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\x12\x10\n" +
+	"\x03vni\x18\t \x01(\rR\x03vni\"\xdb\x05\n" +
 	"\x06Uplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2263,7 +2452,21 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
-	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xb4\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\x12/\n" +
+	"\x06tunnel\x18\x13 \x01(\v2\x17.heddle.agent.v1.TunnelR\x06tunnel\"\xd5\x01\n" +
+	"\x06Tunnel\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12 \n" +
+	"\vreplication\x18\x02 \x01(\tR\vreplication\x12\x1a\n" +
+	"\blearning\x18\x03 \x01(\bR\blearning\x12\x1c\n" +
+	"\tendpoints\x18\x04 \x03(\tR\tendpoints\x12\x12\n" +
+	"\x04vnis\x18\x05 \x03(\rR\x04vnis\x121\n" +
+	"\x05peers\x18\x06 \x03(\v2\x1b.heddle.agent.v1.TunnelPeerR\x05peers\x12\x14\n" +
+	"\x05known\x18\a \x01(\rR\x05known\"V\n" +
+	"\n" +
+	"TunnelPeer\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
+	"\bsegments\x18\x03 \x01(\rR\bsegments\"\xc6\n" +
 	"\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
@@ -2304,7 +2507,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vdescription\x18= \x01(\tR\vdescription\x12J\n" +
 	"\x13counters_lack_since\x18N \x01(\v2\x1a.google.protobuf.TimestampR\x11countersLackSince\x12\x19\n" +
 	"\bleft_out\x18O \x03(\tR\aleftOut\x128\n" +
-	"\bflapping\x18n \x03(\v2\x1c.heddle.agent.v1.FlappingMacR\bflapping\"\x91\x01\n" +
+	"\bflapping\x18n \x03(\v2\x1c.heddle.agent.v1.FlappingMacR\bflapping\x12\x10\n" +
+	"\x03vni\x18x \x01(\rR\x03vni\"\x91\x01\n" +
 	"\vFlappingMac\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x18\n" +
 	"\asegment\x18\x02 \x01(\tR\asegment\x12\x14\n" +
@@ -2374,7 +2578,7 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(WaitEvidence)(0),             // 0: heddle.agent.v1.WaitEvidence
 	(Observed)(0),                 // 1: heddle.agent.v1.Observed
@@ -2395,88 +2599,92 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*CollectorTls)(nil),          // 16: heddle.agent.v1.CollectorTls
 	(*PortGroup)(nil),             // 17: heddle.agent.v1.PortGroup
 	(*Uplink)(nil),                // 18: heddle.agent.v1.Uplink
-	(*Port)(nil),                  // 19: heddle.agent.v1.Port
-	(*FlappingMac)(nil),           // 20: heddle.agent.v1.FlappingMac
-	(*FlappingElsewhere)(nil),     // 21: heddle.agent.v1.FlappingElsewhere
-	(*Refusal)(nil),               // 22: heddle.agent.v1.Refusal
-	(*Wait)(nil),                  // 23: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 24: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 26: heddle.agent.v1.SwitchKind
-	(Shape)(0),                    // 27: heddle.agent.v1.Shape
-	(Transport)(0),                // 28: heddle.agent.v1.Transport
-	(*VlanPolicy)(nil),            // 29: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),             // 30: heddle.agent.v1.PolicyRow
-	(PortState)(0),                // 31: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 32: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 33: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 34: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 35: heddle.agent.v1.ProgramBefore
-	(ProblemCode)(0),              // 36: heddle.agent.v1.ProblemCode
-	(*UplinkMaintenance)(nil),     // 37: heddle.agent.v1.UplinkMaintenance
-	(Role)(0),                     // 38: heddle.agent.v1.Role
-	(Origin)(0),                   // 39: heddle.agent.v1.Origin
-	(*PortOverride)(nil),          // 40: heddle.agent.v1.PortOverride
-	(ViolationCode)(0),            // 41: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 42: heddle.agent.v1.Trial
+	(*Tunnel)(nil),                // 19: heddle.agent.v1.Tunnel
+	(*TunnelPeer)(nil),            // 20: heddle.agent.v1.TunnelPeer
+	(*Port)(nil),                  // 21: heddle.agent.v1.Port
+	(*FlappingMac)(nil),           // 22: heddle.agent.v1.FlappingMac
+	(*FlappingElsewhere)(nil),     // 23: heddle.agent.v1.FlappingElsewhere
+	(*Refusal)(nil),               // 24: heddle.agent.v1.Refusal
+	(*Wait)(nil),                  // 25: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 26: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 28: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 29: heddle.agent.v1.Shape
+	(Transport)(0),                // 30: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 31: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 32: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 33: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 34: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 35: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 36: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 37: heddle.agent.v1.ProgramBefore
+	(ProblemCode)(0),              // 38: heddle.agent.v1.ProblemCode
+	(*UplinkMaintenance)(nil),     // 39: heddle.agent.v1.UplinkMaintenance
+	(Role)(0),                     // 40: heddle.agent.v1.Role
+	(Origin)(0),                   // 41: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 42: heddle.agent.v1.PortOverride
+	(ViolationCode)(0),            // 43: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 44: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	24, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	26, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
 	12, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
 	13, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
 	17, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
 	18, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
-	19, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	25, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	26, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	21, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
+	27, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	28, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
 	14, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
 	15, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
-	27, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
-	28, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	29, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	30, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
 	16, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
-	29, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	30, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	31, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	32, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	31, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	32, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	33, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	34, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
 	1,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	33, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	34, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	35, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	36, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	37, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
-	38, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	39, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	31, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	29, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	2,  // 28: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	35, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	40, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	30, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	23, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	36, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	41, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	22, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	25, // 36: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
-	20, // 37: heddle.agent.v1.Port.flapping:type_name -> heddle.agent.v1.FlappingMac
-	21, // 38: heddle.agent.v1.FlappingMac.elsewhere:type_name -> heddle.agent.v1.FlappingElsewhere
-	25, // 39: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	25, // 40: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	0,  // 41: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
-	42, // 42: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	3,  // 43: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	5,  // 44: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	7,  // 45: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	9,  // 46: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	4,  // 47: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	6,  // 48: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	8,  // 49: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	10, // 50: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	47, // [47:51] is the sub-list for method output_type
-	43, // [43:47] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	35, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	36, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	37, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	38, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	39, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
+	19, // 24: heddle.agent.v1.Uplink.tunnel:type_name -> heddle.agent.v1.Tunnel
+	20, // 25: heddle.agent.v1.Tunnel.peers:type_name -> heddle.agent.v1.TunnelPeer
+	40, // 26: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	41, // 27: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	33, // 28: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	31, // 29: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	2,  // 30: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	37, // 31: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	42, // 32: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	32, // 33: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	25, // 34: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	38, // 35: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	43, // 36: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	24, // 37: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	27, // 38: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
+	22, // 39: heddle.agent.v1.Port.flapping:type_name -> heddle.agent.v1.FlappingMac
+	23, // 40: heddle.agent.v1.FlappingMac.elsewhere:type_name -> heddle.agent.v1.FlappingElsewhere
+	27, // 41: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	27, // 42: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	0,  // 43: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
+	44, // 44: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	3,  // 45: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	5,  // 46: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	7,  // 47: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	9,  // 48: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	4,  // 49: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	6,  // 50: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	8,  // 51: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	10, // 52: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	49, // [49:53] is the sub-list for method output_type
+	45, // [45:49] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2496,7 +2704,7 @@ func file_heddle_agent_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
