@@ -157,7 +157,7 @@ func reached(state string) bool { return state == "sending" || state == "closed"
 
 func (s *Status) lookAtUplink(u *api.Uplink) {
 	s.Uplinks[string(u.State)]++
-	if u.State != api.Up {
+	if u.State != api.Up || u.Tunnel != nil && u.Reason != "" { // a tunnel may serve in part
 		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
 			Text: u.Reason, Harmless: u.State == api.Blocked || u.State == api.Drained})
 	}

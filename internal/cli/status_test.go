@@ -45,6 +45,9 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 		"a port whose owner breaks policy": func(s *standIn) { s.state.Ports[0].Violation = "it uses another MAC" },
 		"a guest that has not arrived":     func(s *standIn) { s.state.Ports[2].Wait.Overdue = true },
 		"an uplink that is down":           func(s *standIn) { s.state.Uplinks[0].State = api.Down },
+		"a tunnel that serves in part": func(s *standIn) {
+			s.state.Uplinks[0].Reason, s.state.Uplinks[0].Tunnel = "endpoint b: there is no device eth7", &api.Tunnel{}
+		},
 		"a finding": func(s *standIn) {
 			s.advice.Findings = []api.Finding{{Rule: "mtu", Level: api.FindingWrong, Switch: "lab"}}
 		},

@@ -3,6 +3,7 @@ package changes
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,45 @@ ports:
 	if got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1q")),
 		parse(t, fmt.Sprintf(file, ""))); err != nil || len(got) > 0 {
 		t.Errorf("the default written out: %v %v", got, err)
+	}
+}
+
+// Ports that go to another overlay segment, or out of one, are named: nobody there reaches them as before.
+func TestS84_AnotherSegmentIsAnEffectOnPorts(t *testing.T) {
+	const file = `
+switches:
+- name: lab
+  tunnel: {endpoints: [{address: 192.0.2.1}]}
+  portGroups: [{name: web, %s}]
+ports:
+- {name: a, switch: lab, portGroup: web, device: pa}
+- {name: b, switch: lab, portGroup: web, device: pb}
+`
+	resolved := func(group string) *plan.Plan {
+		p, err := plan.Resolve(parse(t, fmt.Sprintf(file, group)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct{ before, after, want string }{
+		{"overlay: {vni: 5000}", "overlay: {vni: 5001}", "change overlay.vni 5000 → 5001"},
+		{"vlan: {none: true}", "overlay: {vni: 5001}", "change overlay.vni none → 5001"},
+		{"overlay: {vni: 5000}", "vlan: {none: true}", "change overlay.vni 5000 → none"},
+		{"overlay: {vni: 5000}", "overlay: {vni: 5000}", ""},
+	} {
+		t.Run(c.before+" to "+c.after, func(t *testing.T) {
+			var got []string
+			for _, e := range Effects(resolved(c.before), resolved(c.after)) {
+				got = append(got, e.Text)
+			}
+			want := []string{"2 ports of port group lab/web " + c.want}
+			if c.want == "" {
+				want = nil
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

@@ -87,6 +87,9 @@ func (t *tally) compare(was, now *plan.Port) {
 		t.add(now, api.Effect{Kind: api.EffectChanged, Field: "device", Old: plan.FieldValueOf(was.Device),
 			New: plan.FieldValueOf(now.Device)})
 	}
+	if was.VNI != now.VNI {
+		t.add(now, api.Effect{Kind: api.EffectChanged, Field: "overlay.vni", Old: segment(was), New: segment(now)})
+	}
 	key := policies{was.Policy, now.Policy}
 	effects, known := t.policies[key]
 	if !known {
@@ -96,6 +99,14 @@ func (t *tally) compare(was, now *plan.Port) {
 	for _, e := range effects {
 		t.add(now, e)
 	}
+}
+
+// segment is the VNI of a port; "" for none.
+func segment(p *plan.Port) plan.FieldValue {
+	if p.VNI == 0 {
+		return plan.FieldValueOf("")
+	}
+	return plan.FieldValueOf(int(p.VNI))
 }
 
 // between lists which effective values differ between the two policies.

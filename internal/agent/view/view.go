@@ -280,8 +280,12 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 			Since: w.Since}
 	}
 	v.Uplinks = compile.UplinksInUse(*src.Applied, sw, p)
+	if p.VNI != 0 && v.State == api.Up && why.None() && len(v.Uplinks) == 0 {
+		why = problem.Problem{Code: problem.NoUplink, Kind: spec.TunnelName, Peer: spec.TunnelName}
+		v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
+	}
 	if team := slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V); v.State == api.Up &&
-		why.None() && len(v.Uplinks) == 0 && len(team) > 0 {
+		p.VNI == 0 && why.None() && len(v.Uplinks) == 0 && len(team) > 0 {
 		why = problem.Problem{Code: problem.NoUplink, Peer: strings.Join(team, ", ")}
 		v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	}

@@ -102,6 +102,11 @@ func uplinks(f Facts) []Finding {
 	for _, u := range f.Uplinks {
 		d, there := f.Devices[u.Device]
 		switch {
+		case u.Tunnel && u.Reason != "":
+			found = append(found, Finding{Level: Wrong, Text: u.label() + ": " + u.Reason,
+				Remedy: "correct the endpoints of the tunnel, or what has their addresses; heddle uplink show " +
+					printable.ShellWord(u.Name)})
+		case u.Tunnel:
 		case u.Device == "":
 			found = append(found, Finding{Level: Note, Text: u.label() + " has no device on this host",
 				Remedy: "bind one in the configuration, or leave it out of the teams"})

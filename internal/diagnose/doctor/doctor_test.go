@@ -73,6 +73,11 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"receive backlog", Wrong, "2 ports of lab, access 100", "netdev_max_backlog=8", func(f *Facts) {
 			f.Kernel.Backlog = 1
 		}},
+		{"uplinks", Wrong, "uplink lab/tunnel: endpoint vmk0: there is no device", "heddle uplink show tunnel",
+			func(f *Facts) {
+				f.Uplinks = append(f.Uplinks, Uplink{Switch: "lab", Name: "tunnel", Device: "vx-lab", State: api.Down,
+					Reason: "endpoint vmk0: there is no device vmk0", Tunnel: true})
+			}},
 		{"bpf file system", Wrong, "process's group alone", "mount -t bpf", func(f *Facts) { f.Pins.Lasting = false }},
 		{"bpf file system", Wrong, "ends with its agent", "restart the agent", func(f *Facts) {
 			f.Pins.Mounted = false

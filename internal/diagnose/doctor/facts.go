@@ -134,6 +134,7 @@ type Uplink struct {
 	State                api.PortState // "" when no agent says it
 	Reason               string
 	Before               []api.ProgramBefore // according to the agent
+	Tunnel               bool                // it carries overlay segments, and its device is the agent's
 }
 
 // Port is one port of a switch.

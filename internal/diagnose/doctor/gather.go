@@ -233,10 +233,11 @@ func (f *Facts) fromAgent(s *api.State) {
 	}
 	for _, u := range s.Uplinks {
 		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device,
-			SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore})
+			SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore,
+			Tunnel: u.Tunnel != nil})
 	}
 	for _, p := range s.Ports {
-		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN.String(),
+		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.SegmentText(),
 			Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason,
 			Before: p.RunsBefore})
 	}

@@ -132,6 +132,13 @@ func TestS84_AnEndpointsLowMTUIsRaisedWhereItIsSet(t *testing.T) {
 	}
 }
 
+func TestS84_APortWithoutItsTunnelSaysWhereToLook(t *testing.T) {
+	p := Problem{Code: NoUplink, Kind: "tunnel", Peer: "tunnel"}
+	if got, want := p.Text(), "heddle uplink show tunnel"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRefAndValue(t *testing.T) {
 	if (Problem{}).Ref() != nil || (*Problem)(nil).Value() != (Problem{}) {
 		t.Error("no state is one")

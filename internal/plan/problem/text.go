@@ -175,6 +175,9 @@ func (p *Problem) Cause() string {
 func (p Problem) ofUplink() string {
 	switch p.Code {
 	case NoUplink:
+		if p.Kind == "tunnel" {
+			return fmt.Sprintf("the tunnel of its overlay segment can't be used: heddle uplink show %s says why", p.Peer)
+		}
 		return "none of the uplinks that its teaming names can be used" + after(": ", p.Peer)
 	case Drained:
 		return "it is drained" + p.setBy("ports use other uplinks, and what arrives is accepted")
