@@ -103,7 +103,7 @@ func traceGroups(cfg *spec.Config) (groups []trace.Group) {
 			continue // the answer then lacks this remedy
 		}
 		for i, g := range s.PortGroups {
-			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name,
+			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name, VNI: g.VNI(),
 				Policy: *resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
 		}
 	}

@@ -145,8 +145,8 @@ func writeNetworkSummary(w io.Writer, d Deps, h *api.NetworkHealth) error {
 // networkLines sum up what all hosts together know.
 func networkLines(h *api.NetworkHealth) []string {
 	if h.Uplinks+h.Tunnels == 0 {
-		return []string{"no uplink and no tunnel takes part: set healthCheck: true in a switch of the definition. Hosts " +
-			"count some seconds after they connect"}
+		return []string{"no uplink and no tunnel takes part: set healthCheck: true in a switch of the definition. " +
+			"Hosts count some seconds after they connect"}
 	}
 	text := printable.Count(int(h.Hosts), "host", "hosts")
 	if h.Uplinks > 0 {
@@ -172,8 +172,8 @@ func writeHostHealth(w io.Writer, d Deps, h *api.HostHealth) error {
 }
 
 // nobodyProbes says why there is nothing to show.
-const nobodyProbes = "no uplink and no tunnel takes part: set healthCheck: true in a switch. An uplink counts while its " +
-	"link is up and port groups use it, a tunnel while an endpoint of another host is known (heddle uplink list)"
+const nobodyProbes = "no uplink and no tunnel takes part: set healthCheck: true in a switch. An uplink counts while " +
+	"its link is up and port groups use it, a tunnel while an endpoint of another host is known (heddle uplink list)"
 
 // hostHealthLines sum up what one host knows.
 func hostHealthLines(h *api.HostHealth) (lines []string) {
@@ -189,7 +189,8 @@ func hostHealthLines(h *api.HostHealth) (lines []string) {
 	case len(lines) == 0:
 		lines = []string{nobodyProbes}
 	case h.Alone && h.Paths+h.Tunnels == 0:
-		lines = []string{"this host has no controller, and no two uplinks that could probe each other: nothing is known"}
+		lines = []string{"this host has no controller, and no two uplinks that could probe each other: nothing is " +
+			"known"}
 	case !h.Alone:
 		lines = append(lines, "what all hosts have found: heddle health --controller ADDRESS")
 	case h.Uplinks > 0:
@@ -198,7 +199,8 @@ func hostHealthLines(h *api.HostHealth) (lines []string) {
 		lines = append(lines, "this host has no controller: it knows what its own probes have found")
 	}
 	if h.Forged > 0 {
-		lines = append(lines, fmt.Sprintf("%d frames pretended to be probes: no host of the cluster signed them", h.Forged))
+		lines = append(lines, fmt.Sprintf("%d frames pretended to be probes: no host of the cluster signed them",
+			h.Forged))
 	}
 	return lines
 }

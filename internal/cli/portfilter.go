@@ -155,7 +155,8 @@ func (f *portFilter) order(list []api.Port, now time.Time) {
 		less = func(a, b api.Port) int { return strings.Compare(a.PortGroup, b.PortGroup) }
 	case "vlan":
 		less = func(a, b api.Port) int {
-			return cmp.Or(cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN.Mode, b.VLAN.Mode), cmp.Compare(a.VLAN.ID, b.VLAN.ID))
+			return cmp.Or(cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.VLAN.Mode, b.VLAN.Mode),
+				cmp.Compare(a.VLAN.ID, b.VLAN.ID))
 		}
 	case "state":
 		at := func(p api.Port) int { return slices.Index(portStates(), string(p.State)) }

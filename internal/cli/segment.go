@@ -111,8 +111,8 @@ func nobodyIn(s *api.SegmentDetail, q api.SegmentQuery) error {
 		if q.Host != "" {
 			where = " on host " + printable.Text(q.Host)
 		}
-		return &missingError{fmt.Sprintf("nobody%s is known to have %s in VNI %d: it has not been heard, or is in another "+
-			"segment", where, printable.Text(q.Key), q.VNI)}
+		return &missingError{fmt.Sprintf("nobody%s is known to have %s in VNI %d: it has not been heard, or is in "+
+			"another segment", where, printable.Text(q.Key), q.VNI)}
 	}
 	return nil
 }

@@ -24,9 +24,9 @@ func printTunnel(w io.Writer, host [][2]string, u api.Uplink) error {
 		return err
 	}
 	if t.Known == 0 {
-		_, err := fmt.Fprintln(w, "\nno endpoint of another host is known: nothing leaves. A host without controllers has "+
-			"them from\nthe tunnel's peers in its file, others from the controllers once two hosts have ports in a "+
-			"segment")
+		_, err := fmt.Fprintln(w, "\nno endpoint of another host is known: nothing leaves. A host without controllers "+
+			"has them from\nthe tunnel's peers in its file, others from the controllers once two hosts have ports in "+
+			"a segment")
 		return err
 	}
 	head := []string{"OTHER HOST", "ENDPOINT", "SEGMENTS IN COMMON"}

@@ -144,3 +144,64 @@ func TestS105_ATraceOfAPortAndTheTunnel(t *testing.T) {
 		t.Errorf("from an overlay segment to a port without one: %+v", r.Answer)
 	}
 }
+
+// TestS85_ATraceSaysWhoAnswers: the host itself, and how it knows who has the address.
+func TestS85_ATraceSaysWhoAnswers(t *testing.T) {
+	all := plan.MAC{255, 255, 255, 255, 255, 255}
+	ask := func(o model.Owner) *diagnose.Frame {
+		h := overlayHost(t, 1600)
+		h.Crossings["lab"].Answering(func(_ model.Segment, a netip.Addr) (model.Owner, bool) {
+			return o, a == ip("10.0.0.9")
+		})
+		r := run(t, h, diagnose.Request{From: "vm1", Frame: to(all, diagnose.Fields{
+			ARP: &diagnose.Addresses{Src: ip("10.0.0.1"), Dst: ip("10.0.0.9")}})})
+		return &r.Frames[0]
+	}
+	for _, c := range []struct {
+		name, text, reason string
+		owner              model.Owner
+	}{
+		{"heard", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() +
+			" (the owner was heard 7s ago)", "neighbour-answered", model.Owner{MAC: mac(9), Age: 7 * time.Second}},
+		{"told", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() + " (the controllers say so)",
+			"neighbour-answered", model.Owner{MAC: mac(9), Told: true}},
+		{"here", "no other host is asked in VNI 10: 10.0.0.9 belongs to " + mac(2).String() +
+			" behind a port of this host (the owner was heard 1s ago)", "neighbour-here",
+			model.Owner{MAC: mac(2), Here: true, Age: time.Second}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := ask(c.owner)
+			if last := f.Steps[len(f.Steps)-1]; last.Stage != stageTunnel || last.Text != c.text {
+				t.Errorf("%+v, want %s", last, c.text)
+			}
+			if len(f.Causes) != 1 || f.Causes[0].Reason != c.reason {
+				t.Errorf("causes %+v, want %s", f.Causes, c.reason)
+			}
+		})
+	}
+}
+
+// TestS105_ATraceNamesTheSegmentThatAPortIsIn: two ports in no VLAN are not in one segment where their VNIs differ, and
+// the port group that is proposed is one of the frame's segment.
+func TestS105_ATraceNamesTheSegmentThatAPortIsIn(t *testing.T) {
+	for _, c := range []struct{ name, from, to, why, change string }{
+		{"out of the segment", "vm1", "vm3", "the frame is in VNI 10, and the port is in no overlay segment, as set by " +
+			"the port group flat", "portGroup: web"},
+		{"into the segment", "vm3", "vm1", "and the port is in VNI 10, as set by the port group web", "portGroup: flat"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := overlayHost(t, 1600)
+			h.Groups = []Group{{Switch: "lab", Name: "flat", Policy: *h.Plan.Switches[0].Ports[2].Policy},
+				{Switch: "lab", Name: "web", Policy: *h.Plan.Switches[0].Ports[0].Policy, VNI: 10}}
+			r := run(t, h, diagnose.Request{From: c.from, To: c.to, Frame: &diagnose.Fields{}})
+			if len(r.Frames) != 1 || len(r.Frames[0].Causes) == 0 {
+				t.Fatalf("%+v", r)
+			}
+			got := r.Frames[0].Causes[0]
+			if got.Reason != otherSegment || !strings.Contains(got.Why, c.why) || got.Policy != "overlay.vni" ||
+				got.Edit == nil || got.Edit.Set != c.change {
+				t.Errorf("%+v, edit %+v", got, got.Edit)
+			}
+		})
+	}
+}

@@ -101,23 +101,29 @@ func (t *tracer) command(id plan.PortID, verb string, more ...string) string {
 	return diagnose.Command(t.Plan, id, verb, more...)
 }
 
-// otherGroup returns another port group of the port's switch with the wanted policy, "" for none. The port group named
-// first is preferred.
-func (s *subject) otherGroup(p *plan.Port, first string, wanted func(*plan.Effective) bool) (found string) {
+// otherGroup returns another port group of the port's switch in an overlay segment, 0 for none, with the wanted policy;
+// "" where there is none. The port group named first is preferred.
+func (s *subject) otherGroup(p *plan.Port, first string, vni uint32, wanted func(*plan.Effective) bool) (found string) {
 	for _, g := range s.Groups {
-		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && wanted(&g.Policy) && (found == "" || g.Name == first) {
+		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && g.VNI == vni && wanted(&g.Policy) &&
+			(found == "" || g.Name == first) {
 			found = g.Name
 		}
 	}
 	return found
 }
 
-// moveTo proposes another port group for the port, if one has the wanted policy. If the file put the port into its port
+// moveTo proposes another port group for the port, if one of its overlay segment, or of none, has the wanted policy.
+func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effective) bool) bool {
+	return s.moveInto(c, p, p.VNI, wanted)
+}
+
+// moveInto proposes another port group for the port, if one of an overlay segment has the wanted policy. If the file put the port into its port
 // group, the change is in the file, because a command would make the two disagree; otherwise it is a command. A port
 // that a command moved goes back to the file's port group if that has the wanted policy.
-func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effective) bool) bool {
+func (s *subject) moveInto(c *diagnose.Cause, p *plan.Port, vni uint32, wanted func(*plan.Effective) bool) bool {
 	inFile := s.ByCommand[p.ID.Name].PortGroup
-	group := s.otherGroup(p, inFile, wanted)
+	group := s.otherGroup(p, inFile, vni, wanted)
 	if group == "" {
 		return false
 	}

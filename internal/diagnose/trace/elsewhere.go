@@ -2,8 +2,9 @@ package trace
 
 import (
 	"fmt"
-	"heddle/internal/diagnose"
+	"strconv"
 
+	"heddle/internal/diagnose"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 )
@@ -11,6 +12,9 @@ import (
 // elsewhere explains that the requested port is not in the frame's segment.
 func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
+	if seg.VNI != p.VNI {
+		return s.outside(p, seg)
+	}
 	v := &p.Policy.VLAN
 	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, %s", seg, v.V,
 		whoSet(p, v.From)),
@@ -19,6 +23,24 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
 	if v.From != plan.FromPort && s.moveTo(&c, p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }) {
 		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."
+	}
+	return c
+}
+
+// outside explains that the requested port is in another overlay segment than the frame, or that only one of the two is
+// in one.
+func (s *subject) outside(p *plan.Port, seg model.Segment) diagnose.Cause {
+	where, value := "in no overlay segment", "none"
+	if p.VNI != 0 {
+		where, value = fmt.Sprintf("in VNI %d", p.VNI), strconv.FormatUint(uint64(p.VNI), 10)
+	}
+	group := "port group " + p.PortGroup
+	c := diagnose.Cause{Reason: otherSegment, Policy: "overlay.vni", Value: value, From: group,
+		Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, where, group),
+		Change: "Put the two into one segment, if they are meant to talk without a router: their port groups need the " +
+			"same VNI.", Command: s.command(p.ID, "port show")}
+	if s.moveInto(&c, p, seg.VNI, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }) {
+		c.Change = "Put the port into a port group of that segment, if the two are meant to talk without a router."
 	}
 	return c
 }

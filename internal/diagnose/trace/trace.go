@@ -78,6 +78,7 @@ type Group struct {
 	Switch, Name string
 	Policy       plan.Effective
 	Overrides    spec.Overrides
+	VNI          uint32 // of the overlay segment of its ports; 0 for none
 }
 
 // Kernel runs the kernel program in recording mode.

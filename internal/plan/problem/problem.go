@@ -65,8 +65,8 @@ const (
 	LoopProbed Code = "loop-probed"
 )
 
-// NoUplink is the state of a port that is up while none of the uplinks that its teaming names, Peer, can be used. Kind is
-// "tunnel" for a port of an overlay segment whose tunnel, Peer, can't be used.
+// NoUplink is the state of a port that is up while none of the uplinks that its teaming names, Peer, can be used. Kind
+// is "tunnel" for a port of an overlay segment whose tunnel, Peer, can't be used.
 const NoUplink Code = "no-uplink"
 
 // States of uplinks that are up but not used.

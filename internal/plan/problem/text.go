@@ -176,7 +176,8 @@ func (p Problem) ofUplink() string {
 	switch p.Code {
 	case NoUplink:
 		if p.Kind == "tunnel" {
-			return fmt.Sprintf("the tunnel of its overlay segment can't be used: heddle uplink show %s says why", p.Peer)
+			return fmt.Sprintf("the tunnel of its overlay segment can't be used: heddle uplink show %s says why",
+				p.Peer)
 		}
 		return "none of the uplinks that its teaming names can be used" + after(": ", p.Peer)
 	case Drained:
