@@ -168,9 +168,9 @@ func TestAPortWithoutAUsableUplinkSaysSo(t *testing.T) {
 		{"its uplink is up", base, true, "", ""},
 		{"its uplink is down", base, false, problem.NoUplink,
 			"none of the uplinks that its teaming names can be used: u1"},
-		{"its tunnel has no endpoint", strings.NewReplacer("    portGroups:", "    tunnel: {endpoints: [{device: eth7}]}\n"+
-			"    portGroups:", "{name: web,", "{name: web, overlay: {vni: 5000},").Replace(base), true,
-			problem.NoUplink,
+		{"its tunnel has no endpoint", strings.NewReplacer("    portGroups:", "    tunnel: {endpoints: "+
+			"[{device: eth7}]}\n    portGroups:", "{name: web,", "{name: web, overlay: {vni: 5000},").
+			Replace(base), true, problem.NoUplink,
 			"the tunnel of its overlay segment can't be used: heddle uplink show tunnel says why"},
 		{"it has none", strings.Replace(base, "    uplinks: [{name: u1, device: eno1}]\n", "", 1), false, "", ""},
 	} {

@@ -49,7 +49,8 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 		Use: "show UPLINK", Short: "Show one uplink",
 		Long: "Show one uplink. Of a switch's tunnel it shows the endpoints of this host and those that it knows of " +
 			"other hosts, with how many segments each of these has in common with this host. With " +
-			"--controller it is one of all hosts: where several have one of that name, write HOST:UPLINK, or give --host.",
+			"--controller it is one of all hosts: where several have one of that name, write HOST:UPLINK, or " +
+			"give --host.",
 		Example: "  heddle uplink show uplink1 --switch lab\n  heddle --context lab uplink show esx1:uplink1",
 		Args:    exactly("UPLINK"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -119,7 +119,8 @@ switches:
 		{"no endpoint", "", "5000", "lab.yaml:5:5: switches[lab].tunnel: it has no endpoint on this host"},
 		{"another family", "{address: 192.0.2.1}", "5000", "lab.yaml:7:27: switches[lab].tunnel.peers[h2].address: " +
 			"2001:db8::2: this host has no IPv6 endpoint"},
-		{"a VNI that is nowhere", `{address: "2001:db8::1"}`, "5001", "5001: no port group of this switch has this VNI"},
+		{"a VNI that is nowhere", `{address: "2001:db8::1"}`, "5001",
+			"5001: no port group of this switch has this VNI"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := Parse("lab.yaml", fmt.Appendf(nil, file, c.endpoint, c.vni))

@@ -58,15 +58,15 @@ func (t *Tunnels) Close() error {
 }
 
 // Settled updates what is probed: the tunnels of switches with a health check, and the proxies of all that replicate in
-// two tiers.
+// two tiers. A switch of the file answers the probes of others in any case: each host has a file of its own.
 func (t *Tunnels) Settled(now InForce) {
 	rings := map[string]ring{}
 	for _, sw := range now.Plan.Switches {
-		if sw.Tunnel == nil || !sw.HealthCheck && !overlay.TwoTier(sw.Tunnel) {
+		if sw.Tunnel == nil || !sw.HealthCheck && !overlay.TwoTier(sw.Tunnel) && t.defined(sw.Name) {
 			continue
 		}
 		reach, fact := now.Reach[sw.Name], now.Facts[sw.Tunnel.ID]
-		if len(fact.Endpoints) == 0 || now.Tunnels[sw.Name] == 0 {
+		if len(fact.Endpoints)*len(reach.Endpoints) == 0 || now.Tunnels[sw.Name] == 0 {
 			continue
 		}
 		r := ring{defined: t.defined(sw.Name), names: map[netip.Addr]string{}}

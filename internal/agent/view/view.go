@@ -140,9 +140,17 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	return at, why
 }
 
-// Isolated says why no frame passes between a switch and the physical network: none of its uplinks is up. It is ""
-// where one is, and for a switch without uplinks. maintained: all of them were taken out of use.
+// Isolated says why no frame passes between a switch and the physical network: none of its uplinks is up, or it has
+// overlay segments alone and their tunnel is not up. It is "" where one is up, and for a switch without any.
+// maintained: all of them were taken out of use.
 func (src Source) Isolated(sw *plan.Switch) (why string, maintained bool) {
+	if len(sw.Uplinks) == 0 && sw.Tunnel != nil && len(sw.VNIs()) > 0 {
+		state, p := src.StateOf(sw.Tunnel.ID, false)
+		if state != api.Up {
+			why = fmt.Sprintf("the tunnel of switch %s is %s: %s", sw.Name, state, cmp.Or(p.Text(), "not attached yet"))
+		}
+		return why, false
+	}
 	return src.isolated(sw, "switch "+sw.Name, func(string) bool { return true })
 }
 

@@ -35,8 +35,8 @@ func tunnelFields() []objectField {
 		{peer + "macs[].mac", "A MAC that is known to be behind the peer: frames to it go there alone.",
 			"the address of one station; at most 4096 for each peer", needed, ""},
 		{"switches[].portGroups[].overlay.vni", "The number of the overlay segment that the ports are in, in place " +
-			"of a VLAN of the physical network; the switch's tunnel carries it. vlan is then about VLANs inside it, and " +
-			"teaming does not apply.", "1–16777214, the same on all hosts of the segment",
+			"of a VLAN of the physical network; the switch's tunnel carries it. vlan is then about VLANs inside it, " +
+			"and teaming does not apply.", "1–16777214, the same on all hosts of the segment",
 			"none: the ports are in VLANs", "VNI of a segment (NSX)"},
 	}
 }

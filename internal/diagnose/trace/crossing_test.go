@@ -185,9 +185,10 @@ func TestS85_ATraceSaysWhoAnswers(t *testing.T) {
 // the port group that is proposed is one of the frame's segment.
 func TestS105_ATraceNamesTheSegmentThatAPortIsIn(t *testing.T) {
 	for _, c := range []struct{ name, from, to, why, change string }{
-		{"out of the segment", "vm1", "vm3", "the frame is in VNI 10, and the port is in no overlay segment, as set by " +
-			"the port group flat", "portGroup: web"},
-		{"into the segment", "vm3", "vm1", "and the port is in VNI 10, as set by the port group web", "portGroup: flat"},
+		{"out of the segment", "vm1", "vm3", "the frame is in VNI 10, and the port is in no overlay segment, as " +
+			"set by the port group flat", "portGroup: web"},
+		{"into the segment", "vm3", "vm1", "and the port is in VNI 10, as set by the port group web",
+			"portGroup: flat"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := overlayHost(t, 1600)

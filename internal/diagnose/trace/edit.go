@@ -118,9 +118,10 @@ func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effe
 	return s.moveInto(c, p, p.VNI, wanted)
 }
 
-// moveInto proposes another port group for the port, if one of an overlay segment has the wanted policy. If the file put the port into its port
-// group, the change is in the file, because a command would make the two disagree; otherwise it is a command. A port
-// that a command moved goes back to the file's port group if that has the wanted policy.
+// moveInto proposes another port group for the port, if one of an overlay segment has the wanted policy. If the file
+// put the port into its port group, the change is in the file, because a command would make the two disagree;
+// otherwise it is a command. A port that a command moved goes back to the file's port group if that has the wanted
+// policy.
 func (s *subject) moveInto(c *diagnose.Cause, p *plan.Port, vni uint32, wanted func(*plan.Effective) bool) bool {
 	inFile := s.ByCommand[p.ID.Name].PortGroup
 	group := s.otherGroup(p, inFile, vni, wanted)

@@ -37,8 +37,8 @@ func (s *subject) outside(p *plan.Port, seg model.Segment) diagnose.Cause {
 	group := "port group " + p.PortGroup
 	c := diagnose.Cause{Reason: otherSegment, Policy: "overlay.vni", Value: value, From: group,
 		Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, where, group),
-		Change: "Put the two into one segment, if they are meant to talk without a router: their port groups need the " +
-			"same VNI.", Command: s.command(p.ID, "port show")}
+		Change: "Put the two into one segment, if they are meant to talk without a router: their port groups need " +
+			"the same VNI.", Command: s.command(p.ID, "port show")}
 	if s.moveInto(&c, p, seg.VNI, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }) {
 		c.Change = "Put the port into a port group of that segment, if the two are meant to talk without a router."
 	}

@@ -247,6 +247,34 @@ func newProxies(t *testing.T) *overlayRig {
 	return r
 }
 
+// TestS109_AHostWithoutAHealthCheckAnswersProbes: where hosts have files of their own and one of them has the health
+// check, the others answer it, and have nothing to say themselves.
+func TestS109_AHostWithoutAHealthCheckAnswersProbes(t *testing.T) {
+	t.Parallel()
+	r := newProxies(t)
+	for i, h := range r.hosts {
+		var peers []string
+		for k, a := range r.addr {
+			if k != i {
+				peers = append(peers, fmt.Sprintf("{name: h%d, address: %q}", k, a))
+			}
+		}
+		text := fmt.Sprintf(proxyConfig, r.addr[i], strings.Join(peers, ", "), 10*i+1)
+		text = strings.Replace(text, "    replication: two-tier\n", "", 1)
+		if i == 0 {
+			text = strings.Replace(text, "- name: lab\n", "- name: lab\n  healthCheck: true\n", 1)
+		}
+		h.Configure(text)
+	}
+	r.hosts[0].Await("the host that probes gets answers of both others", func() bool {
+		h, err := r.hosts[0].Service.NetworkHealth(t.Context())
+		return err == nil && h.Tunnels == 2 && h.TunnelsPassing == 2 && len(h.Findings) == 0
+	})
+	if h, err := r.hosts[1].Service.NetworkHealth(t.Context()); err != nil || h.Tunnels != 0 || len(h.Findings) != 0 {
+		t.Errorf("a host that only answers says %+v, %v", h, err)
+	}
+}
+
 // reach waits until a broadcast of the first host's guest comes to those of others.
 func (r *overlayRig) reach(what string, hosts ...int) {
 	r.t.Helper()
