@@ -145,42 +145,6 @@ func TestS105_ATraceOfAPortAndTheTunnel(t *testing.T) {
 	}
 }
 
-// TestS85_ATraceSaysWhoAnswers: the host itself, and how it knows who has the address.
-func TestS85_ATraceSaysWhoAnswers(t *testing.T) {
-	all := plan.MAC{255, 255, 255, 255, 255, 255}
-	ask := func(o model.Owner) *diagnose.Frame {
-		h := overlayHost(t, 1600)
-		h.Crossings["lab"].Answering(func(_ model.Segment, a netip.Addr) (model.Owner, bool) {
-			return o, a == ip("10.0.0.9")
-		})
-		r := run(t, h, diagnose.Request{From: "vm1", Frame: to(all, diagnose.Fields{
-			ARP: &diagnose.Addresses{Src: ip("10.0.0.1"), Dst: ip("10.0.0.9")}})})
-		return &r.Frames[0]
-	}
-	for _, c := range []struct {
-		name, text, reason string
-		owner              model.Owner
-	}{
-		{"heard", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() +
-			" (the owner was heard 7s ago)", "neighbour-answered", model.Owner{MAC: mac(9), Age: 7 * time.Second}},
-		{"told", "this host answers in VNI 10: 10.0.0.9 belongs to " + mac(9).String() + " (the controllers say so)",
-			"neighbour-answered", model.Owner{MAC: mac(9), Told: true}},
-		{"here", "no other host is asked in VNI 10: 10.0.0.9 belongs to " + mac(2).String() +
-			" behind a port of this host (the owner was heard 1s ago)", "neighbour-here",
-			model.Owner{MAC: mac(2), Here: true, Age: time.Second}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := ask(c.owner)
-			if last := f.Steps[len(f.Steps)-1]; last.Stage != stageTunnel || last.Text != c.text {
-				t.Errorf("%+v, want %s", last, c.text)
-			}
-			if len(f.Causes) != 1 || f.Causes[0].Reason != c.reason {
-				t.Errorf("causes %+v, want %s", f.Causes, c.reason)
-			}
-		})
-	}
-}
-
 // TestS105_ATraceNamesTheSegmentThatAPortIsIn: two ports in no VLAN are not in one segment where their VNIs differ, and
 // the port group that is proposed is one of the frame's segment.
 func TestS105_ATraceNamesTheSegmentThatAPortIsIn(t *testing.T) {
