@@ -69,7 +69,8 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	}
 	if (UNLIKELY(is_guard_reason(why)))
 		tell_guarded(skb, slot, why, mac_number(f.src));
-	else if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU || why == REASON_GUEST_LINK_CONTROL)
+	else if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU || why == REASON_GUEST_LINK_CONTROL ||
+		 why == REASON_GUEST_HEALTH_PROBE)
 		tell(slot, TELL_REFUSED, why, 0, mac_number(f.src));
 	if (!why)
 		why = classify(&f);

@@ -19,7 +19,7 @@ enum ether {
 	TYPE_EAPOL = 0x888e,
 	TYPE_LLDP = 0x88cc,
 	TYPE_PTP = 0x88f7,
-	TYPE_BEACON = 0x8922, /* beacon probing */
+	TYPE_BEACON = 0x8922, /* beacon probing, and probes between hosts */
 	GSO_MIN_HEADERS = 28, /* IPv4 + UDP */
 	GSO_ANY_LENGTH = 0xffff, /* instead of a size: the packets have different lengths (SCTP) */
 };

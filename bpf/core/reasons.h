@@ -48,6 +48,7 @@ enum reason {
 	REASON_NEIGHBOUR_ANSWERED = 38, /* for one copy: the tunnel answered who has an address, and asks nobody */
 	REASON_NEIGHBOUR_HERE = 39, /* for one copy: it asks who has an address, and its owner is on this host */
 	REASON_NEIGHBOUR_LIMIT = 40, /* for one copy: its sender asks more often than it is answered */
+	REASON_GUEST_HEALTH_PROBE = 41, /* the port's owner sent a frame of the type of probes between hosts */
 	REASON_COUNT, /* one more than the highest */
 };
 

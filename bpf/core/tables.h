@@ -76,7 +76,9 @@ enum port_rule {
 	RULE_GUARDS_ADDRESSES = 1 << 20, /* its owner may use only its own IP addresses (stage/guard.h) */
 	RULE_NO_DHCP_SERVER = 1 << 21, /* its owner may not answer DHCP */
 	RULE_NO_ROUTER = 1 << 22, /* its owner may not send router advertisements */
-	RULES_GUARD = RULE_GUARDS_ADDRESSES | RULE_NO_DHCP_SERVER | RULE_NO_ROUTER,
+	RULE_NO_HEALTH_PROBES = 1 << 23, /* its owner may not send what looks like a probe between hosts */
+	RULES_GUARD_PACKETS = RULE_GUARDS_ADDRESSES | RULE_NO_DHCP_SERVER | RULE_NO_ROUTER,
+	RULES_GUARD = RULES_GUARD_PACKETS | RULE_NO_HEALTH_PROBES,
 	RULE_SHARES_MACS = 1 << 16, /* learn_limit is the port's quota of the host's table, below its own limit */
 };
 

@@ -35,9 +35,9 @@ INLINE bool find_owner(struct neighbour *k)
 /* Does the ARP packet ask for another station's address, and is it for all? */
 INLINE bool asks_arp(struct neighbour *k, const u8 *destination)
 {
-	struct neighbour_arp *a = &k->arp;
+	struct arp *a = &k->arp;
 
-	if (a->operation != HTONS(OPERATION_REQUEST) || *(const u32 *)destination != 0xffffffff ||
+	if (a->operation != HTONS(ARP_REQUEST) || *(const u32 *)destination != 0xffffffff ||
 	    *(const u16 *)(destination + 4) != 0xffff)
 		return false;
 	if (!is_stations_ipv4(a->sender) || !same_mac(a->sender_mac, k->speaker.mac))
@@ -62,9 +62,9 @@ INLINE bool asks_nd(struct neighbour *k)
 
 INLINE void turn_arp(struct neighbour *k)
 {
-	struct neighbour_arp *a = &k->arp;
+	struct arp *a = &k->arp;
 
-	a->operation = HTONS(OPERATION_REPLY);
+	a->operation = HTONS(ARP_REPLY);
 	__builtin_memcpy(a->target_mac, k->speaker.mac, 6);
 	__builtin_memcpy(a->target, a->sender, 4);
 	__builtin_memcpy(a->sender_mac, k->found, 6);

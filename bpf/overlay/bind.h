@@ -6,8 +6,6 @@
 #include "overlay/neighbours.h"
 
 enum neighbour_message {
-	OPERATION_REQUEST = 1,
-	OPERATION_REPLY = 2,
 	ND_SOLICITATION = 135,
 	ND_ADVERTISEMENT = 136,
 	ND_SOURCE_MAC = 1,
@@ -17,7 +15,6 @@ enum neighbour_message {
 	ND_OVERRIDE = 0x20,
 	ND_HOPS = 255,
 	ND_LENGTH = 32, /* of the message with its option */
-	TYPE_OF_ARP = 0x0806,
 };
 
 /* What the packet is. */
@@ -109,13 +106,11 @@ INLINE void bind_owner(struct neighbour *k)
 /* Reads ARP for IPv4. Returns whether it is such. */
 INLINE bool read_arp(struct __sk_buff *skb, struct neighbour *k)
 {
-	struct neighbour_arp *a = &k->arp;
+	struct arp *a = &k->arp;
 
 	if (bpf_skb_load_bytes(skb, ETH_HEADER, a, sizeof(*a)))
 		return false;
-	return a->hardware == HTONS(1) && a->protocol == HTONS(TYPE_IPV4) && a->hardware_length == 6 &&
-	       a->protocol_length == 4 &&
-	       (a->operation == HTONS(OPERATION_REQUEST) || a->operation == HTONS(OPERATION_REPLY));
+	return is_arp_of_ipv4(a) && (a->operation == HTONS(ARP_REQUEST) || a->operation == HTONS(ARP_REPLY));
 }
 
 /* Reads a neighbour solicitation or advertisement whose only option is the sender's MAC. */
@@ -176,7 +171,7 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 {
 	struct neighbour *k;
 
-	if (!t->hold || (skb->protocol != HTONS(TYPE_OF_ARP) && skb->protocol != HTONS(TYPE_IPV6)))
+	if (!t->hold || (skb->protocol != HTONS(TYPE_ARP) && skb->protocol != HTONS(TYPE_IPV6)))
 		return FORM_OTHER;
 	k = neighbour_of_cpu();
 	if (!k || c->mac[6] & 1)
@@ -188,7 +183,7 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 	k->says = flags;
 	k->now = clock();
 	k->hold = t->hold * ticks_per_second;
-	if (skb->protocol == HTONS(TYPE_OF_ARP)) {
+	if (skb->protocol == HTONS(TYPE_ARP)) {
 		if (!read_arp(skb, k))
 			return FORM_OTHER;
 		hear_arp(k);

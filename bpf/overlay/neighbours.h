@@ -2,6 +2,7 @@
 /* The tables of bindings (frame-rules §10, S85): which MAC has an IP address in an overlay segment. */
 #pragma once
 #include "overlay/count.h"
+#include "core/arp.h"
 #include "core/packet.h"
 
 enum neighbour_limits {
@@ -76,19 +77,6 @@ NEIGHBOUR_TABLE(told_bindings, MAP_HASH, struct binding_key, struct told_binding
 NEIGHBOUR_TABLE(neighbour_speakers, MAP_LRU_HASH, struct location_key, struct neighbour_speaker, MAX_SPEAKERS, 0);
 NEIGHBOUR_TABLE(neighbour_counts, MAP_HASH, u32, struct neighbour_counts, MAX_TUNNELS, MAP_NO_PREALLOC);
 
-/* The bytes of an ARP packet for IPv4, behind the Ethernet header. */
-struct neighbour_arp {
-	be16 hardware;
-	be16 protocol;
-	u8 hardware_length;
-	u8 protocol_length;
-	be16 operation;
-	u8 sender_mac[6];
-	u8 sender[4];
-	u8 target_mac[6];
-	u8 target[4];
-};
-
 /* Those of a neighbour solicitation or advertisement with one option, the MAC (RFC 4861): both have one form. */
 struct neighbour_nd {
 	u8 version[4];
@@ -123,7 +111,7 @@ struct neighbour {
 	u64 now;
 	u16 reserved[3];
 	union {
-		struct neighbour_arp arp;
+		struct arp arp;
 		struct neighbour_nd nd;
 	} __attribute__((aligned(8)));
 };

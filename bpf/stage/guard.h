@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Does the port's owner use IP addresses that are not its own, or answer as a DHCP server or a router where it may not
- * (frame-rules §1, The guards)? Ports without any of the three rules skip this check. A packet that can't be read
- * counts as everything that it could be. */
+/* Does the port's owner use IP addresses that are not its own, answer as a DHCP server or a router where it may not, or
+ * send what looks like a probe between hosts (frame-rules §1, The guards)? Ports without any of the four rules skip this
+ * check. A packet that can't be read counts as everything that it could be. */
 #pragma once
+#include "core/arp.h"
 #include "core/events.h"
 #include "core/packet.h"
 
 enum {
-	TYPE_ARP = 0x0806,
 	TYPE_LEAST = 0x0600, /* a smaller value is a length */
 	PROTOCOL_IGMP = 2,
 	DHCP_SERVER = 67,
 	DHCP_CLIENT = 68,
 	DHCP_CLIENT_6 = 546,
-	ARP_LENGTH = 28,
-	ARP_SENDER = 14, /* offset of the sender's address */
-	ARP_REQUEST = 1,
 	ND_ADVERTISEMENT_LENGTH = 24,
+	HIDDEN_TAGS = 6, /* behind two tags, behind which the health check's type is looked for */
 };
 
 enum icmpv6 {
@@ -28,18 +26,6 @@ enum icmpv6 {
 	NEIGHBOUR_SOLICITATION = 135,
 	NEIGHBOUR_ADVERTISEMENT = 136,
 	LISTENER_REPORT_2 = 143,
-};
-
-struct arp {
-	be16 hardware;
-	be16 protocol;
-	u8 hardware_length;
-	u8 protocol_length;
-	be16 operation;
-	u8 sender_mac[6];
-	u8 sender[4];
-	u8 target_mac[6];
-	u8 target[4];
 };
 
 INLINE bool is_guard_reason(enum reason why)
@@ -77,12 +63,13 @@ INLINE bool owns_ipv4(const struct guarded *g, be32 address)
 	return guard_lists(g->half * MAX_GUARD_ADDRESSES + g->in->guard_first, g->in->guard_ipv4, address, 0);
 }
 
-/* Is this the link-local address that the port's MAC gives (RFC 4291, appendix A)? */
+/* Is this the link-local address that the port's MAC gives (RFC 4291, appendix A)? a is aligned to 8 bytes. */
 INLINE bool is_link_local_of(const struct port *p, const u8 *a)
 {
-	return a[0] == 0xfe && a[1] == 0x80 && !a[2] && !a[3] && !(*(u32 *)(a + 4)) && a[8] == (p->mac[0] ^ 2) &&
-	       a[9] == p->mac[1] && a[10] == p->mac[2] && a[11] == 0xff && a[12] == 0xfe && a[13] == p->mac[3] &&
-	       a[14] == p->mac[4] && a[15] == p->mac[5] && !mac_zero(p->mac);
+	u64 first = *(u32 *)p->mac & 0xffffff, last = *(u32 *)(p->mac + 2) >> 8; /* three bytes each */
+
+	return *(u64 *)a == 0x80fe && *(u64 *)(a + 8) == ((first ^ 2) | 0xfeff000000ULL | last << 40) &&
+	       !mac_zero(p->mac);
 }
 
 /* a is aligned to 8 bytes. */
@@ -105,6 +92,22 @@ INLINE bool hides_type(const struct guarded *g, struct packet *k)
 	return b[0] == 0xaa && b[1] == 0xaa && b[2] == 3 && !b[3] && !b[4] && (!b[5] || b[5] == 0xf8);
 }
 
+/* Is the type behind all tags that of probes between hosts? One behind more tags than are read may be. */
+INLINE bool is_health_probe(const struct guarded *g, const struct packet *k)
+{
+	u32 type = k->type, at = k->l3 + 2;
+	be16 next;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < HIDDEN_TAGS && is_tag(type); i++) {
+		if (bpf_skb_load_bytes(g->skb, at, &next, 2))
+			return false;
+		type = NTOHS(next);
+		at += TAG;
+	}
+	return type == TYPE_BEACON || is_tag(type);
+}
+
 INLINE bool may_arp(const struct guarded *g, const struct packet *k)
 {
 	struct arp a;
@@ -112,8 +115,7 @@ INLINE bool may_arp(const struct guarded *g, const struct packet *k)
 
 	if (bpf_skb_load_bytes(g->skb, k->l3, &a, ARP_LENGTH))
 		return false;
-	if (a.hardware != HTONS(1) || a.protocol != HTONS(TYPE_IPV4) || a.hardware_length != 6 ||
-	    a.protocol_length != 4)
+	if (!is_arp_of_ipv4(&a))
 		return false;
 	__builtin_memcpy(&sender, a.sender, 4);
 	if (!sender && a.operation == HTONS(ARP_REQUEST))
@@ -221,6 +223,10 @@ SEPARATE u32 guard_reason(struct __sk_buff *skb, u32 half, u32 slot)
 	if (!g->in || !k)
 		return REASON_IP_SOURCE_NOT_ALLOWED;
 	rules = g->in->rules;
+	if (rules & RULE_NO_HEALTH_PROBES && is_health_probe(g, k))
+		return REASON_GUEST_HEALTH_PROBE;
+	if (!(rules & RULES_GUARD_PACKETS))
+		return REASON_NONE;
 	if (hides_type(g, k))
 		return hidden_reason(rules);
 	if (rules & RULE_GUARDS_ADDRESSES) {
@@ -244,6 +250,8 @@ SEPARATE u32 guard_reason(struct __sk_buff *skb, u32 half, u32 slot)
 
 INLINE enum reason guard(struct frame *f)
 {
+	if (!(f->in->rules & RULES_GUARD_PACKETS) && f->type != TYPE_BEACON && !is_tag(f->type))
+		return REASON_NONE; /* no packet is read for the health check's sake */
 	know_packet(f);
 	return guard_reason(f->skb, f->half, f->slot);
 }

@@ -49,7 +49,8 @@ const (
 	ReasonNeighbourAnswered        Reason = 38
 	ReasonNeighbourHere            Reason = 39
 	ReasonNeighbourLimit           Reason = 40
-	ReasonCount                    Reason = 41
+	ReasonGuestHealthProbe         Reason = 41
+	ReasonCount                    Reason = 42
 )
 
 var reasonNames = [...]string{
@@ -93,6 +94,7 @@ var reasonNames = [...]string{
 	38: "neighbour-answered",
 	39: "neighbour-here",
 	40: "neighbour-limit",
+	41: "guest-health-probe",
 }
 
 // Values of enum reason_room.
@@ -169,7 +171,9 @@ const (
 	RuleGuardsAddresses = 1048576
 	RuleNoDHCPServer    = 2097152
 	RuleNoRouter        = 4194304
-	RulesGuard          = 7340032
+	RuleNoHealthProbes  = 8388608
+	RulesGuardPackets   = 7340032
+	RulesGuard          = 15728640
 	RuleSharesMACs      = 65536
 )
 

@@ -267,6 +267,9 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonGuestRouterAdvertisement:
 		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router (router advertisements: %s)", p.ID,
 			answer(pol.RouterAdvertisements))
+	case abi.ReasonGuestHealthProbe:
+		return StageAdmit, fmt.Sprintf("the frame has the type of hosts' probes (0x%04x), and switch %s has a health "+
+			"check", typeHealthProbe, p.ID.Switch)
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s (forged transmits: %s)",
 			w.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))

@@ -20,15 +20,20 @@ const (
 	neighbourSolicitation, neighbourAdvertisement                = 135, 136
 
 	dhcpServer, dhcpClient, dhcpClient6 = 67, 68, 546
+
+	typeHealthProbe = 0x8922
+	mostTags        = 8
 )
 
-// guard decides whether a port's owner uses an address that is not its own, or acts as a server or router where it may
-// not (frame-rules §1, The guards).
+// guard decides whether a port's owner uses an address that is not its own, acts as a server or router where it may
+// not, or sends what looks like a probe between hosts (frame-rules §1, The guards).
 func guard(r *run) abi.Reason {
 	pol, k := r.from.Policy, &r.head.packet
 	addresses, server, router := pol.AddressGuard.Enabled.V, !pol.DHCPServer.V, !pol.RouterAdvertisements.V
 	isIP, is6 := k.kind == typeIPv4 || k.kind == typeIPv6, k.kind == typeIPv6
 	switch {
+	case r.sw.plan.HealthCheck && looksLikeHealthProbe(r.head.raw): // S109
+		return abi.ReasonGuestHealthProbe
 	case !addresses && !server && !router:
 		return abi.ReasonNone
 	case k.hidden() && addresses:
@@ -53,6 +58,23 @@ func guard(r *run) abi.Reason {
 		return abi.ReasonGuestDHCPServer
 	}
 	return abi.ReasonNone
+}
+
+// looksLikeHealthProbe reports whether the type behind all tags of a frame is that of probes between hosts; one behind
+// more than mostTags may be.
+func looksLikeHealthProbe(frame []byte) bool {
+	rest := frame[12:]
+	for range mostTags {
+		if !isTag(binary.BigEndian.Uint16(rest)) {
+			break
+		}
+		if len(rest) < 6 {
+			return false // it ends within the tag
+		}
+		rest = rest[4:]
+	}
+	kind := binary.BigEndian.Uint16(rest)
+	return kind == typeHealthProbe || isTag(kind)
 }
 
 // hidden reports whether the frame's type is behind more tags than are read, or in an LLC header.

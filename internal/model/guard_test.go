@@ -48,3 +48,17 @@ func TestS86_S87_S108_WithoutAGuardEverythingPasses(t *testing.T) {
 		guardedRig(t, func(e *plan.Effective) { e.AddressGuard.Addresses.V = guardcases.Addresses }).guarded(cases)
 	}
 }
+
+func TestS109_AGuestSendsNothingThatLooksLikeAProbe(t *testing.T) {
+	r := guardedRig(t, func(*plan.Effective) {})
+	r.change(func(r *rig) { r.sw.HealthCheck = true })
+	r.guarded(guardcases.HealthProbes())
+}
+
+func TestS109_WithoutAHealthCheckProbesOfGuestsPass(t *testing.T) {
+	cases := guardcases.HealthProbes()
+	for i := range cases {
+		cases[i].Reason = ""
+	}
+	guardedRig(t, func(*plan.Effective) {}).guarded(cases)
+}

@@ -181,7 +181,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 			rec.Rules |= abi.RuleLeft
 		}
 	}
-	if err := c.compileGuard(&rec, p); err != nil {
+	if err := c.compileGuard(&rec, sw, p); err != nil {
 		return rec, err
 	}
 	compileStormControl(&rec, &pol.StormControl)

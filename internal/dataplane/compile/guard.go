@@ -18,9 +18,12 @@ type guardList struct {
 	ipv4, ipv6 uint16
 }
 
-// compileGuard puts the address guard into a port's record.
-func (c *compiler) compileGuard(rec *abi.Port, p *plan.Port) error {
+// compileGuard puts the guards into a port's record.
+func (c *compiler) compileGuard(rec *abi.Port, sw *plan.Switch, p *plan.Port) error {
 	pol := p.Policy
+	if sw.HealthCheck {
+		rec.Rules |= abi.RuleNoHealthProbes
+	}
 	if !pol.DHCPServer.V {
 		rec.Rules |= abi.RuleNoDHCPServer
 	}

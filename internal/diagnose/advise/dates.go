@@ -151,6 +151,8 @@ func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason 
 			return fmt.Sprint(sw.BlockGuestBPDU, p.Policy.GuestLinkControl.V)
 		}
 		return fmt.Sprint(sw.BlockGuestBPDU)
+	case abi.ReasonGuestHealthProbe.String():
+		return fmt.Sprint(sw.HealthCheck)
 	case abi.ReasonReflected.String():
 		if p != nil {
 			return fmt.Sprint(p.Policy.Teaming.Policy.V, p.Policy.Teaming.Active.V)

@@ -3,7 +3,11 @@
 // use it.
 package reasons
 
-import "heddle/internal/abi"
+import (
+	"slices"
+
+	"heddle/internal/abi"
+)
 
 // About says for what a reason is decided: a frame or a copy.
 type About string
@@ -54,8 +58,9 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(),
-		tableFull(), loop(), waiting()), append(append(guards(), elsewhere()), tunnel()...)...)
+	return slices.Concat(admission(), lookup(), delivery(),
+		[]Reason{storm(), guestLinkControl(), tableFull(), loop(), waiting()}, guards(), []Reason{elsewhere()},
+		tunnel(), healthProbes())
 }
 
 // admission returns the reasons that are decided when a frame enters.

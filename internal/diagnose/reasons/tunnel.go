@@ -35,3 +35,13 @@ func tunnel() []Reason {
 			"Find out what the guest does: it scans the network, or is not well.", showPort, []string{"S85"}},
 	}
 }
+
+// healthProbes returns the reasons of the probes with which hosts check the network.
+func healthProbes() []Reason {
+	return []Reason{
+		{abi.ReasonGuestHealthProbe, Frame, "The guest sent a frame of EtherType 0x8922, that of the probes with " +
+			"which hosts check the network: the switch has a health check, and no guest may send such frames.",
+			"healthCheck", "Have the guest stop it. If it is a hypervisor whose own beacons or health check must " +
+				"pass, take `healthCheck: true` out of the switch.", apply, []string{"S109"}},
+	}
+}

@@ -245,6 +245,8 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	case abi.ReasonGuestRouterAdvertisement:
 		c.Why = "the guest says that it is an IPv6 router, and its port may not"
 		s.set(&c, at.port, "security.routerAdvertisements", string(spec.Accept))
+	case abi.ReasonGuestHealthProbe:
+		s.healthProbe(&c)
 	case abi.ReasonForgedTransmit:
 		s.forged(&c, at.port)
 	case abi.ReasonGuestTagged, abi.ReasonVLANNotAllowed:

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/diagnose"
+	"heddle/internal/fabric"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -48,6 +49,17 @@ func (s *subject) check(c *diagnose.Cause, name, when string) {
 		From: plan.Source{Level: plan.FromSwitch, Name: s.from.id.Switch}})
 	c.Change = fmt.Sprintf("Switch the check off, if %s.", when)
 	s.edit(c, diagnose.EditSwitch, s.from.id.Switch, "checks: {"+name+": false}")
+}
+
+// healthProbe: the guest sent a frame of the type of probes between hosts.
+func (s *subject) healthProbe(c *diagnose.Cause) {
+	setBy(c, "healthCheck", plan.Row{Policy: "healthCheck", Value: plan.FieldValueOf(true),
+		From: plan.Source{Level: plan.FromSwitch, Name: s.from.id.Switch}})
+	c.Why = fmt.Sprintf("the frame has the type of hosts' probes (0x%04x), which no guest may send while the switch "+
+		"has a health check", fabric.EtherType)
+	c.Change = "Switch the health check off, if the guest is a hypervisor whose own beacons or health check must " +
+		"pass; else have the guest stop it."
+	s.edit(c, diagnose.EditSwitch, s.from.id.Switch, "healthCheck: false")
 }
 
 func (s *subject) forged(c *diagnose.Cause, p *plan.Port) {

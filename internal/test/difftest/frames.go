@@ -91,6 +91,9 @@ func (g *generator) assemble(m *Member, f sentFrame) []byte {
 	if g.guarded && g.guards.IntN(2) == 0 {
 		payload = g.claim(m)
 	}
+	if g.checked && g.probes.IntN(8) == 0 {
+		payload = g.healthProbe()
+	}
 	return runnable(g.size(m, append(out, payload...), len(tags)/4))
 }
 

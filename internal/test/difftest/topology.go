@@ -36,6 +36,9 @@ type generator struct {
 	// guards rolls which ports are guarded, and what their owners claim; see guards.go.
 	guards  *rand.Rand
 	guarded bool
+	// probes rolls which switches have a health check, and frames that look like its probes; see probes.go.
+	probes  *rand.Rand
+	checked bool
 }
 
 // Generate makes a case of n steps from a seed.
@@ -58,6 +61,11 @@ func Generate(seed uint64, n int) *Case {
 	g.guards = rand.New(rand.NewPCG(seed, 0x6775617264))
 	if g.guarded = g.guards.IntN(3) == 0; g.guarded {
 		g.guard()
+		g.settle()
+	}
+	g.probes = rand.New(rand.NewPCG(seed, 0x70726f6265))
+	if g.checked = g.probes.IntN(3) == 0; g.checked {
+		g.healthChecks()
 		g.settle()
 	}
 	if g.migrates {
