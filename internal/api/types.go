@@ -329,7 +329,8 @@ type DeviceLosses struct {
 	RxMissed  uint64 `json:"rxMissed"`
 	// RxFrameErrors are those of RxErrors whose form was wrong. At a tunnel's device they are packets that met
 	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040
-	// section 4.2).
+	// section 4.2); since Linux 6.14 also packets with reserved bits of the VXLAN header set. The tunnel's other
+	// RxErrors had no whole IP header inside.
 	RxFrameErrors uint64 `json:"rxFrameErrors"`
 }
 

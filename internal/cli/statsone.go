@@ -55,8 +55,8 @@ func statsOne(w io.Writer, d Deps, s api.Stats, zero bool, host string) error {
 		reasonRow("refused", r)
 	}
 	addLosses(tab, "device", s.Device, zero, lost)
-	if d := s.Device; d != nil && s.Uplink && s.Name == spec.TunnelName && (d.RxFrameErrors > 0 || zero) {
-		tab.add("of these: congestion, no ECN inside", strconv.FormatUint(d.RxFrameErrors, 10))
+	if s.Uplink && s.Name == spec.TunnelName {
+		addTunnelErrors(tab, s.Device, zero)
 	}
 	addLosses(tab, "its other end", s.Peer, zero, lost)
 	if len(tab.rows) == 0 {
@@ -72,6 +72,19 @@ here. vSphere's counters have them among what is dropped. They are normal:
 "heddle stats" has them as FILTERED.
 `)
 	return err
+}
+
+// addTunnelErrors says what the errors of a tunnel's device are: Linux counts no other ones there.
+func addTunnelErrors(tab *table, l *api.DeviceLosses, zero bool) {
+	if l == nil {
+		return
+	}
+	if l.RxFrameErrors > 0 || zero {
+		tab.add("of these: congestion, no ECN inside, or reserved bits", strconv.FormatUint(l.RxFrameErrors, 10))
+	}
+	if cut := l.RxErrors - min(l.RxErrors, l.RxFrameErrors); cut > 0 || zero {
+		tab.add("of these: inner packet cut", strconv.FormatUint(cut, 10))
+	}
 }
 
 // addLosses adds the frames that a device itself counts as lost.

@@ -96,7 +96,7 @@ func (r *overlayRig) arrivesWith(t *testing.T, inner6 bool, inner, outer, want b
 			t.Errorf("%d packets are counted that met congestion and could not tell, want 1", got-untold)
 		}
 		shown := r.hosts[0].must("stats", "tunnel")
-		if !strings.Contains(shown, "of these: congestion, no ECN inside  ") {
+		if !strings.Contains(shown, "of these: congestion, no ECN inside, or reserved bits  ") {
 			t.Errorf("the host does not name the reason:\n%s", shown)
 		}
 		r.guests[0][0].Refuse(marked(66, inner6, dscp|inner, text), "nobody could be told of the congestion")

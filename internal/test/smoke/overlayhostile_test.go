@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"heddle/internal/abi"
@@ -23,6 +24,7 @@ func TestS105_HostilePacketsFromTheUnderlay(t *testing.T) {
 			r := &neighbourRig{newOverlayRig(t, v6, "other"), v6}
 			r.outerCut()
 			r.innerCut()
+			r.innerPacketCut()
 			r.tunnelInside()
 			r.addressFlood()
 		})
@@ -71,6 +73,29 @@ func (r *neighbourRig) innerCut() {
 		r.vxlan(r.third, r.addr[2], r.addr[0], 5000, frame[:length])
 	}
 	r.goesOn("after cut inner headers")
+}
+
+// innerPacketCut: an IP header that is not whole is counted once, by the tunnel's device, under a name of its own.
+func (r *neighbourRig) innerPacketCut() {
+	r.t.Helper()
+	h := r.hosts[0]
+	cut := map[string]string{"IPv4": "\x08\x00\x45\x00\x00\x14", "IPv6": "\x86\xdd\x60\x00\x00\x00"}
+	for kind, header := range cut {
+		before := *r.device()
+		frame := append(cable.Frame(cable.Broadcast(), cable.MAC(66), 0, "")[:12], header...)
+		r.vxlan(r.third, r.addr[2], r.addr[0], 5000, frame)
+		h.Await("an inner packet of "+kind+" that is cut is counted", func() bool {
+			return r.deviceErrors() > before.RxErrors
+		})
+		after := r.device()
+		if after.RxErrors != before.RxErrors+1 || after.RxFrameErrors != before.RxFrameErrors {
+			r.t.Errorf("%s: the device counts %+v, before %+v", kind, *after, before)
+		}
+	}
+	if text := h.must("stats", "tunnel"); !strings.Contains(text, "of these: inner packet cut ") {
+		r.t.Errorf("the host does not name what was cut:\n%s", text)
+	}
+	r.goesOn("after cut inner packets")
 }
 
 // tunnelInside: a packet that is for the host's own tunnel endpoint, in a VNI that another guest of the host has, is a

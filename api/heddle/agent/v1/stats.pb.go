@@ -1008,7 +1008,8 @@ type DeviceLosses struct {
 	RxMissed  uint64                 `protobuf:"varint,6,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`
 	// rx_frame_errors are those of rx_errors whose form was wrong. At a tunnel's device they are packets that met
 	// congestion on their way, and whose guests do not take part in ECN, so that they could not be told (RFC 6040
-	// section 4.2).
+	// section 4.2); since Linux 6.14 also packets with reserved bits of the VXLAN header set. The tunnel's other
+	// rx_errors had no whole IP header inside.
 	RxFrameErrors uint64 `protobuf:"varint,7,opt,name=rx_frame_errors,json=rxFrameErrors,proto3" json:"rx_frame_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
