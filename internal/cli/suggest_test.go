@@ -11,7 +11,7 @@ import (
 func TestUnknownCommand_IsAnsweredWithWhatMayBeMeant(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"history", `"heddle definition history"?`},
-		{"hstory", `"heddle definition history"`},
+		{"hixtory", `"heddle definition history"`},
 		{"prot", `did you mean "heddle port"?`},
 		{"rolback", `"heddle definition rollback"`},
 		{"settle", `did you mean "heddle port static settle"?`},
@@ -54,7 +54,7 @@ func TestLettersApart(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"history", "history", 0}, {"history", "hstory", 1}, {"rollback", "rolbak", 2}, {"", "ab", 2}, {"ä", "a", 1}} {
+	}{{"history", "history", 0}, {"history", "hixtory", 1}, {"rollback", "rolbak", 2}, {"", "ab", 2}, {"ä", "a", 1}} {
 		if got := lettersApart(c.a, c.b); got != c.want {
 			t.Errorf("%s and %s: %d, want %d", c.a, c.b, got, c.want)
 		}
