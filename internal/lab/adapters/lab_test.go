@@ -2,9 +2,6 @@ package adapters
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,18 +9,6 @@ import (
 	"heddle/internal/lab/qemu/image"
 	"heddle/internal/test/testkit"
 )
-
-// program is the heddle program itself: a guest has nothing else that this test program could be.
-func program(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "heddle")
-	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build heddle: %v: %s", err, out)
-	}
-	return path
-}
 
 // A guest's offloads decide how large the frames are that the switch takes: whole segments, or one packet each.
 func TestAGuestsOffloadsDecideWhatAFrameHolds(t *testing.T) {
@@ -36,7 +21,7 @@ func TestAGuestsOffloadsDecideWhatAFrameHolds(t *testing.T) {
 	defer cancel()
 	e := effort{adapters: []adapter{{"virtio-net", qemu.VirtioNet, 1}}, mtus: []int{1500}, rounds: 1,
 		duration: 300 * time.Millisecond, warmup: 100 * time.Millisecond}
-	m, err := Options{RunDir: t.TempDir(), Program: program(t)}.runWith(ctx, e)
+	m, err := Options{RunDir: t.TempDir(), Program: testkit.Program(t)}.runWith(ctx, e)
 	if err != nil {
 		t.Fatal(err)
 	}

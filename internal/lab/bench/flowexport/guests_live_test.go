@@ -2,9 +2,6 @@ package flowexport
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,18 +9,6 @@ import (
 	"heddle/internal/lab/qemu/image"
 	"heddle/internal/test/testkit"
 )
-
-// program is the heddle program itself, without a C library, so that it runs in a guest.
-func program(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "heddle")
-	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build heddle: %v: %s", err, out)
-	}
-	return path
-}
 
 // TestGuestsReceiveByEveryQueue: two guests under QEMU whose virtio-net adapters have two queues exchange packets and
 // transactions; their drivers count packets in both queues, and what the hosts meter is what their ports count.
@@ -36,7 +21,7 @@ func TestGuestsReceiveByEveryQueue(t *testing.T) {
 		testkit.Missing(t, "a guest image: "+err.Error())
 	}
 	o := withQueues(2)
-	o.Adapters, o.Heddle = []string{string(virtio)}, program(t)
+	o.Adapters, o.Heddle = []string{string(virtio)}, testkit.Program(t)
 	r, cells := rigOf(t, ctx, o)
 	for _, c := range cells {
 		t.Run(c.name, func(t *testing.T) {
