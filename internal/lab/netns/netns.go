@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	vns "github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 const dir = "/var/run/netns"
@@ -93,12 +95,24 @@ func (n *NS) Output(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// Delete removes the name; the namespace disappears when nothing uses it any more.
+// busyPatience is how long Delete waits for a name that the kernel says is busy.
+const busyPatience = 10 * time.Second
+
+// Delete removes the name; the namespace disappears when nothing uses it any more. A name is busy for a moment while
+// another mount namespace is being made or ends, or while a second mount covers it: it is removed when that is over.
 func (n *NS) Delete() error {
-	if err := vns.DeleteNamed(n.Name); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("delete network namespace %q: %w", n.Name, err)
+	for deadline := time.Now().Add(busyPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Unmount(n.Path(), unix.MNT_DETACH)
+		if err == nil || errors.Is(err, unix.EINVAL) { // EINVAL: an attempt before this one has unmounted it
+			err = os.Remove(n.Path())
+		}
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return fmt.Errorf("delete network namespace %q: %w", n.Name, err)
+		}
 	}
-	return nil
 }
 
 // onThread runs f on a locked thread and puts the thread back into its namespace afterwards. If that fails, the thread

@@ -60,10 +60,6 @@ func NS(t testing.TB, hint string) *netns.NS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := n.Delete(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { Remove(t, "the namespace "+n.Name, n.Delete) })
 	return n
 }

@@ -1,0 +1,55 @@
+package testkit
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"heddle/internal/test/testkit/budget"
+)
+
+// LongMark begins the reason for which `make test` leaves a test to `make test-all`; the runner counts those apart.
+const LongMark = "left to make test-all: "
+
+// Long leaves a test out of `make test`, which takes ten minutes in all; `make test-all` and a test that is run by hand
+// have it. why says what makes it long, or which shorter test has the same feature.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(LongMark + why)
+	}
+}
+
+// NeverAttr is the attribute of a test that the runner does not repeat.
+const NeverAttr = "heddle-never"
+
+// Never says that the test proves that something never happens: one failure in a thousand runs is a fault, and the
+// runner does not repeat the test. It must claim only what holds at every load.
+func Never(t testing.TB) {
+	t.Helper()
+	root, _, _ := strings.Cut(t.Name(), "/")
+	t.Attr(NeverAttr, root)
+}
+
+// weighed are the tests of this process that have a share of the run's budget.
+var weighed sync.Map
+
+// Weigh waits until the run has room for a test that keeps so many CPUs busy beside the test program itself: 1 for an
+// agent or two under traffic, 2 for a guest, for a few hosts with controllers, or for a bench, 4 for what shall be
+// alone. A test has one weight, that of its first call: one that waited for more while it holds some might wait for
+// ever.
+func Weigh(t testing.TB, weight int) {
+	t.Helper()
+	root, _, _ := strings.Cut(t.Name(), "/")
+	if _, has := weighed.LoadOrStore(root, true); has {
+		return
+	}
+	release, err := budget.Take(weight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		weighed.Delete(root)
+		release()
+	})
+}
