@@ -18,12 +18,13 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test cleanroom soak soak-frames soak-controllers race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test test-all test-busy cleanroom soak soak-frames soak-controllers race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: check-go ## build bin/heddle, heddle-controller and heddle-vsphere (needs only Go: the kernel programs are in the repository)
+	@echo "building the programs: some minutes on a new machine, where Go fetches and compiles their modules first"
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-controller ./cmd/heddle-controller
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-vsphere ./cmd/heddle-vsphere
@@ -37,13 +38,28 @@ deps: ## install, by package name, what the commands and tests use (root; Debian
 deps-all: ## the same, and the C compiler that `make generate` uses
 	@scripts/deps run test bench generate
 
-test: build ## build and pass every test; without root, those that need none, and say what was skipped
-ifneq ($(ROOT),)
-ifeq ($(DEPS),yes)
-	@scripts/deps run test
-endif
-endif
-	@$(GO) run ./internal/test/testkit/cmd/runtests -count=1 -parallel 4 -timeout 30m $(TESTFLAGS)
+# What a test target does first. Each step says what it does: on a new machine the first takes minutes.
+define prepare
+$(if $(and $(ROOT),$(filter yes,$(DEPS))),@scripts/deps run test)
+endef
+RUNTESTS = bin/runtests
+define runtests
+@$(GO) build -trimpath -o $(RUNTESTS) ./internal/test/testkit/cmd/runtests
+@$(RUNTESTS)
+endef
+
+test: build ## build and pass the tests that a change needs, in ten minutes: each feature once, as root on real namespaces; without root, those that need none
+	$(prepare)
+	$(runtests) $(TESTFLAGS)
+
+test-all: build ## the same, and what takes long: guests with other kernels, QEMU, packages, kills, all faults (root; half an hour)
+	$(prepare)
+	$(runtests) -all $(TESTFLAGS)
+
+BUSY ?= 6
+test-busy: build ## make test beside BUSY busy loops (default 6): no test may claim what holds on a quiet machine only
+	$(prepare)
+	@scripts/beside-loops $(BUSY) $(MAKE) test
 
 # SUITES are Debian releases that mmdebstrap knows.
 SUITES ?= bookworm trixie

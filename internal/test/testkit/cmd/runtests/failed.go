@@ -3,13 +3,18 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
 // failure is a failed test, or a package that failed outside its tests, and why.
 type failure struct {
 	pkg, test string
 	logged    []string
+	never     bool
+	seconds   float64
+	load      float64
 }
 
 // Of a failed test the section shows so many of the lines that it logged, the first and the last: those say what went
@@ -34,7 +39,7 @@ func (p *pkg) failures(name string, build *strings.Builder) []failure {
 	var list []failure
 	for _, test := range p.order {
 		if t := p.tests[test]; t.verdict == "fail" && t.counts(test) {
-			list = append(list, failure{name, test, matching(t.output.String(), logged)})
+			list = append(list, failure{name, test, matching(t.output.String(), logged), p.never(name, test), t.seconds, t.load})
 		}
 	}
 	if list != nil {
@@ -47,7 +52,83 @@ func (p *pkg) failures(name string, build *strings.Builder) []failure {
 	if own := p.tests[""]; own != nil {
 		said += verdictLine.ReplaceAllString(own.output.String(), "")
 	}
-	return []failure{{name, "", matching(said, anyWord)}}
+	// What failed outside its tests, by what it leaves or because it was not built, fails again or hides something.
+	return []failure{{pkg: name, logged: matching(said, anyWord), never: true}}
+}
+
+// never says whether a failed test is not repeated.
+func (p *pkg) never(name, test string) bool {
+	root, _, _ := strings.Cut(test, "/")
+	for n, t := range p.tests {
+		if of, _, _ := strings.Cut(n, "/"); of == root && t.never {
+			return true
+		}
+	}
+	return slices.ContainsFunc(neverPackages, func(p string) bool { return ofPackage(name, p) })
+}
+
+// groups are the failures by what is repeated together: a test with its subtests, or a package that ended abruptly.
+func (r *report) groups() []*group {
+	for _, f := range r.failures {
+		root, _, _ := strings.Cut(f.test, "/")
+		if r.results[f.pkg].abrupt {
+			root = ""
+		}
+		i := slices.IndexFunc(r.grouped, func(g *group) bool { return g.pkg == f.pkg && g.test == root && !g.repeated })
+		if i < 0 {
+			if slices.ContainsFunc(r.grouped, func(g *group) bool { return g.pkg == f.pkg && g.test == root }) {
+				continue // it was repeated
+			}
+			r.grouped = append(r.grouped, &group{pkg: f.pkg, test: root})
+			i = len(r.grouped) - 1
+		}
+		g := r.grouped[i]
+		g.never = g.never || f.never
+	}
+	return r.grouped
+}
+
+// forgive takes what passed when it was repeated from the failures into the list of unsteady tests.
+func (r *report) forgive(g *group, again *report) {
+	u := unsteady{Date: time.Now().UTC().Truncate(time.Second), Package: g.pkg, Test: g.test}
+	r.failures = slices.DeleteFunc(r.failures, func(f failure) bool {
+		root, _, _ := strings.Cut(f.test, "/")
+		if f.pkg != g.pkg || g.test != "" && root != g.test {
+			return false
+		}
+		u.Output = append(u.Output, f.logged...)
+		u.Seconds, u.Load = max(u.Seconds, f.seconds), max(u.Load, f.load)
+		g.failed++
+		return true
+	})
+	if g.test == "" { // nobody knows which of its tests had run
+		for verdict, n := range r.results[g.pkg].counts {
+			r.counts[verdict] -= n
+		}
+		for verdict, n := range again.counts {
+			r.counts[verdict] += n
+		}
+	} else {
+		r.counts["fail"] -= g.failed
+		r.counts["pass"] += g.failed
+	}
+	r.unsteady = append(r.unsteady, u)
+}
+
+// printUnsteady lists what failed and passed alone.
+func (r *report) printUnsteady() {
+	if len(r.unsteady) == 0 {
+		return
+	}
+	fmt.Fprintln(r.out, "\nunsteady: these failed beside others, and passed alone")
+	for _, u := range r.unsteady {
+		f := failure{pkg: u.Package, test: u.Test, logged: u.Output}
+		show := f.lines(linesOfATest)
+		fmt.Fprintf(r.out, "%s  after %.0f s, at a load of %.1f\n", show[0], u.Seconds, u.Load)
+		for _, l := range show[1:] {
+			fmt.Fprintln(r.out, l)
+		}
+	}
 }
 
 // matching returns the lines of a text that match, without the space around them and cut where they are too long.

@@ -1,89 +1,82 @@
-// Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package
-// with its time and CPU time, the whole output of what failed, the reasons for what was skipped, where the CPU time
-// went, once more and in short what failed and why, and as its last line "N passed, N failed, N skipped". It exits with
-// 1 when anything failed or nothing was run.
+// Command runtests builds the tests of the packages that its arguments name, runs them within one budget of processes,
+// and shows what a person wants to know: progress, a line per package with its time and CPU time, the whole output of
+// what failed, the reasons for what was skipped, where the CPU time went, once more and in short what failed and why,
+// and as its last line "N passed, N failed, N skipped". It exits with 1 when anything failed or nothing was run.
+//
+// A failed test is repeated once, alone, after the others; one that passes then is unsteady: it is listed, and fails the
+// run only where there are more than three or where the kept list has it already. Tests that prove that something never
+// happens are not repeated. Tests called TestTime… run alone at the end.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
+// options are the command line.
+type options struct {
+	all       bool   // and not only what `make test` runs
+	run, skip string // patterns of tests, as `go test` takes them
+	parallel  int    // tests of a program at once
+	programs  int    // test programs at once
+	budget    int    // what further work tests may do at once, in CPUs
+	kept      string // path of the kept list of unsteady tests
+	packages  []string
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("runtests", flag.ContinueOnError)
+	f.BoolVar(&o.all, "all", false, "run long tests and packages as well, as make test-all does")
+	f.StringVar(&o.run, "run", "", "run only tests that match this `pattern`")
+	f.StringVar(&o.skip, "skip", "", "leave out tests that match this `pattern`")
+	f.IntVar(&o.parallel, "parallel", 3, "run so many tests of one program at once")
+	f.IntVar(&o.programs, "programs", 3, "run so many test programs at once")
+	f.IntVar(&o.budget, "budget", 3, "let tests with agents, guests and benches take so many CPUs together")
+	f.StringVar(&o.kept, "kept", "bin/unsteady.jsonl", "keep the list of unsteady tests in this `file`")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.packages = f.Args()
+	if len(o.packages) == 0 {
+		o.packages = []string{everything}
+	}
+	return o, nil
+}
+
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == measureVerb {
-		dir, err := os.Getwd() // that of the package
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "runtests:", err)
-			os.Exit(1)
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case keepVerb:
+			os.Exit(keep(os.Args[2]))
+		case measureVerb:
+			os.Exit(measureAlone(os.Args[2:]))
 		}
-		os.Exit(measure(os.Args[2:], quietOf(dir)))
 	}
-	r := newReport(os.Stdout)
-	if err := run(r, os.Args[1:]); err != nil {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		os.Exit(2)
+	}
+	// An interrupt from the terminal reaches the tests too: they clean up, and this program reads on until they have
+	// ended. (Caught and not ignored: what is ignored would stay so in the children.)
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	good, err := run(o, asked)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
-		r.close()
-		os.Exit(1)
 	}
-	if !r.close() {
+	if err != nil || !good {
 		os.Exit(1)
 	}
 }
 
-// run feeds the report with what go test says. That go test exits with 1 is no error: the report has the failures; it
-// is one when the report has none.
-func run(r *report, args []string) error {
-	// An interrupt from the terminal reaches go test and its tests too: they clean up, and this program reads on until
-	// they have ended. (Caught and not ignored: what is ignored would stay so in the children.)
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command("go", goTest(self, runtime.NumCPU(), args)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start go test: %w", err)
-	}
-	readErr := read(out, r)
-	err = cmd.Wait()
-	r.used = spent(cmd.ProcessState)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && r.failed() > 0 {
-		err = nil
-	}
-	return errors.Join(readErr, err)
-}
-
-// read passes every line of a `go test -json` stream to the report. A line that is no event is shown as it is.
-func read(in io.Reader, r *report) error {
-	br := bufio.NewReader(in)
-	for {
-		line, err := br.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) == nil && e.Action != "" {
-				r.add(e)
-			} else {
-				r.print(string(line))
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read what go test says: %w", err)
-		}
-	}
+// terminal says whether a file is one.
+func terminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }

@@ -6,10 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // measureVerb is the argument by which this program runs a test program and says afterwards what it used.
@@ -18,11 +23,61 @@ const measureVerb = "measure"
 // usedMark begins the line that says so.
 const usedMark = "runtests: CPU time "
 
-// leftTime is how long the output of a test program that has ended is still read.
-const leftTime = 30 * time.Second
+// abruptMark is the line that says that a test program ended before its tests had: by a panic, a signal, os.Exit. Some
+// of them may not have run.
+const abruptMark = "runtests: the test program ended before its tests had"
 
-// measure runs a test program and gives its exit status. Its last line is the CPU time of the program and of what it
-// started and waited for, such as agents and guests. One that says nothing for as long as quiet shows its goroutines
+// leftTime is how long the output of a test program that has ended is still read, and how long what it left may take
+// to end by itself.
+const leftTime = 10 * time.Second
+
+// measureAlone runs a test program as its own end of the world: as root with mounts and names of network namespaces of
+// its own, which go with it however it ends, and without anything that it started and left behind.
+func measureAlone(args []string) int {
+	// What is unshared belongs to a thread; and the test program gets Pdeathsig, which is tied to the thread that started
+	// it.
+	runtime.LockOSThread()
+	dir, err := os.Getwd() // that of the package
+	if err == nil && os.Geteuid() == 0 {
+		err = apart()
+	}
+	if err == nil {
+		// What loses its parent becomes a child of this process.
+		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runtests:", err)
+		return 1
+	}
+	status := measure(args, quietOf(dir))
+	left := sweep(leftTime)
+	if len(left) > 0 {
+		fmt.Printf("runtests: the test program left processes behind, which were killed: %s\n", strings.Join(left, ", "))
+		status = max(status, 1)
+	}
+	return status
+}
+
+// apart gives this thread, and what it starts, mounts of its own and an empty directory of named network namespaces.
+func apart() error {
+	const names = "/run/netns"
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("a mount namespace of its own: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	if err := os.MkdirAll(names, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", names, "tmpfs", 0, "mode=0755"); err != nil {
+		return fmt.Errorf("network namespaces of its own: %w", err)
+	}
+	return nil
+}
+
+// measure runs a test program and gives its exit status. It says at the end what CPU time the program used, with
+// what it started and waited for, such as agents and guests, and whether it ended before its tests had. One that says nothing for as long as quiet shows its goroutines
 // and ends.
 func measure(args []string, quiet time.Duration) int {
 	cmd := exec.Command(args[0], args[1:]...)
@@ -30,8 +85,6 @@ func measure(args []string, quiet time.Duration) int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, said, said
 	// What the test program has left behind may hold its output open.
 	cmd.WaitDelay = leftTime
-	// The go command sends a late test program a signal for its stacks, and kills this program if that does not help.
-	// The test program then gets Pdeathsig, which is tied to the thread that started it.
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	asked := make(chan os.Signal, 1)
@@ -52,6 +105,9 @@ func measure(args []string, quiet time.Duration) int {
 	err := cmd.Wait()
 	close(over)
 	fmt.Printf("%s%s\n", usedMark, spent(cmd.ProcessState))
+	if status := cmd.ProcessState.ExitCode(); status != 0 && status != 1 {
+		fmt.Println(abruptMark)
+	}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && !exit.Exited():
@@ -62,6 +118,59 @@ func measure(args []string, quiet time.Duration) int {
 		return 1
 	}
 	return cmd.ProcessState.ExitCode()
+}
+
+// sweep waits until this process has no children any more, kills those that are still there after patience, and names
+// them.
+func sweep(patience time.Duration) []string {
+	var names []string
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		for {
+			pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+			if errors.Is(err, unix.ECHILD) {
+				return names
+			}
+			if err != nil || pid == 0 {
+				break
+			}
+		}
+		if time.Now().Before(deadline) {
+			continue
+		}
+		for pid, name := range children() {
+			if unix.Kill(pid, unix.SIGKILL) == nil && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+}
+
+// children are the processes whose parent is this one, with their names. Killed, they hand it theirs.
+func children() map[int]string {
+	found := map[int]string{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// proc_pid_stat(5): the name stands in parentheses and may hold some; the parent is the second field after it.
+		head, tail, _ := cutLast(string(text), ")")
+		pid, name, _ := strings.Cut(head, " (")
+		fields := strings.Fields(tail)
+		n, err := strconv.Atoi(pid)
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+			found[n] = name
+		}
+	}
+	return found
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 // spent is the CPU time of a process that ended, with its children.

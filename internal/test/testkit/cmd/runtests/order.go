@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 )
 
@@ -11,19 +11,33 @@ const everything = "./..."
 // longest are the packages that take more than a minute, the longest first. They are started first, so that none of
 // them is left running alone at the end. The report says what each took.
 var longest = []string{
-	"./internal/test/kernels", "./internal/lab/qemu", "./internal/test/host", "./internal/agent/adopt/adopttest",
-	"./internal/dataplane",
-	"./internal/test/kerneltest", "./internal/test/smoke", "./internal/test/chaos",
-	"./internal/model", "./internal/uplinks/linkproto",
-	"./packaging",
+	"./internal/test/kernels", "./internal/test/smoke", "./internal/test/host", "./internal/lab/qemu",
+	"./internal/agent/adopt/adopttest", "./packaging", "./internal/test/chaos",
+	"./internal/test/kerneltest", "./internal/dataplane",
+	"./internal/model", "./internal/uplinks/linkproto", "./internal/lab/bench/flowexport", "./internal/cli",
 }
 
-// goTest is the command line of go. Tests of hosts and guests wait most of the time: with as many packages at once as
-// there are CPUs, which is go's own choice, the CPUs are idle for nearly half of it.
-func goTest(self string, cpus int, args []string) []string {
-	line := []string{"test", "-json", "-p", fmt.Sprint(2 * cpus), "-exec", self + " " + measureVerb}
-	if i := slices.Index(args, everything); i >= 0 {
-		args = slices.Insert(slices.Clone(args), i, longest...) // go runs a package that is named twice once
+// longPackages are those that `make test` leaves to `make test-all` as a whole: guests with other kernels, guests under
+// QEMU, packages in systemd roots, kills and cuts.
+var longPackages = []string{
+	"./internal/test/kernels", "./internal/lab/qemu", "./packaging", "./internal/test/chaos",
+}
+
+// neverPackages prove that something never happens: one failure there is a fault, and no test of them is repeated.
+var neverPackages = []string{
+	"./internal/test/difftest", "./internal/test/kerneltest", "./internal/test/chaos", "./internal/test/testkit/leaks",
+}
+
+// inOrder puts the longest packages first.
+func inOrder(programs []program) {
+	place := func(p program) int {
+		i := slices.IndexFunc(longest, func(l string) bool { return ofPackage(p.dir, l) })
+		if i < 0 {
+			return len(longest)
+		}
+		return i
 	}
-	return append(line, args...)
+	slices.SortStableFunc(programs, func(a, b program) int {
+		return cmp.Or(place(a)-place(b), cmp.Compare(a.pkg, b.pkg))
+	})
 }

@@ -10,11 +10,14 @@ import (
 )
 
 // A test that hangs says nothing. After longestQuiet, or longestOfGuests where guests boot, the test program is asked
-// for its goroutines and ends: the limit of go test for a whole package would end it too, half an hour later.
+// for its goroutines and ends. A package has no limit of its own: how long it takes depends on what runs beside it.
 const (
 	longestQuiet    = 8 * time.Minute
 	longestOfGuests = 20 * time.Minute
 )
+
+// tellTime is how long a test program that hangs may take to show its goroutines.
+const tellTime = 30 * time.Second
 
 // ofGuests are the packages in which a test waits for emulated guests to boot.
 var ofGuests = []string{"./internal/test/kernels", "./internal/lab/qemu"}
@@ -61,6 +64,11 @@ func (w *watched) watch(p *os.Process, quiet time.Duration, over <-chan struct{}
 			// It begins a line of its own: a test may have been interrupted within one.
 			fmt.Fprintf(w.to, "\n%sit has said nothing for %s; its goroutines follow\n", hangMark, quiet)
 			_ = p.Signal(syscall.SIGQUIT) // where it has ended meanwhile, there is nothing to ask
+			select {
+			case <-over:
+			case <-time.After(tellTime):
+				_ = p.Kill()
+			}
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"heddle/internal/test/testkit"
 )
 
 // event is one line of `go test -json`; see `go doc test2json` and, for the build's own, `go help buildjson`.
@@ -18,6 +20,7 @@ type event struct {
 	Test        string
 	Elapsed     float64 // seconds
 	Output      string
+	Key, Value  string // of attr
 	ImportPath  string // of build-output and build-fail
 	FailedBuild string
 }
@@ -28,13 +31,18 @@ type test struct {
 	output  strings.Builder
 	parent  bool // has subtests, which are counted instead
 	broken  bool // a subtest failed
-	implied bool // only a part of its subtests' names so far: t.Run("a/b") makes no test "a"
+	never   bool // is not repeated (testkit.Never)
+	seconds float64
+	load    float64 // of the machine, when it failed
+	implied bool    // only a part of its subtests' names so far: t.Run("a/b") makes no test "a"
 }
 
 type pkg struct {
 	tests map[string]*test
 	order []string
 	used  time.Duration // CPU time
+	// abrupt says that the test program ended before its tests had.
+	abrupt bool
 }
 
 // cost is what a package that ended took.
@@ -51,14 +59,37 @@ type report struct {
 	counts   map[string]int              // by verdict
 	reasons  map[string]int              // why tests were skipped
 	failures []failure
+	results  map[string]result // of packages that failed
+	grouped  []*group          // its failures by what is repeated together
+	again    int               // how many were repeated
+	unsteady []unsteady
+	left     []string       // packages that are left to make test-all
+	long     map[string]int // tests left to it, by why
+	remarks  []string
 	costs    []cost
-	used     time.Duration // CPU time of it all, with building
+	used     time.Duration // CPU time of the tests
+	building time.Duration // and of building them
+	took     time.Duration
+	load     string
+}
+
+// result is what is known of a package that failed.
+type result struct {
+	counts map[string]int
+	abrupt bool // it ended before its tests had, so that some may not have run
+}
+
+// group is a failed test with its subtests, or a package that ended abruptly as a whole: what is repeated together.
+type group struct {
+	pkg, test       string
+	never, repeated bool
+	failed          int // how many are counted as failed
 }
 
 func newReport(out io.Writer) *report {
 	return &report{
 		out: out, pkgs: map[string]*pkg{}, builds: map[string]*strings.Builder{},
-		counts: map[string]int{}, reasons: map[string]int{},
+		counts: map[string]int{}, reasons: map[string]int{}, results: map[string]result{}, long: map[string]int{},
 	}
 }
 
@@ -80,11 +111,22 @@ func (r *report) add(e event) {
 			r.pkgs[e.Package].used = used
 			return
 		}
+		if strings.TrimSpace(e.Output) == abruptMark {
+			r.pkgs[e.Package].abrupt = true
+		}
 		t.output.WriteString(e.Output)
 	case "run":
 		r.test(e)
+	case "attr":
+		if t := r.test(e); e.Key == testkit.NeverAttr {
+			t.never = true
+		}
 	case "pass", "fail", "skip":
-		r.test(e).verdict = e.Action
+		t := r.test(e)
+		t.verdict, t.seconds = e.Action, e.Elapsed
+		if e.Action == "fail" {
+			t.load = loadNow()
+		}
 		if e.Test == "" {
 			r.finish(e)
 		}
@@ -115,7 +157,8 @@ func (r *report) test(e event) *test {
 func (r *report) finish(e event) {
 	p := r.pkgs[e.Package]
 	delete(r.pkgs, e.Package)
-	n := p.count(e.Action, r.reasons)
+	abrupt := e.Action == "fail" && (p.abrupt || p.unfinished())
+	n := p.count(e.Action, r.skipped)
 	if e.Action == "fail" && n["fail"] == 0 {
 		n["fail"]++ // it did not build, panicked outside a test, or its TestMain failed
 	}
@@ -125,6 +168,7 @@ func (r *report) finish(e event) {
 	if e.Action == "fail" {
 		r.print(p.output())
 		r.failures = append(r.failures, p.failures(e.Package, r.builds[e.FailedBuild])...)
+		r.results[e.Package] = result{n, abrupt}
 	}
 	for verdict, k := range n {
 		r.counts[verdict] += k
@@ -140,7 +184,7 @@ func (r *report) finish(e event) {
 // count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test whose
 // end was not seen goes the package's way: it panicked or ran out of time, or it passed and the line that says so was
 // lost behind something it printed itself.
-func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
+func (p *pkg) count(verdict string, skipped func(why string)) map[string]int {
 	n := map[string]int{}
 	for i := len(p.order) - 1; i >= 0; i-- { // subtests come after their parents
 		name := p.order[i]
@@ -154,12 +198,38 @@ func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 		if !t.counts(name) {
 			continue
 		}
-		n[t.verdict]++
 		if t.verdict == "skip" {
-			reasons[skipReason(t.output.String())]++
+			why := skipReason(t.output.String())
+			skipped(why)
+			if strings.HasPrefix(why, testkit.LongMark) {
+				continue // make test-all counts it
+			}
 		}
+		n[t.verdict]++
 	}
 	return n
+}
+
+// unfinished says whether a test began whose end was not told.
+func (p *pkg) unfinished() bool {
+	return slices.ContainsFunc(p.order, func(name string) bool {
+		t := p.tests[name]
+		return name != "" && t.verdict == "" && !t.implied
+	})
+}
+
+// skipped notes why a test was skipped.
+func (r *report) skipped(why string) {
+	if reason, long := strings.CutPrefix(why, testkit.LongMark); long {
+		r.long[reason]++
+		return
+	}
+	r.reasons[why]++
+}
+
+// say adds a remark to the end of the report.
+func (r *report) say(format string, args ...any) {
+	r.remarks = append(r.remarks, fmt.Sprintf(format, args...))
 }
 
 // counts says whether the test is counted by itself, and not by its subtests.
@@ -217,8 +287,13 @@ func (r *report) close() bool {
 	}) {
 		fmt.Fprintf(r.out, "%6d  %s\n", r.reasons[why], why)
 	}
+	r.printLeft()
 	r.printCosts()
+	r.printUnsteady()
 	r.printFailures()
+	for _, text := range r.remarks {
+		fmt.Fprintf(r.out, "\n%s\n", text)
+	}
 	fmt.Fprintf(r.out, "\n%s\n", summary(r.counts))
 	return r.counts["fail"] == 0 && r.counts["pass"] > 0
 }
@@ -242,5 +317,25 @@ func (r *report) printCosts() {
 		rest -= c.used
 		fmt.Fprintf(r.out, "%8.1fs  %s\n", c.used.Seconds(), c.name)
 	}
-	fmt.Fprintf(r.out, "%8.1fs  building, and other packages\n%8.1fs  together\n", rest.Seconds(), r.used.Seconds())
+	fmt.Fprintf(r.out, "%8.1fs  other packages\n%8.1fs  together, in %s\n%8.1fs  building the tests\n",
+		rest.Seconds(), r.used.Seconds(), minutes(r.took), r.building.Seconds())
+	if r.load != "" {
+		fmt.Fprintln(r.out, r.load)
+	}
+}
+
+// printLeft says what make test leaves to make test-all.
+func (r *report) printLeft() {
+	if len(r.left) == 0 && len(r.long) == 0 {
+		return
+	}
+	n := 0
+	for _, k := range r.long {
+		n += k
+	}
+	fmt.Fprintf(r.out, "\nleft to make test-all: %d long tests", n)
+	if len(r.left) > 0 {
+		fmt.Fprintf(r.out, ", and the packages %s", strings.Join(r.left, ", "))
+	}
+	fmt.Fprintln(r.out)
 }

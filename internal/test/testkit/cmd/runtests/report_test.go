@@ -19,7 +19,7 @@ func reportOf(t *testing.T, stream string) (string, bool) {
 	t.Helper()
 	var b strings.Builder
 	r := newReport(&b)
-	if err := read(strings.NewReader(stream), r); err != nil {
+	if err := read(strings.NewReader(stream), r.add, r.print); err != nil {
 		t.Fatal(err)
 	}
 	good := r.close()
@@ -131,12 +131,14 @@ func TestTellsCPUTimeByPackageTheDearestFirst(t *testing.T) {
 		`{"A":"pass","P":"b","T":"TestX"}`,
 		`{"A":"output","P":"b","O":"`+usedMark+`1m1s\n"}`,
 		`{"A":"fail","P":"b","Elapsed":3}`,
-	)), r); err != nil {
+	)), r.add, r.print); err != nil {
 		t.Fatal(err)
 	}
-	r.used = 70 * time.Second
+	r.used, r.building, r.took = 70*time.Second, 30*time.Second, 2*time.Minute
+	r.load = "load: low"
 	r.close()
-	want := "\nCPU time:\n    61.0s  b\n     1.5s  a\n     7.5s  building, and other packages\n    70.0s  together\n"
+	want := "\nCPU time:\n    61.0s  b\n     1.5s  a\n     7.5s  other packages\n    70.0s  together, in 2 min 0 s\n" +
+		"    30.0s  building the tests\nload: low\n"
 	if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, usedMark) ||
 		!strings.Contains(got, "a\t3.00s\t1.5s CPU\t") {
 		t.Errorf("got\n%s\nwant in it\n%s", got, want)
@@ -161,7 +163,8 @@ func TestMeasuresAProgramAndEndsAsItDoes(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestMeasuresAProgramAndEndsAsItDoes$")
 			cmd.Env = append(os.Environ(), "RUNTESTS_MEASURE="+c.script)
 			out, _ := cmd.Output()
-			used, ok := usedIn(string(out))
+			first, _, _ := strings.Cut(string(out), "\n")
+			used, ok := usedIn(first)
 			if !ok || cmd.ProcessState.ExitCode() != c.status {
 				t.Fatalf("status %d, want %d; %q", cmd.ProcessState.ExitCode(), c.status, out)
 			}
@@ -173,17 +176,21 @@ func TestMeasuresAProgramAndEndsAsItDoes(t *testing.T) {
 }
 
 func TestTheLongestPackagesAreStartedFirst(t *testing.T) {
-	got := strings.Join(goTest("/x/runtests", 2, []string{"-count=1", everything}), " ")
-	want := "test -json -p 4 -exec /x/runtests measure -count=1 " + strings.Join(longest, " ") + " ./..."
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	got := []program{{pkg: "h/b", dir: "/h/b"}, {pkg: "h/a", dir: "/h/a"}, {pkg: "h/internal/test/host",
+		dir: "/h/internal/test/host"}, {pkg: "h/internal/test/kernels", dir: "/h/internal/test/kernels"}}
+	inOrder(got)
+	var names []string
+	for _, p := range got {
+		names = append(names, p.pkg)
 	}
-	if got := goTest("/x/runtests", 2, []string{"-p", "1", "./internal/model"}); slices.Contains(got, longest[0]) {
-		t.Errorf("packages that nobody asked for: %s", got)
-	}
-	for _, p := range longest {
+	hasLines(t, names, "h/internal/test/kernels", "h/internal/test/host", "h/a", "h/b")
+}
+
+// A list of packages that names one which is not there says nothing.
+func TestThePackagesOfTheListsAreThere(t *testing.T) {
+	for _, p := range slices.Concat(longest, longPackages, neverPackages) {
 		if _, err := os.Stat("../../../../../" + p); err != nil {
-			t.Errorf("a package that is not there: %v", err)
+			t.Error(err)
 		}
 	}
 }
