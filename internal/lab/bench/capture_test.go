@@ -15,6 +15,7 @@ import (
 )
 
 func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
+	testkit.Long(t, "measures captures in every state; TestEveryPeerCarriesTraffic has this bench's lab")
 	testkit.Root(t)
 	testkit.Tool(t, "tcpdump")
 	t.Setenv("TMPDIR", t.TempDir())

@@ -15,6 +15,8 @@ import (
 // Every flood runs for a moment: the limits hold and nobody else's entry is lost. How much the victims notice is for
 // the experiment to measure.
 func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
+	testkit.Long(t, "floods in each way; kerneltest has storms that are bounded")
+	testkit.Never(t)
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

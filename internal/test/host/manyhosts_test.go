@@ -95,7 +95,7 @@ const pulledSwitch = `switches:
 // TestHostsFollowADirectory: each host has the same port groups on a card of its own, a second run does nothing, and
 // what is not valid or lacks a value changes neither the host nor its file.
 func TestHostsFollowADirectory(t *testing.T) {
-	testkit.Long(t, "runs many hosts by one directory")
+	testkit.Long(t, "runs two hosts by one directory, again and again")
 	f := newFleet(t)
 	f.write("switch.yaml", pulledSwitch)
 	for range 2 {
