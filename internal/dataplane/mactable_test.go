@@ -7,13 +7,11 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/lab/netns"
-	"heddle/internal/test/testkit"
 )
 
 // The table gets the configured size when the next process starts, under traffic, and keeps its content; a table with
 // more entries than the configured size keeps its size.
 func TestTheMACTableGrowsAndShrinksUnderTraffic(t *testing.T) {
-	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)
 	for _, p := range d.Plan.Switches[0].Ports {

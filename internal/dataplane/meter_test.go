@@ -221,7 +221,6 @@ func waitFor(t *testing.T, k *Kernel, packets uint64) {
 }
 
 func TestAnErrorOfWhoAddsLosesNothing(t *testing.T) {
-	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
 	k := inForce(t, host, dir, d, tweak{})

@@ -107,7 +107,6 @@ func (o *outside) options() Options {
 // whoever watches has all of it.
 func TestAnExistingClusterWhoseMembersAreKilled(t *testing.T) {
 	testkit.Long(t, "kills members of a cluster; TestAnExistingClusterIsRestoredUnderTheStores has one")
-	testkit.Never(t)
 	t.Parallel()
 	o := newOutside(t, 3)
 	stores := []*Store{open(t, o.options()), open(t, o.options())}

@@ -25,6 +25,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 func runRows(t *testing.T, names ...string) *report.Report {
 	t.Helper()
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	dir := t.TempDir()
 	rep, err := attack.Run(t.Context(), attack.Options{RunDir: dir, Quick: true, Rows: names})
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 // after the command has returned reaches the old segment. How long it takes is for the experiment to measure.
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 	testkit.Long(t, "makes a thousand ports; TestAWatcherNotesWhenItsSendersFramesArrive has few")
-	testkit.Never(t)
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse(Name+".yaml", []byte(labFile), nil)

@@ -197,7 +197,6 @@ func readAll(m *ebpf.Map) ([]byte, error) {
 // reported.
 func TestTheSameFileAgainWritesNothing(t *testing.T) {
 	testkit.Long(t, "watches what is written while files are applied again")
-	testkit.Never(t)
 	h, file, _, _ := twoVMs(t)
 	h.must("port", "connect", "c", "--port-group", "web")
 	other := strings.Replace(twoGuests, "access: 100", "access: 300", 1)

@@ -241,7 +241,6 @@ ports:
 // lost in either direction.
 func TestS41_S52_AMemberOfALAGIsDrainedWithoutLoss(t *testing.T) {
 	testkit.Long(t, "streams while a member of a LAG is drained; linkproto has LAGs")
-	testkit.Never(t)
 	near, far := newHost(t), newHost(t)
 	for i := 1; i <= 2; i++ {
 		near.ip(fmt.Sprintf("link add up%d type veth peer name up%d netns %s", i, i, far.ns.Name))

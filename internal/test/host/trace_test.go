@@ -257,7 +257,6 @@ func (f seeded) cause(r *diagnose.Report) *diagnose.Cause {
 // is not.
 func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 	testkit.Long(t, "traces again and again under traffic; TestATraceOfACaptureTakesWhatThePortSent has traces")
-	testkit.Never(t)
 	h, guest := traceLab(t)
 	stop, done := make(chan struct{}), make(chan struct{})
 	var sent atomic.Int64

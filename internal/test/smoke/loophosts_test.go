@@ -189,7 +189,6 @@ func (s *site) over(t *testing.T) {
 // away.
 func TestS110_ProbesThatGuestsSendBlockNobodyElse(t *testing.T) {
 	testkit.Long(t, "TestS110_ACableBetweenPortsOfTwoHostsIsALoop has probes for loops")
-	testkit.Never(t)
 	s := newSite(t, false)
 	of := func(payload []byte, from byte) []byte {
 		return cable.Frame(cable.Broadcast(), [6]byte{2, 0, 0, 0, 9, from}, 0, string(payload))

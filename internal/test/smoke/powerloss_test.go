@@ -59,6 +59,7 @@ type powered struct {
 // newPowered is a site that is up: each controller is a VM on the host of its number.
 func newPowered(t *testing.T) *powered {
 	t.Helper()
+	testkit.Weigh(t, 2)
 	s := &powered{fleet: &fleet{t: t, network: testkit.NS(t, "network"), guests: map[string]*cable.End{},
 		hosts: make([]*host, 4)}}
 	inside(t, s.network, func() error {

@@ -35,6 +35,7 @@ func newRacks(t *testing.T) *racks {
 	t.Helper()
 	testkit.Root(t)
 	leaks.Watch(t)
+	testkit.Weigh(t, 2)
 	// Names of unix sockets have 108 bytes at the most.
 	dir, err := os.MkdirTemp("/tmp", "hr")
 	if err != nil {

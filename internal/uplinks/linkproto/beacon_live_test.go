@@ -124,7 +124,6 @@ func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
 
 // With two uplinks it is unknown which of them is cut off.
 func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
-	testkit.Never(t)
 	t.Parallel()
 	h, net := threeWays(t, 2, "{none: true}")
 	h.await("the host reaches the station", func() bool { return h.pings(1) == 1 })

@@ -140,7 +140,6 @@ func guestOf(t *testing.T, h *host, name string, mac plan.MAC) *netns.NS {
 func TestS98_NoGuestTakesTheLAGOfAnotherHostDown(t *testing.T) {
 	testkit.Long(t, "waits for a LAG that stays up; TestS98_OnRealDevicesOnlyTheNeighbourIsHeard has frames of "+
 		"guests")
-	testkit.Never(t)
 	testkit.Tool(t, "ping")
 	a, b := newHost(t, "hostile"), newHost(t, "target")
 	wires(t, a.ns, b.ns, 2)

@@ -238,7 +238,6 @@ func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string,
 // frame is lost.
 func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
 	testkit.Long(t, "streams over restarts; TestS52_PlanChangesTouchOnlyTheirMembers has a LAG")
-	testkit.Never(t)
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
 	warm(t, a)

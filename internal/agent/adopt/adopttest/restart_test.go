@@ -50,7 +50,6 @@ func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
 
 func TestS81_TheAgentIsKilledDuringTheMove(t *testing.T) {
 	testkit.Long(t, "kills agents during a move")
-	testkit.Never(t)
 	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()

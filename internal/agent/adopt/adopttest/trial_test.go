@@ -522,7 +522,6 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 // A kill at any instant of a harmless change leaves the host reachable, and the change either made or not made.
 func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
 	testkit.Long(t, "kills agents during a trial; TestS81_AReleaseIsWatchedByTheNextAgent has the next agent")
-	testkit.Never(t)
 	t.Parallel()
 	e := newManaged(t)
 	file := filepath.Join(e.Dir, "next.yaml")
