@@ -10,6 +10,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // neverBegins says by a channel that a capture was asked for, and begins none until its caller leaves.
@@ -101,6 +102,7 @@ func held(s *standIn) (show chan struct{}) {
 // What can't be written ends a capture of all hosts, however many there are, with the reason; and so does what somebody
 // else has ended on all hosts.
 func TestCapture_OfAllHostsEnds(t *testing.T) {
+	testkit.Long(t, "ends captures in each way; TestCapture_OfAllHostsByRole has captures of all hosts")
 	t.Run("where nothing can be written", func(t *testing.T) {
 		hosts := map[string]*standIn{}
 		for _, name := range []string{"esx1", "esx2"} {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"heddle/internal/test/testkit"
 )
 
 // directive returns what a shell must do with an answer of __complete.
@@ -33,6 +35,7 @@ func offersFiles(t *testing.T, out string) bool {
 // TestCompletion_OffersFilesOnlyWhereAFileIsMeant walks the command tree: no argument and no flag's value falls back to
 // the names of files in the directory, unless it is listed as a file.
 func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
+	testkit.Long(t, "completes each argument and flag of every command")
 	c := newConsole(t, furnished())
 	files := []string{
 		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file",

@@ -16,6 +16,7 @@ import (
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/test/testkit"
 )
 
 // placed returns a program with the given number of fast slots and the given patience. A drain assumes more of them:
@@ -48,6 +49,7 @@ func (s *sorted) add(b flow.Batch) error {
 // Flows that compete for a fast slot are counted in it, in the table, or first in one and then in the other, while
 // drains come in between: each packet once.
 func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
+	testkit.Long(t, "makes many flows; TestFlowsThatShareABucketAreCountedExactly has fewer")
 	for _, c := range []struct{ places, patience uint32 }{{1, 2}, {1, 32}, {2, 3}, {fewestPlaces, abi.PlacePatience}} {
 		t.Run(fmt.Sprintf("%d places, patience %d", c.places, c.patience), func(t *testing.T) {
 			dir := bpffs(t)
@@ -259,6 +261,8 @@ func leaveAtPlaces(t *testing.T, f *Flows) {
 
 // A process may die at any step for any of the tables: those of each CPU, and each CPU's fast slots.
 func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
+	testkit.Long(t, "kills drains at each place; TestAPlaceIsGivenAwayWhenItsFlowsAreDrained has a drain")
+	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
 	all := &sorted{kept: newKept(t)}
@@ -329,6 +333,7 @@ func withoutPlaces(t *testing.T, k *Kernel) {
 // An agent that stops leaves its counts where an agent without fast slots also finds them, and one with fast slots
 // takes over from one without: nothing is lost and nothing doubled.
 func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
+	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
 	all := &sorted{kept: newKept(t)}

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/flow"
+	"heddle/internal/test/testkit"
 )
 
 // plant counts flows in the CPUs' own tables of the present round, and one in the table that all CPUs share, as if they
@@ -36,6 +37,7 @@ func plant(t *testing.T, f *Flows) {
 // A drain reads tables if there may be flows in them: if some flows filled a bucket, if it does not know how the round
 // began, or if flows may begin there for another reason.
 func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
+	testkit.Long(t, "makes many flows; TestPlacesAreUsedAgainByTheNextAgent has fewer")
 	cpus := ebpf.MustPossibleCPU()
 	for _, c := range []struct {
 		what  string
@@ -149,6 +151,7 @@ func leaveCells(t *testing.T, p *places, round uint64) {
 // With one flow fewer than there are cells, with as many, and with one more, each is counted exactly, whether the
 // tables are read or not.
 func TestFlowsAroundAFullBucketAreCountedExactly(t *testing.T) {
+	testkit.Long(t, "makes many flows that fill a bucket; TestFlowsThatShareABucketAreCountedExactly has fewer")
 	for flows := 1; flows <= bucketCells+1; flows++ {
 		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) {
 			r := newFlowRig(t, flows)

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/test/testkit"
 )
 
 // kept stores flows as flow.Batch describes: each flow has the number of the batch that was added last.
@@ -170,6 +171,8 @@ func TestEveryPacketOfAStreamIsDrainedOnce(t *testing.T) {
 }
 
 func TestADrainThatIsKilledIsDoneAgain(t *testing.T) {
+	testkit.Long(t, "kills drains at each place; TestEveryPacketOfAStreamIsDrainedOnce has a drain")
+	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
 	all := newKept(t)

@@ -10,11 +10,14 @@ import (
 
 	"heddle/internal/flow"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // A program whose other tables have another layout continues to count in the same flow tables, at whatever step the
 // process dies.
 func TestAnUpgradeLosesNoFlow(t *testing.T) {
+	testkit.Long(t, "upgrades under streams; TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow has upgrades")
+	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
 	if err := life(t, host, dir, d, tweak{}, nil); err != nil {

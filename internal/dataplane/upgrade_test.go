@@ -19,6 +19,7 @@ import (
 	"heddle/internal/lab/traffic"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // grown makes the tables of a program larger.
@@ -178,6 +179,9 @@ func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 // A program with larger tables, and one with smaller ones, takes over from the other under traffic; and if it dies on
 // the way, whichever of the two starts next continues.
 func TestAnUpgradeLosesNothingWhereverItDies(t *testing.T) {
+	testkit.Long(t, "dies at each place of an upgrade; TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow has "+
+		"upgrades")
+	testkit.Never(t)
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)
 	for _, p := range d.Plan.Switches[0].Ports {

@@ -67,6 +67,7 @@ func testCalls(words ...string) (program asm.Instructions) {
 }
 
 func TestVerifierCostsOfAllProgramsAreMeasured(t *testing.T) {
+	testkit.Long(t, "loads every variant of every program")
 	testkit.Root(t)
 	costs, err := MeasureVerifier()
 	if err != nil {

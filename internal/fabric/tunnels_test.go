@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heddle/internal/test/testkit"
 )
 
 func address(n int) netip.Addr {
@@ -14,6 +16,7 @@ func address(n int) netip.Addr {
 
 // Of a thousand hosts each probes four others, is probed by somebody, and has others in the next epoch.
 func TestS109_FewPairsOfTunnelsAreProbed(t *testing.T) {
+	testkit.Long(t, "goes through all pairs of a thousand hosts")
 	const hosts = 1000
 	var all []netip.Addr
 	for i := range hosts {

@@ -21,6 +21,7 @@ func TestEveryDeliberateFaultIsFound(t *testing.T) {
 
 // TestKernelTellsEveryDeliberateFault does the same with the kernel program as the right one.
 func TestKernelTellsEveryDeliberateFault(t *testing.T) {
+	testkit.Long(t, "runs many cases in the kernel for each fault; TestEveryDeliberateFaultIsFound has the model alone")
 	testkit.Root(t)
 	k, err := difftest.NewKernel()
 	if err != nil {

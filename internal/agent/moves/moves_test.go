@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/agent/presence"
 	"heddle/internal/host/guest"
+	"heddle/internal/test/testkit"
 )
 
 // trail is how a world came about.
@@ -161,6 +162,8 @@ func check(t *testing.T, was, is world, told func() string) {
 // killed with records that are not on disk yet, QEMUs and hosts that die, migrations that are cancelled or fail, and
 // controllers that are silent. First everything in worlds of few events, then long random stories.
 func TestS100_AMoveLosesNothingAndCountsNothingTwice(t *testing.T) {
+	testkit.Long(t, "moves ports under traffic with each fault; smoke has ports that move")
+	testkit.Never(t)
 	for _, c := range []struct{ migrations, kills, faults, most int }{
 		{1, 0, 0, 40_000}, {1, 1, 0, 20_000}, {1, 0, 1, 20_000},
 	} {

@@ -11,6 +11,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/fabric"
 	"heddle/internal/fabric/wire"
+	"heddle/internal/test/testkit"
 )
 
 const (
@@ -22,6 +23,7 @@ const (
 // A thousand hosts with two uplinks and 50 VLANs: a host probes few others, a VLAN that one uplink lacks is one finding
 // among 250,000 results, and the hub's memory is bounded.
 func TestS109_AThousandHostsOfFiftyVLANs(t *testing.T) {
+	testkit.Weigh(t, 2)
 	now := time.Unix(1e9, 0)
 	h := New(Options{Log: slog.New(slog.DiscardHandler), Secret: []byte("secret"),
 		Now: func() time.Time { return now }})

@@ -123,6 +123,7 @@ func retry(t *testing.T, s *Store, changes ...Change) int64 {
 }
 
 func TestThreeMembers(t *testing.T) {
+	testkit.Long(t, "starts and ends three members in many ways; TestOneMemberBecomesTwo has two")
 	t.Parallel()
 	m := newMembers(t, 3)
 	t.Run("status", m.testStatus)

@@ -106,6 +106,7 @@ func (o *outside) options() Options {
 // Debian's etcd as an existing cluster, members of which are killed under writes: what was acknowledged is there, and
 // whoever watches has all of it.
 func TestAnExistingClusterWhoseMembersAreKilled(t *testing.T) {
+	testkit.Long(t, "kills members of a cluster; TestAnExistingClusterIsRestoredUnderTheStores has one")
 	t.Parallel()
 	o := newOutside(t, 3)
 	stores := []*Store{open(t, o.options()), open(t, o.options())}

@@ -44,6 +44,7 @@ func newStreamWire(t *testing.T, dead time.Duration) (*rig, *streamCollector, *n
 // The exporter notices when a collector's host disappears, whether or not it is sending something. It sends again what
 // was not confirmed when the host is back, and reports that much as unsure.
 func TestTCPHostThatGoesWithoutAWord(t *testing.T) {
+	testkit.Long(t, "waits until a silent host is given up")
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprint("busy ", busy), func(t *testing.T) {
 			r, c, host := newStreamWire(t, 3*time.Second)

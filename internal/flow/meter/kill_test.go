@@ -18,6 +18,7 @@ import (
 
 	"heddle/internal/flow"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // victimDir is the environment variable that makes the test binary the agent that is killed.
@@ -198,6 +199,7 @@ func readJournal(t *testing.T, name string, to told) (records int) {
 // An agent that is killed at any instant, again and again, leaves nothing unreported and reports nothing twice that
 // could not be recognized.
 func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
+	testkit.Never(t)
 	t.Parallel()
 	dir := t.TempDir()
 	kills := 0

@@ -12,7 +12,9 @@ import (
 
 // A guest's offloads decide how large the frames are that the switch takes: whole segments, or one packet each.
 func TestAGuestsOffloadsDecideWhatAFrameHolds(t *testing.T) {
+	testkit.Long(t, "sends with each offload of a guest")
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	testkit.Tool(t, "qemu-system-x86_64")
 	if _, err := image.Build(t.Context(), image.Options{Flavour: image.Host}); err != nil {
 		testkit.Missing(t, "a guest image: "+err.Error())

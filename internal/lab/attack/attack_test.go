@@ -25,6 +25,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 func runRows(t *testing.T, names ...string) *report.Report {
 	t.Helper()
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	dir := t.TempDir()
 	rep, err := attack.Run(t.Context(), attack.Options{RunDir: dir, Quick: true, Rows: names})
 	if err != nil {
@@ -48,6 +49,8 @@ func runRows(t *testing.T, names ...string) *report.Report {
 // What attackers send to link control addresses is dropped, what they send to everybody changes nothing, and each row
 // shows that.
 func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
+	testkit.Long(t, "sends each hostile frame; linkproto has frames of guests at uplinks")
+	testkit.Never(t)
 	names := []string{"lacp-group", "lacp-broadcast", "lldp-multicast", "bpdu-group"}
 	rep := runRows(t, names...)
 	refused := []string{"guest-link-control 100", "guest-tagged 20, vlan-not-allowed 10",
@@ -66,6 +69,8 @@ func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
 // others are dropped with the reason of the table, pass unlearned, or are dropped with the reason of the port's own
 // limit, as the policy says. Others' stations stay known, and those that speak only afterwards become known.
 func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
+	testkit.Long(t, "fills tables")
+	testkit.Never(t)
 	rep := runRows(t, "mac-starvation", "mac-starvation-passing", "mac-starvation-limit")
 	for i, refused := range []string{"mac-table-full 8656", "-", "mac-limit 9936"} { // of 10,000, without 1,344 and 64
 		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused ||
@@ -78,6 +83,7 @@ func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 // A guest whose port has the guards takes nothing from those it poses as: no packet is lost, their neighbour tables
 // keep their MACs, and nobody uses its router. Without guards it gets what they send.
 func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
+	testkit.Never(t)
 	rep := runRows(t, "spoofing", "spoofing-open")
 	good, open := rep.Rows[0], rep.Rows[1]
 	refused := "arp-sender-not-allowed 40, guest-dhcp-server 10, guest-router-advertisement 10, " +
@@ -107,6 +113,8 @@ func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 // One port of a guest that bridges its two adapters is blocked, and the others notice nothing; without loop detection,
 // storm control limits what the loop does. What happens without both is only shown.
 func TestS110_AStormOfAGuestThatBridgesConcernsNobodyElse(t *testing.T) {
+	testkit.Long(t, "measures a storm; smoke has guests that bridge")
+	testkit.Never(t)
 	rep := runRows(t, "loop-storm", "loop-storm-limited", "loop-storm-open")
 	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "},
 		{"-", "storm-control "}, {"-", ""}} {

@@ -9,7 +9,9 @@ import (
 
 // The benchmark's frames take the intended path: Frame fails if one is dropped or refused.
 func TestFrameMeasuresWhatItSays(t *testing.T) {
+	testkit.Long(t, "measures every kind of frame; TestEveryPeerCarriesTraffic has this bench's lab")
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	rep, err := Frame(t.Context(), FrameOptions{Rounds: 1, Quick: true, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,10 @@ import (
 // Every flood runs for a moment: the limits hold and nobody else's entry is lost. How much the victims notice is for
 // the experiment to measure.
 func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
+	testkit.Long(t, "floods in each way; kerneltest has storms that are bounded")
+	testkit.Never(t)
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	much, err := Options{}.effort()

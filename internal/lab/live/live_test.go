@@ -21,7 +21,9 @@ import (
 // A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing sent
 // after the command has returned reaches the old segment. How long it takes is for the experiment to measure.
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
+	testkit.Long(t, "makes a thousand ports; TestAWatcherNotesWhenItsSendersFramesArrive has few")
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse(Name+".yaml", []byte(labFile), nil)

@@ -16,6 +16,7 @@ import (
 func inLab(t *testing.T) (heddle, dir string) {
 	t.Helper()
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	heddle, controller := realhost.Programs(t)
 	bin := t.TempDir()
 	if err := os.Symlink(controller, filepath.Join(bin, "heddle-controller")); err != nil {
@@ -55,6 +56,8 @@ func TestS100_APortMovesOnItsHostInTheLab(t *testing.T) {
 // the target or sent by it before the guest runs there, nothing comes twice and no connection breaks. Only counts are
 // checked: times depend on the machine.
 func TestS99_S100_S105_AGuestMovesInTheLab(t *testing.T) {
+	testkit.Long(t, "builds a lab of several hosts and measures moves; TestS100_APortMovesOnItsHostInTheLab has "+
+		"one host")
 	heddle, dir := inLab(t)
 	rep, err := migration.Run(t.Context(), migration.Options{RunDir: dir, Program: heddle, Quick: true, Moves: 1,
 		Rate: 500, Rows: []string{"namespace", "overlay"}})

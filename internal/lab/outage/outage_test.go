@@ -25,7 +25,9 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 
 // Only counts are checked: times depend on the machine.
 func TestS43_S49_OutagesAreCountedAndNothingIsLeftBehind(t *testing.T) {
+	testkit.Long(t, "measures each kind of outage; TestS47_S51_TeamingInTheLab has teaming")
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	dir := t.TempDir()
 	rep, err := outage.Run(t.Context(), outage.Options{RunDir: dir, Quick: true, Rows: []string{"link-down", "failback",
 		"receive-only-unannounced"}})

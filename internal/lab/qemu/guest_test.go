@@ -141,8 +141,8 @@ func TestGuest_ExchangesThroughBridge(t *testing.T) {
 
 // TestGuest_Commands: results, exit codes, several at once, and killing with the context.
 func TestGuest_Commands(t *testing.T) {
-	needGuests(t, qemu.VirtioNet)
 	t.Parallel()
+	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ns := testkit.NS(t, "cmd")

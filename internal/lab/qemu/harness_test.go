@@ -110,6 +110,7 @@ func needGuests(t *testing.T, cards ...qemu.NIC) {
 			testkit.Missing(t, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
+	testkit.Weigh(t, 2)
 }
 
 // start starts a guest that ends with the test.

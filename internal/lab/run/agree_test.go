@@ -14,6 +14,7 @@ import (
 	"heddle/internal/lab/sim"
 	"heddle/internal/lab/traffic"
 	"heddle/internal/spec"
+	"heddle/internal/test/testkit"
 )
 
 // The real lab and the simulated one have the same counts: replies to every ping, and frames in each direction at every
@@ -21,6 +22,8 @@ import (
 // without IPv6 addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no
 // queries, and what ARP has resolved is permanent (no probes).
 func TestSimulationAgreesWithTheRealLab(t *testing.T) {
+	testkit.Long(t, "runs experiments both simulated and in a real lab; TestS91_RepliesAndUplinkCopiesPerPing has "+
+		"one")
 	for _, name := range experiment.Names() {
 		t.Run(name, func(t *testing.T) {
 			ctx, r := newRunner(t)

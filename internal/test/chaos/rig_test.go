@@ -83,6 +83,7 @@ var guests = []struct{ device, group string }{{"p-web", "web"}, {"p-left", "left
 func newRig(t *testing.T, fleet Fleet, random *rand.Rand) *rig {
 	t.Helper()
 	leaks.Watch(t)
+	testkit.Weigh(t, 2)
 	r := &rig{t: t, network: testkit.NS(t, "network"), history: NewHistory(), random: random,
 		problems: map[string]int{}, abandoned: map[string]bool{},
 		tokens: tokens{known: map[string]tokenFate{}}}

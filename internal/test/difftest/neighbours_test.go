@@ -20,6 +20,8 @@ import (
 // tunnel, right, mutated and truncated, of few stations that take each other's addresses, with what controllers
 // tell. Who is asked, what is answered and by which bytes, and what is counted, are the same.
 func TestS85_TheModelAndTheKernelAgreeOnNeighbours(t *testing.T) {
+	testkit.Long(t, "compares many random cases; TestRegressions and TestS84_TheModelAndTheKernelAgreeOnOverlays "+
+		"have fewer")
 	testkit.Root(t)
 	seed := uint64(time.Now().Unix() / 86400)
 	for i, name := range []string{"first", "second"} {

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/test/testkit"
 )
 
 // wholeRun is a random run: all of it follows from its seed.
@@ -31,6 +32,7 @@ type wholeRun struct {
 // which address, the agent sweeps, and ports, endpoints and the underlay change. After each step everything is the same
 // in the kernel as in the model: copies, packets, answers, and every entry of every table and counter.
 func TestS84_S85_S108_TheModelAndTheKernelAgreeOnOverlaysAsAWhole(t *testing.T) {
+	testkit.Long(t, "compares many random cases; TestS84_TheModelAndTheKernelAgreeOnOverlays has fewer")
 	seed, steps := wholeSeed(t, uint64(time.Now().Unix()/86400)*1_000_000), 4000
 	if os.Getenv("HEDDLE_SEED") != "" {
 		steps = soakSteps

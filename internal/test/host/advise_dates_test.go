@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -25,6 +26,7 @@ func (l *adviceLab) forged(args ...string) api.Finding {
 // TestAdvise_DatesOutliveTheAgent: a finding keeps its dates over a restart, and what comes while no agent runs is
 // dated to the next one's start.
 func TestAdvise_DatesOutliveTheAgent(t *testing.T) {
+	testkit.Long(t, "TestAdvise_AMissingDeviceIsMissingSinceItsPortIsThere has dates")
 	l := newAdviceLab(t)
 	l.plug(wellSet, "u1", "u2")
 	file := l.file("heddle.yaml", wellSet)

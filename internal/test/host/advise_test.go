@@ -20,6 +20,7 @@ import (
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/observe/event"
 	"heddle/internal/test/guardcases"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -345,6 +346,7 @@ func (l *adviceLab) late() {
 
 // TestAdvise_EveryRuleFindsItsFaultOnALiveHost: all faults at once, by real frames.
 func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
+	testkit.Long(t, "makes the fault of every rule; TestAdvise_AfterTheRemedyTheWindowIsSilent has some")
 	l := newAdviceLab(t)
 	l.plug(badlySet, "u1", "u2", "h1", "h2", "m1", "m2", "l1", "l2", "w1", "w2", "c1", "c2", "x1")
 	l.silentTap("o1")

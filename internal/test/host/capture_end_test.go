@@ -101,6 +101,7 @@ func isScratch(id ebpf.MapID) bool {
 }
 
 func TestCaptureEndsWithItsClientAndWithTheAgent(t *testing.T) {
+	testkit.Long(t, "ends captures in each way; TestCaptureIsWhatTcpdumpInTheGuestsSees has captures")
 	testkit.Tool(t, "tcpdump")
 	h, guests := captureHost(t)
 	const live, asking = "heddle_ingress", "heddle_ingress_or"

@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/doctor"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
 )
 
 // thief attaches a program at the head of a device's chain that sends every frame to another device. Its name is like
@@ -294,6 +295,7 @@ func TestTwoAgentsOnOneDevice(t *testing.T) {
 // A private mount namespace may keep the pins of an agent alive that lost them. Its former links count as somebody
 // else's: the ones made anew come before them.
 func TestFormerLinksInAPrivateMountNamespace(t *testing.T) {
+	testkit.Long(t, "TestTheSwitchComesBeforeWhatWasOnTheDevice has programs of others")
 	h, file, a, b := twoVMs(t)
 	former := h.ownLink("pa")
 	holder := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 300")

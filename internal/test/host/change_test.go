@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -92,6 +93,7 @@ func flaps(t *testing.T, ns *netns.NS) int {
 // A port is moved to another port group, and back, while broadcasts and a numbered stream run: it gets no frame that is
 // sent once the command has returned, those that stay lose none, and no link flaps.
 func TestAPortIsMovedUnderAStream(t *testing.T) {
+	testkit.Never(t)
 	h := newHost(t)
 	h.start("--config", h.file("heddle.yaml", movingGuest))
 	vms := map[string]*netns.NS{}
@@ -194,6 +196,7 @@ func readAll(m *ebpf.Map) ([]byte, error) {
 // The active file is applied again, by command and by SIGHUP: nothing is written into the kernel, and no change is
 // reported.
 func TestTheSameFileAgainWritesNothing(t *testing.T) {
+	testkit.Long(t, "watches what is written while files are applied again")
 	h, file, _, _ := twoVMs(t)
 	h.must("port", "connect", "c", "--port-group", "web")
 	other := strings.Replace(twoGuests, "access: 100", "access: 300", 1)
@@ -231,6 +234,7 @@ func (h *host) hangUp() {
 // SIGHUP shows and does what "heddle apply" of the same file does, and a file of which a part is refused changes
 // nothing of the rest.
 func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
+	testkit.Long(t, "goes through many files; TestApplyOutlivesTheAgentUntilTheFileIsEdited applies some")
 	h, _, a, _ := twoVMs(t)
 	good := strings.Replace(twoGuests, "access: 100}", "access: 300}, security: {forgedTransmits: accept}", 1)
 	file := h.file("heddle.yaml", good)

@@ -73,6 +73,7 @@ func (h *host) inService(port, device string, vm *netns.NS, to string) {
 // What happens to devices, with the agent running and with none: one that left is detached, one that is there again
 // under its name, even with its old index, is set up in full.
 func TestDevicesThatComeAndGo(t *testing.T) {
+	testkit.Long(t, "takes devices away in each way; TestPortFollowsItsDevice has one")
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
 			testkit.Tool(t, "sysctl")
@@ -177,6 +178,7 @@ ports:
 // A reboot takes host ports' devices as well: they are made again at once, with their MACs and addresses, also that one
 // which was connected by command. Uplinks serve as their devices appear, in any order, set up for it in full.
 func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
+	testkit.Long(t, "TestARebootBringsDeclaredAndRunTimePortsBack has a reboot")
 	h := newHost(t)
 	wire := h.wired(2)
 	run(t, wire, "ip addr add 192.0.2.99/24 dev far2")

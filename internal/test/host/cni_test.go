@@ -153,6 +153,8 @@ func (n *network) empty(what string) {
 }
 
 func TestCNI_ContainersAreConnectedCheckedAndDisconnected(t *testing.T) {
+	testkit.Long(t, "asks for each thing that may be wrong with a container; "+
+		"TestCNI_ArgumentsChooseMACAndPortGroup has containers")
 	n := newNetwork(t, "1.0.0", "192.0.2.0/24")
 	a, b := testkit.NS(t, "a"), testkit.NS(t, "b")
 	ra, rb := n.add(a), n.add(b, `CAP_ARGS={"mac": "02:00:00:00:0c:0b"}`)

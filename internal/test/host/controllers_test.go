@@ -122,6 +122,7 @@ func (m *severalControllers) settled(c *realhost.Controller) {
 
 // TestThePageOfSeveralControllersShowsWhatItsCommandsPrint runs the page as a reader would.
 func TestThePageOfSeveralControllersShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "runs a page with three hosts and three controllers; smoke has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "sed")
 	text := page(t, "docs/how-to/several-controllers.md")

@@ -133,6 +133,7 @@ func (d dashboard) isWhole(t *testing.T) {
 }
 
 func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
+	testkit.Long(t, "waits for rates; TestAScrapeTellsWhatTheCommandsTell has metrics")
 	h := monitoredBy(t, (*host).deaf)
 	h.deaf("tap9")
 	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")

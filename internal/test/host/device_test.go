@@ -13,6 +13,7 @@ import (
 // A device takes its attachment along into another namespace, and may leave its index to another one. An agent that was
 // dead meanwhile knows both only by asking.
 func TestDeviceReplacedWhileTheAgentWasDead(t *testing.T) {
+	testkit.Long(t, "TestDeviceThatLeftWhileTheAgentWasAwayIsDetached has a device that leaves meanwhile")
 	testkit.Tool(t, "bpftool")
 	h, file, _, _ := twoVMs(t)
 	h.kill(syscall.SIGKILL)
@@ -52,6 +53,7 @@ func TestSwitchEndOfAHostPortServesNoOtherPort(t *testing.T) {
 // An uplink's device that was in another namespace while the agent was killed and started again is given back as it was
 // before it was an uplink: promiscuous mode went with it and came back with it.
 func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
+	testkit.Long(t, "TestDownLeavesNothing has devices that are given back")
 	h := newHost(t)
 	h.wired(1)
 	elsewhere := testkit.NS(t, "elsewhere")
@@ -101,6 +103,7 @@ func (h *host) settings(device string) string {
 // A device that somebody renamed is still the one that was taken: it is given back as it was, by its release as by
 // "heddle down".
 func TestARenamedDeviceIsGivenBack(t *testing.T) {
+	testkit.Long(t, "starts agents anew; TestDownLeavesNothing has devices that are given back")
 	testkit.Tool(t, "sysctl")
 	config := strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1) +
 		"  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"

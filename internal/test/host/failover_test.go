@@ -126,6 +126,8 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 
 // What becomes of uplink devices while no agent runs is found out by the next one.
 func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
+	testkit.Long(t, "starts an agent for each way of losing an uplink; "+
+		"TestS45_LinkDownMovesPortsToTheStandbyAndBack has one")
 	h := newHost(t)
 	wire, elsewhere := h.wired(3), testkit.NS(t, "elsewhere")
 	h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
@@ -173,6 +175,7 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 // An uplink's device whose addresses are the host's has a program where frames leave it too: that also goes at once
 // when the device leaves the host (K4), with the agent running and after it was away.
 func TestS96_ADeviceThatLeftHasNoProgram(t *testing.T) {
+	testkit.Long(t, "starts agents anew; TestDeviceThatLeavesTheHostIsDetached has a device that leaves")
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
 			h := newHost(t)
@@ -200,6 +203,7 @@ func TestS96_ADeviceThatLeftHasNoProgram(t *testing.T) {
 }
 
 func TestS44_WithoutFailbackPortsStayAlsoWhenTheAgentIsKilled(t *testing.T) {
+	testkit.Long(t, "TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack has the usual failback")
 	h := newHost(t)
 	wire := h.wired(3)
 	h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")

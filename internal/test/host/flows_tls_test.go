@@ -17,6 +17,7 @@ import (
 	"heddle/internal/flow/export"
 	"heddle/internal/flow/ipfix"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/certs"
 )
 
@@ -167,6 +168,7 @@ func put(t *testing.T, name string, content []byte) {
 // where a user looks says why; when the file is right, and when the collector was away, everything comes that was seen
 // meanwhile; the key is shown nowhere.
 func TestFlowsOverTLS_AWholeAgent(t *testing.T) {
+	testkit.Long(t, "waits for collectors that are away and for their retries; smoke has records of flows")
 	h := newHost(t)
 	site, stranger := certs.New(t, "site"), certs.New(t, "stranger")
 	mine := site.Issue("host1", time.Hour)

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose"
+	"heddle/internal/test/testkit"
 )
 
 // foreseeFleet is a definition whose guests' flows are metered; %s are the security settings of their port group.
@@ -28,6 +29,8 @@ templates:
 // host, the port, the address and the frames, and leaves each host with what it had; what it says is what the kernel
 // then does. A host that is away is named.
 func TestForesee_ADryRunOfADefinitionAsksTheHosts(t *testing.T) {
+	testkit.Long(t, "has three hosts and a controller; TestForesee_ADryRunNamesTheFramesThatTheKernelThenDrops has "+
+		"one host")
 	m := newThreeHosts(t)
 	accepting := fmt.Sprintf(foreseeFleet, ", security: {forgedTransmits: accept, macLearning: {enabled: true}}")
 	rejecting := fmt.Sprintf(foreseeFleet, "")

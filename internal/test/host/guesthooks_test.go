@@ -247,6 +247,7 @@ func TestProxmox_AContainersVethCarriesTraffic(t *testing.T) {
 
 // A guest without a UUID is known by its number in its cluster: the same on each node, and another one in each cluster.
 func TestS78_ProxmoxGuestsWithoutAUUIDAreKnownByTheirNumber(t *testing.T) {
+	testkit.Long(t, "calls the hook for many guests; TestS99_ProxmoxMovesAVM has the hook")
 	seen := map[string]string{}
 	for node, c := range map[string]struct{ cluster, vmid string }{"node 1": {"alpha", "9002"}, "node 2": {"alpha",
 		"9002"}, "another guest": {"alpha", "9005"}, "another cluster": {"beta", "9002"}} {

@@ -76,6 +76,7 @@ func newHost(t *testing.T) *host {
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
 	h := &host{t: t, ns: testkit.NS(t, "host"), dir: shortDir(t), log: &logBuffer{}, made: leaks.Watch(t)}
+	testkit.Weigh(t, 1)
 	h.name = "t" + strings.ReplaceAll(h.ns.Name, "_", "-")
 	t.Cleanup(func() {
 		if h.agent != nil {

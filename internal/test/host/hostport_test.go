@@ -14,6 +14,7 @@ import (
 // Addresses and routes that an operator or a DHCP client put on a host port stay through any apply, also where the
 // port's own address was the first of their subnet; the port's own go with the line that asks for them.
 func TestAddressesAndRoutesOfOthersStayOnAHostPort(t *testing.T) {
+	testkit.Long(t, "applies many files; TestHostInterfaceHasWhatTheFileSays has a host port")
 	h := newHost(t)
 	const config = "switches: [{name: lab, portGroups: [{name: web}]}]\nports:\n  - {name: vmk0, switch: lab, " +
 		"portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"

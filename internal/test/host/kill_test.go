@@ -18,6 +18,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
 )
 
 // lives is how many lives end at a random instant. After each, what survived is looked at through another agent, that
@@ -187,6 +188,8 @@ func (m *mortal) survived(n int) {
 // other's tables, puts a file into force, attaches and detaches devices. No packet is lost, what is remembered is whole
 // every time, and learned MACs, counters and ports connected by command are what they were after every death.
 func TestKilledAtRandomInstantsLosesNoFrame(t *testing.T) {
+	testkit.Long(t, "builds another version, and kills agents of both many times")
+	testkit.Never(t)
 	m := &mortal{binaries: []string{"", grownBinary(t)}, host: newHost(t), ports: map[string]bool{}}
 	seed := uint64(time.Now().UnixNano())
 	m.random = rand.New(rand.NewPCG(seed, 0))

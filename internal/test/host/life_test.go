@@ -136,6 +136,8 @@ func twoVMs(t *testing.T) (h *host, file string, a, b *netns.NS) {
 }
 
 func TestRestartLosesNoFrame(t *testing.T) {
+	testkit.Long(t, "streams over many restarts; TestRunTimePortSurvivesRestartAndApply has one")
+	testkit.Never(t)
 	h, file, a, b := twoVMs(t)
 	s := startStream(t, a, b, "192.0.2.11")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL} {
@@ -149,6 +151,8 @@ func TestRestartLosesNoFrame(t *testing.T) {
 }
 
 func TestReloadAndApplyLoseNoFrameOfPortsTheyDoNotTouch(t *testing.T) {
+	testkit.Long(t, "streams while files are applied")
+	testkit.Never(t)
 	h, file, a, b := twoVMs(t)
 	s := startStream(t, a, b, "192.0.2.11")
 	h.must("port", "connect", "c", "--port-group", "web")
@@ -238,6 +242,8 @@ func TestDownLeavesNothing(t *testing.T) {
 }
 
 func TestKilledAtAnyInstantAndStartedAgain(t *testing.T) {
+	testkit.Long(t, "kills agents at many instants; TestRunTimePortSurvivesRestartAndApply has a restart")
+	testkit.Never(t)
 	h := newHost(t)
 	h.guest("up1", "02:00:00:00:00:f1", "198.51.100.1/24")
 	a := h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
@@ -387,6 +393,7 @@ func TestDownEndsAnAgentThatIsStarting(t *testing.T) {
 
 // Two agents with one state would each overwrite what the other remembers.
 func TestTwoAgentsDoNotShareAState(t *testing.T) {
+	testkit.Long(t, "waits for agents that do not start")
 	h, _, _, _ := twoVMs(t)
 	h.must("port", "connect", "ra", "--port-group", "web")
 	other := filepath.Join(h.dir, "run2")
@@ -415,6 +422,7 @@ func TestTwoAgentsDoNotShareAState(t *testing.T) {
 
 // An empty file removes nothing, unless the operator confirms it.
 func TestAnEmptyConfigurationIsAppliedOnlyWhenMeant(t *testing.T) {
+	testkit.Long(t, "starts an agent in each way for each file")
 	h := newHost(t)
 	file := h.file("heddle.yaml", twoGuests)
 	h.start("--config", file)

@@ -78,6 +78,9 @@ func (h *host) passed(uplink string) (n uint64) {
 // An uplink is drained, blocked and taken back while a guest sends, another receives, and the agent is killed in
 // between: no packet is lost in any direction.
 func TestS41_S42_S49_AnUplinkIsMaintainedWithoutLoss(t *testing.T) {
+	testkit.Long(t, "streams while an uplink is drained and agents are killed; "+
+		"TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack has uplinks that are left")
+	testkit.Never(t)
 	h := newHost(t)
 	station := h.physical()
 	vm1 := h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
@@ -152,6 +155,7 @@ func TestS41_S42_S49_AnUplinkIsMaintainedWithoutLoss(t *testing.T) {
 
 // What a drained uplink would cut off is refused, and shown beforehand; what else concerns it says that it is drained.
 func TestS41_ADrainedUplinkIsNotForgotten(t *testing.T) {
+	testkit.Long(t, "TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack has uplinks that are left")
 	h := newHost(t)
 	h.physical()
 	h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
@@ -236,6 +240,7 @@ ports:
 // The member of a LAG that is drained leaves it by LACP: the other host sends by the remaining one, and no packet is
 // lost in either direction.
 func TestS41_S52_AMemberOfALAGIsDrainedWithoutLoss(t *testing.T) {
+	testkit.Long(t, "streams while a member of a LAG is drained; linkproto has LAGs")
 	near, far := newHost(t), newHost(t)
 	for i := 1; i <= 2; i++ {
 		near.ip(fmt.Sprintf("link add up%d type veth peer name up%d netns %s", i, i, far.ns.Name))

@@ -95,6 +95,7 @@ const pulledSwitch = `switches:
 // TestHostsFollowADirectory: each host has the same port groups on a card of its own, a second run does nothing, and
 // what is not valid or lacks a value changes neither the host nor its file.
 func TestHostsFollowADirectory(t *testing.T) {
+	testkit.Long(t, "runs two hosts by one directory, again and again")
 	f := newFleet(t)
 	f.write("switch.yaml", pulledSwitch)
 	for range 2 {
@@ -161,6 +162,7 @@ func (f *fleet) play(book string, args ...string) (string, error) {
 // TestHostsAreKeptEqualByAnsible plays packaging/ansible on two agents: it changes both, does nothing twice, stops at
 // the first host where something is wrong and takes that back, and rolls back.
 func TestHostsAreKeptEqualByAnsible(t *testing.T) {
+	testkit.Long(t, "plays a playbook several times")
 	testkit.Tool(t, "ansible-playbook", "python3")
 	f := newFleet(t)
 	for _, name := range []string{"playbook.yaml", "rollback.yaml", "templates/heddle.yaml.j2"} {

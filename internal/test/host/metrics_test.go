@@ -213,6 +213,7 @@ func query(t *testing.T, c *http.Client, expr string) (series int, why string) {
 }
 
 func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
+	testkit.Long(t, "asks promtool for each alert")
 	testkit.Tool(t, "promtool")
 	for _, args := range [][]string{{"prometheus", "check", "alerts.yaml"}, {"prometheus", "test", "alerts_test.yaml"},
 		{"controller/prometheus", "check", "controller-alerts.yaml"},

@@ -5,6 +5,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -22,6 +23,7 @@ ports:
 // A port goes to another switch, and back, while its guest sends numbered broadcasts: each is heard on exactly one of
 // the switches, in order, no link flaps, and the port's counters and number go on.
 func TestS100_APortMovesToAnotherSwitchInOneStep(t *testing.T) {
+	testkit.Never(t)
 	h := newHost(t)
 	h.start("--config", h.file("heddle.yaml", twoSwitches))
 	vms := map[string]*netns.NS{}

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -88,6 +89,7 @@ func (s *segments) connect(group string, more ...string) {
 }
 
 func TestS10_APortsOwnVLANEndsWhenItsDeviceGoesUnlessItsGroupKeepsIt(t *testing.T) {
+	testkit.Long(t, "TestS10_OverrideEndsWithTheOwnersConnection has settings that end")
 	for _, c := range []struct {
 		group   string
 		restart bool
@@ -127,6 +129,7 @@ func TestS10_TheAgentMayBeAwayWhenTheDeviceGoes(t *testing.T) {
 }
 
 func TestS10_APortsOwnVLANEndsWithDisconnectUnlessItsGroupKeepsIt(t *testing.T) {
+	testkit.Long(t, "TestS10_OverrideEndsWithTheOwnersConnection has settings that end")
 	for _, c := range []struct {
 		group, disconnect, again string
 		after                    uint16

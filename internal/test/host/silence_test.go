@@ -8,11 +8,14 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe"
+	"heddle/internal/test/testkit"
 )
 
 // An agent silences a port in the kernel first. One that dies before it has written that down leaves a silent port, and
 // the next agent finds it in the kernel: it doesn't speak for a guest that may run elsewhere (S100).
 func TestS100_ASilentPortStaysSilentWhenItsAgentDiesTooEarly(t *testing.T) {
+	testkit.Long(t, "kills agents; TestS50_S99_AGuestThatArrivesIsAnnouncedOnTheWire has silent ports")
+	testkit.Never(t)
 	h := newHost(t)
 	vm := h.guest("p-vm", "52:54:00:00:00:01", "192.0.2.1/24")
 	other := h.guest("p-other", "52:54:00:00:00:02", "192.0.2.2/24")

@@ -156,6 +156,7 @@ func (m *sitePower) typed(where, command string) string {
 // TestThePageOfASitesPowerLossShowsWhatItsCommandsPrint runs the page as a reader would; between its first commands and
 // the others the power is lost.
 func TestThePageOfASitesPowerLossShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "runs a page with three hosts and three controllers")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
 	text := page(t, "docs/how-to/site-power-loss.md")

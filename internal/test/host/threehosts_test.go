@@ -166,6 +166,7 @@ func TestCommandsOfAFleet(t *testing.T) {
 
 // TestThePageOfThreeHostsShowsWhatItsCommandsPrint runs the page as a reader would, from the first command to the last.
 func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "runs a page with three hosts; TestCommandsOfAFleet has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping", "sed")
 	text := page(t, "docs/how-to/three-hosts.md")
@@ -193,6 +194,7 @@ func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
 
 // TestThePageOfAllHostsShowsWhatItsCommandsPrint begins where the page of three hosts has connected guests.
 func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "runs a page with three hosts; TestCommandsOfAFleet has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip")
 	_, file, _ := strings.Cut(page(t, "docs/how-to/three-hosts.md"), "```yaml\n")
@@ -223,6 +225,7 @@ func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
 
 // TestThePageOfHostPortsShowsWhatItsCommandsPrint begins with three hosts that have joined.
 func TestThePageOfHostPortsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "runs a page with three hosts; smoke has host ports of a definition")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping", "sed")
 	text := page(t, "docs/how-to/host-ports-of-a-fleet.md")

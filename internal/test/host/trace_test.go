@@ -159,6 +159,7 @@ type seeded struct {
 // TestEachFaultIsSolvedByTheCommandOfTheHowTo: six faults on a live host, each found by the command that the page has
 // for it and fixed by the command that the answer gives.
 func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
+	testkit.Long(t, "makes six faults and solves them; TestATraceOfACaptureTakesWhatThePortSent has traces")
 	commands := pageFaults(t)
 	h, guest := traceLab(t)
 	ping := func(from, to string) func() bool { return func() bool { return pings(guest[from], to) } }
@@ -255,6 +256,7 @@ func (f seeded) cause(r *diagnose.Report) *diagnose.Cause {
 // Traffic changes the tables while they are copied: a trace is made again rather than tell of a disagreement that there
 // is not.
 func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
+	testkit.Long(t, "traces again and again under traffic; TestATraceOfACaptureTakesWhatThePortSent has traces")
 	h, guest := traceLab(t)
 	stop, done := make(chan struct{}), make(chan struct{})
 	var sent atomic.Int64
@@ -287,6 +289,7 @@ func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 // TestEndsOfATraceAreNamedByAddress: on a live host a port's own and a learned MAC, and the IP address of a host port,
 // of the host's neighbour, of a refused frame and of a metered flow, name the ends; else it is said where was looked.
 func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
+	testkit.Long(t, "waits for what each address is known by; TestATraceOfACaptureTakesWhatThePortSent has traces")
 	h, guest := traceLab(t)
 	want := func(r *diagnose.Report, from, to string) {
 		t.Helper()

@@ -217,6 +217,8 @@ ports:
 // packet is lost, and learned MACs, counters and ports connected by command are still there. Of a guarded port no
 // forged frame passes at any moment, and no permitted one is lost.
 func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
+	testkit.Long(t, "builds another version, and streams while agents change")
+	testkit.Never(t)
 	other := grownBinary(t)
 	h := newHost(t)
 	file := h.file("heddle.yaml", learningGuests)

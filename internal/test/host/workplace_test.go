@@ -96,6 +96,7 @@ func fenced(text, language string) (blocks []string) {
 // TestThePageOfAnsibleShowsWhatItsCommandsPrint plays the page's playbook with the real program: what was exported
 // changes nothing, a dry run only tells, and a second run changes nothing.
 func TestThePageOfAnsibleShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Long(t, "plays a playbook several times")
 	testkit.Tool(t, "ansible-playbook", "python3")
 	text := page(t, "docs/how-to/ansible.md")
 	blocks := fenced(text, "yml")

@@ -37,6 +37,7 @@ func forEachKernel(t *testing.T, f func(t *testing.T, img *image.Image)) {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "qemu-system-x86_64", "go")
+	testkit.Weigh(t, 2)
 	list := strings.Fields(os.Getenv(kernelsVar))
 	if len(list) == 0 {
 		list = []string{image.OldestKernel}

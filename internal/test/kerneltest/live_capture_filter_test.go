@@ -71,6 +71,7 @@ var expressions = []string{
 // TestFiltersMatchWhatTcpdumpMatches compares the program's interpreter with libpcap's: the same frames, the same
 // expressions.
 func TestFiltersMatchWhatTcpdumpMatches(t *testing.T) {
+	testkit.Long(t, "asks tcpdump for each filter; TestCaptureSelectsByPortSegmentStageReasonAndFilter has filters")
 	testkit.Tool(t, "tcpdump")
 	h := newHost(t, `
   defaults: {security: {forgedTransmits: accept}}
@@ -178,6 +179,7 @@ func rawFrames(t *testing.T, c *dataplane.Capture) []string {
 }
 
 func TestCaptureCountsWhatItsReaderLosesAndPortsLoseNothing(t *testing.T) {
+	testkit.Long(t, "fills captures; TestCaptureShowsEveryStageOfAFrame has captures")
 	h := newHost(t, "\n  portGroups: [{name: web}]\n", "vm1 web", "vm2 web")
 	c := h.capture(everything())
 	quick := h.capture(dataplane.Selection{Stages: []int{abi.CaptureAdmit}, Snap: 14})

@@ -76,6 +76,7 @@ func numbers(list []captured) []uint64 {
 }
 
 func TestAStreamLosesNothingWhilePlansAndProgramsChange(t *testing.T) {
+	testkit.Long(t, "streams while plans and programs change")
 	for _, dst := range []string{"vm2", "all"} {
 		t.Run(dst, func(t *testing.T) {
 			h := newHost(t, twoVLANs, "vm1 ten", "vm2 ten", "vm3 moves")
@@ -102,6 +103,7 @@ func TestAStreamLosesNothingWhilePlansAndProgramsChange(t *testing.T) {
 }
 
 func TestAChangedVLANIsInForceWhenApplyReturns(t *testing.T) {
+	testkit.Long(t, "streams while VLANs change; the package host moves ports to other segments")
 	for _, dst := range []string{"vm2", "all", "ext1"} {
 		t.Run(dst, func(t *testing.T) {
 			h := newHost(t, twoVLANs+"  - {name: sniff, vlan: {access: 10}, security: {promiscuous: accept}}\n",

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // cable joins an uplink of h to the owner's end of a port or uplink of another host: the device moves into h's
@@ -90,6 +91,7 @@ func offloads(t *testing.T, vlan string) map[string]*machine {
 }
 
 func TestOffloadedFramesCrossWholeAndChecksumsStayRight(t *testing.T) {
+	testkit.Long(t, "has each kind of offload; TestS96_HostAndPortsExchangeWholeSegmentedFrames has segmented frames")
 	const mtu = 1500
 	for name, vlan := range map[string]string{"without VLAN": "{none: true}", "VLAN 10": "{access: 10}"} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heddle/internal/test/testkit"
 )
 
 // policyChange is a change of one policy under a stream of vm1's, and who receives the stream before it and after.
@@ -58,6 +60,7 @@ func policyChanges() []policyChange {
 // after, no frame as before follows one as after, none sent after the command has returned is treated as before, and
 // none is lost, doubled or unaccounted for.
 func TestAChangedPolicyIsInForceForAllPortsAtOneInstant(t *testing.T) {
+	testkit.Long(t, "streams at many ports while policies change")
 	for _, c := range policyChanges() {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, "  "+c.config, strings.Split(c.ports, ";")...)

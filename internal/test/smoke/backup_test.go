@@ -6,12 +6,14 @@ import (
 	"syscall"
 	"testing"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
 // A backup of a cluster whose controller is lost comes back on a new controller that defines nothing: the VM that had
 // a static port has the one with the same number again, on a host that joined by the name of the old one.
 func TestS82_ANewControllerGivesAVMItsStaticPortAgain(t *testing.T) {
+	testkit.Long(t, "TestS103_ARestoreLosesNothingThatWasBoundSince restores a backup as well")
 	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()

@@ -17,6 +17,7 @@ import (
 // slow, all pairs that use it are named, with what they share; where frames of one pair get lost, that pair is. A
 // second benchmark is refused while one runs, which ends when the caller leaves and when a host dies.
 func TestS109_ABenchmarkNamesSlowPairsAndWhatTheyShare(t *testing.T) {
+	testkit.Long(t, "runs several benchmarks among four hosts; linkproto has shorter ones")
 	t.Parallel()
 	testkit.Tool(t, "nft")
 	testkit.Tool(t, "tc")

@@ -14,10 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // A host that boots forwards by its last slice, whatever else is not there yet or wrong.
 func TestS103_AHostBootsByItsSliceWhateverIsMissing(t *testing.T) {
+	testkit.Long(t, "boots a host once for each thing that is missing; "+
+		"TestS103_AFleetGoesOnWhileItsControllerIsAway boots one")
 	f := newFleet(t)
 	f.controller.Start()
 	for n, h := range f.hosts {

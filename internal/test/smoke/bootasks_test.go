@@ -9,11 +9,13 @@ import (
 	"heddle/internal/agent/cluster"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // A host boots after a guest of it was started on another host. What the host does with that guest depends on whether
 // the guest runs there already, and on whether a controller answers in time.
 func TestS100_S103_AHostThatBootsAsksFirst(t *testing.T) {
+	testkit.Long(t, "boots a host in each situation; TestS103_AFleetGoesOnWhileItsControllerIsAway boots one")
 	t.Parallel()
 	f := newPortFleet(t)
 	const vm = 3

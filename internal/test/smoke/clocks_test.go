@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/clockshift"
 )
 
@@ -42,6 +43,7 @@ func (f *fleet) doctorAt(n int) string {
 // A host whose clock says 1970 joins a cluster, follows its controllers, and finds them again after either is started
 // anew: it knows that its clock is wrong.
 func TestS103_AHostWhoseClockSays1970JoinsIn(t *testing.T) {
+	testkit.Long(t, "waits for a host to find its controllers again")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
@@ -82,6 +84,7 @@ func TestS103_AHostWhoseClockSays1970JoinsIn(t *testing.T) {
 // Controllers of which the clocks are an hour off are one cluster all the same: hosts join by any of them and have what
 // each of them defines, and the status says whose clock is another.
 func TestS103_ControllersWithClocksAnHourOffAreOneCluster(t *testing.T) {
+	testkit.Long(t, "starts three controllers; TestLookingAtTheFleet_HostsOfOtherControllers does as well")
 	t.Parallel()
 	f := newFleet(t)
 	all := f.controllersAt(nil, clockshift.Showing(time.Now().Add(time.Hour)),

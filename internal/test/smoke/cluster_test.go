@@ -59,6 +59,8 @@ func on(c *realhost.Controller, host string) string {
 // Three controllers are one cluster: each takes changes and shows all hosts, and the hosts of one that is killed are at
 // another one within seconds.
 func TestS103_ThreeControllersServeOneCluster(t *testing.T) {
+	testkit.Long(t, "kills controllers one after the other; TestLookingAtTheFleet_HostsOfOtherControllers has "+
+		"three of them")
 	f := newFleet(t)
 	all := f.controllers()
 	for n, h := range f.hosts { // by different controllers, with a token of a third

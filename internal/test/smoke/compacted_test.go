@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
 // A host and a controller are away while the definition changes and etcd forgets how. The controller, whose watch can't
 // go on where it was, reads the state anew; the host, of which it has no revision, is handed what is true now.
 func TestS103_AHostAndAControllerAreAwayWhileTheHistoryIsDropped(t *testing.T) {
+	testkit.Long(t, "TestS103_AFleetGoesOnWhileItsControllerIsAway has hosts without a controller")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))

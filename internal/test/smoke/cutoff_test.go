@@ -148,6 +148,7 @@ func (h *host) wentBack() (n int) {
 // A wrong VLAN for the host port by which a host reaches its controller cuts it off: it goes back by itself, whatever
 // happens to its agent meanwhile, and no guest notices.
 func TestS81_AHostThatADefinitionCutsOffGoesBack(t *testing.T) {
+	testkit.Long(t, "waits for trials of a version that cuts a host off; adopttest has it by the host's own file")
 	for name, c := range map[string]struct {
 		meanwhile func(*host)
 		loses     bool // frames, with the host's switch
@@ -177,6 +178,7 @@ func TestS81_AHostThatADefinitionCutsOffGoesBack(t *testing.T) {
 
 // A version from which a host went back is not sent to it again until somebody wants that, or changes it.
 func TestS81_ARevertedVersionIsTriedAgainWhenItIsForcedOrChanged(t *testing.T) {
+	testkit.Long(t, "waits for several trials of a version that cuts a host off")
 	t.Parallel()
 	f := newFleetThrough(t)
 	between := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))

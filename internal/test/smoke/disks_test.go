@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // disk is a small file system.
@@ -90,6 +91,7 @@ func (f *fleet) says(part string) {
 // A controller whose disk is full takes no change, says why, and serves its hosts; it takes changes again as soon as
 // there is space. One that begins with a disk that is full or can't be written waits for it.
 func TestS103_AControllerWithAFullDisk(t *testing.T) {
+	testkit.Long(t, "fills disks and waits for what is tried again")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
@@ -149,6 +151,7 @@ func TestS103_AControllerWithAFullDisk(t *testing.T) {
 // A host whose agent can't write its state goes on by what it has and stays connected. The controller says why a change
 // is not active, and it is active as soon as there is space: also after an agent that was killed meanwhile.
 func TestS103_AHostWithAFullDisk(t *testing.T) {
+	testkit.Long(t, "fills disks and waits for what is tried again")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	h := f.hosts[0]

@@ -8,12 +8,14 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
 // A MAC behind a port of one host that goes to and fro to a port of another is named on both, with the other host and
 // how often: by an event, at the port and by advise.
 func TestS100_AMACThatFlapsBetweenHostsIsNamed(t *testing.T) {
+	testkit.Long(t, "waits until a MAC has flapped")
 	t.Parallel()
 	f := newPortFleet(t)
 	f.controller.Define(strings.Replace(portsText, "{name: web,", "{name: web, security: {forgedTransmits: accept, "+

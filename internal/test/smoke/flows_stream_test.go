@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"heddle/internal/test/testkit"
 )
 
 // overTCP makes the agent send records to the collector over TCP, at another port, until end is called.
@@ -74,6 +76,7 @@ func (c *collector) stream(conn net.Conn) {
 // started again: the collector has every packet, to the byte, in as many sessions as there were agents, and no message
 // is cut off.
 func TestEveryPacketIsInARecordOverTCP(t *testing.T) {
+	testkit.Long(t, "kills agents under load; TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection has records")
 	r := newFlowRig(t)
 	r.overTCP()
 	config := strings.Replace(flowConfig, "port: %d}", "port: %d, transport: tcp}", 1)

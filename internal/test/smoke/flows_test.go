@@ -199,6 +199,8 @@ func (r *flowRig) meter(on bool) {
 // room for; with HEDDLE_SOAK flows last longer than their active timeout. To the packet and byte, what the records tell
 // and what is counted as lost is what was sent, once where it entered and once where it left.
 func TestS64_S65_EveryPacketIsInARecordOrCounted(t *testing.T) {
+	testkit.Long(t, "sends, kills and drains for long; TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection has "+
+		"records")
 	r := newFlowRig(t)
 	r.begin(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, true))
 	r.sendOverDrains(100)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // adoptedConfig is a host that has by its own file what the controllers define, and a switch of its own.
@@ -29,6 +30,9 @@ ports:
 
 // Hosts that run by their files come under the controllers while they carry traffic.
 func TestAHostHandsItsSwitchOverWithoutLosingAFrame(t *testing.T) {
+	testkit.Long(t, "streams while a host is handed over; TestAHostJoinsAndHandsOverByOneCommand has it without a "+
+		"stream")
+	testkit.Never(t)
 	f := newFleetOf(t, adoptedConfig, "own1", "web1")
 	f.controller.Start()
 	between := f.stream("p-own2@0", "p-own2@1", fleetMAC(0, 2), fleetMAC(1, 2))

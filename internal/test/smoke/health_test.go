@@ -14,6 +14,8 @@ import (
 // too low there, are found and named with the remedy, by each controller and on the host itself; they are gone after
 // the repair.
 func TestS109_HostsFindWhatThePhysicalNetworkLacks(t *testing.T) {
+	testkit.Long(t, "makes each fault of the physical network and repairs it; "+
+		"TestS109_AHostWithoutAHealthCheckAnswersProbes has the health check")
 	t.Parallel()
 	testkit.Tool(t, "nft")
 	r := newRacks(t)

@@ -125,6 +125,8 @@ func (r *probeRig) senders() []probeSender {
 // is counted with its reason, told once, and explained. The host's own probes go on. Without the health check such
 // frames pass as others do.
 func TestS109_AGuestSendsNothingThatLooksLikeAProbe(t *testing.T) {
+	testkit.Long(t, "has each tag and each receiver; TestS109_AHostWithoutAHealthCheckAnswersProbes has the health "+
+		"check")
 	t.Parallel()
 	testkit.Tool(t, "ip")
 	r := newProbeRig(t)

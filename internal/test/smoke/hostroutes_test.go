@@ -86,6 +86,7 @@ func (f *fleet) routes(n int, table string) string {
 // A change of a host port of the definition that cuts its host off goes back by itself, whatever of the port it is; the
 // host is back at its controller, and no guest notices. The right change follows.
 func TestS81_AHostPortOfTheDefinitionThatCutsItsHostOffGoesBack(t *testing.T) {
+	testkit.Long(t, "waits for trials of each change that cuts a host off; adopttest has it by the host's own file")
 	const one = "portGroup: mgmt, mac: \"02:00:00:00:09:00\", addresses: [10.0.0.1/24], gateway: 10.0.0.100"
 	for name, wrong := range map[string]string{
 		"a wrong gateway": strings.Replace(one, "gateway: 10.0.0.100", "gateway: 10.0.0.77", 1),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -18,6 +19,7 @@ const noteText = "notes: [{name: later}]\n"
 // the controllers are updated one after the other, and lose no frame. A host that stays behind is named for what it
 // lacks by controllers of both versions, and objects of a new kind wait for the last controller.
 func TestS83_HostsAreUpdatedBeforeTheControllers(t *testing.T) {
+	testkit.Long(t, "builds a later version, and updates hosts and controllers")
 	t.Parallel()
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	for _, h := range f.hosts[:2] { // esx2 stays behind

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // idleEnv names the number of connections, for a machine that has nothing else to do.
@@ -55,6 +56,7 @@ func (f *fleet) memory() (kib int64) {
 // Ten thousand connections that say nothing are bounded in what they take, refused in the end and told of in the log,
 // and keep no host out: neither one that joins nor one that comes again.
 func TestS104_IdleConnectionsKeepNoHostOut(t *testing.T) {
+	testkit.Long(t, "opens ten thousand connections")
 	t.Parallel()
 	connections := usualIdle
 	if text := os.Getenv(idleEnv); text != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // withoutWeb is the fleet's definition without a port group that guests use, and with another VLAN for one that stays.
@@ -49,6 +50,7 @@ func (f *fleet) follows(n int) {
 // A port group in use, also on a host that is away, is removed only by force. The hosts that use it go on with it, take
 // the rest of the definition, and are named. It is for the ports that had it, which may also end and begin again.
 func TestS103_AHostKeepsAPortGroupThatIsRemovedByForce(t *testing.T) {
+	testkit.Long(t, "has hosts that are away and ports that end and begin again")
 	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()

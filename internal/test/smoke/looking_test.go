@@ -19,6 +19,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -68,6 +69,7 @@ esx2  dvs     p-web  web         access 10  up     uplink1  run-time  -
 
 // The ports of all hosts are in one table; a host that is away is named, and its ports are shown as they were.
 func TestLookingAtTheFleet_PortsOfAllHosts(t *testing.T) {
+	testkit.Long(t, "has hosts that go away; TestLookingAtTheFleet_HostsOfOtherControllers shows all hosts")
 	f := looked(t)
 	f.shows(0, portsOfAll, "", "port", "list", "--switch", "dvs")
 	f.shows(0, portsOfAll, "", "--controller", f.controller.Socket(), "port", "list", "--switch", "dvs")
@@ -189,6 +191,7 @@ func (f *fleet) toggles(n int, port string) {
 
 // One stream has the events of all hosts, each once, through the end of the controller and of an agent.
 func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
+	testkit.Long(t, "ends controllers and agents; TestLookingAtTheFleet_PastEventsInOrder has events of all hosts")
 	f := looked(t)
 	var begin [3]int
 	for n := range f.hosts {
@@ -252,6 +255,7 @@ func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
 // A second run goes on where the first was: it prints what happened meanwhile, also while no controller was there, each
 // event once. It says where an agent has begun anew, and prints only what is asked for.
 func TestLookingAtTheFleet_EventsAreResumed(t *testing.T) {
+	testkit.Long(t, "TestLookingAtTheFleet_PastEventsInOrder has events of all hosts")
 	f := looked(t)
 	at := filepath.Join(t.TempDir(), "events.at")
 	begin := [2]int{len(f.kept(0)), len(f.kept(1))}
@@ -381,6 +385,7 @@ esx2  disconnected        0  -      disconnected  -
 // What differs on a host that was away while the definition changed is named, with the change that it lacks first, also
 // by a controller that has started since. Looking sends nothing.
 func TestLookingAtTheFleet_DriftHasADate(t *testing.T) {
+	testkit.Long(t, "waits for a host and a controller to come back")
 	f := looked(t)
 	f.hosts[2].End(syscall.SIGKILL)
 	f.controller.Await("esx2 is away", func() bool { return f.controller.StateOf("esx2") == api.HostDisconnected })
@@ -454,6 +459,8 @@ type capturedLine struct {
 
 // Frames of all hosts that have the port are captured together, in the order of their time.
 func TestLookingAtTheFleet_CaptureOnAllHosts(t *testing.T) {
+	testkit.Long(t, "captures on three hosts that come and go; TestS84_CapturesShowFramesInTheTunnel and the "+
+		"package host have captures")
 	f := looked(t)
 	begin := func(args ...string) (*exec.Cmd, *watchedText, *watchedText) {
 		t.Helper()
@@ -546,6 +553,7 @@ func (w *watchedText) String() string {
 
 // A trace from a port of one host to a port of another is one story with one verdict, whatever host has the reason.
 func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
+	testkit.Long(t, "traces across hosts for each reason; the package host has traces, and cli has what joins them")
 	f := looked(t)
 	f.connect(1, 4, "p-db", "db")
 	for _, row := range []struct {

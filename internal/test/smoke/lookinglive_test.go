@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // meteredText is the fleet's definition with metered ports.
@@ -18,6 +19,7 @@ var meteredText = strings.Replace(fleetText, "- {name: web, vlan: {access: 10}}"
 // Live views and shows of one object look at all hosts: rates and flows while frames pass between two of them, and the
 // port wherever it is.
 func TestLookingAtTheFleet_LiveOnAllHosts(t *testing.T) {
+	testkit.Long(t, "waits for rates; TestLookingAtTheFleet_PastEventsInOrder looks at all hosts")
 	f := newFleet(t)
 	f.controller.Start()
 	for n, h := range f.hosts {

@@ -188,6 +188,7 @@ func (s *site) over(t *testing.T) {
 // Probes that guests make up, or send where they did not come from, block no port but those of guests that gave theirs
 // away.
 func TestS110_ProbesThatGuestsSendBlockNobodyElse(t *testing.T) {
+	testkit.Long(t, "TestS110_ACableBetweenPortsOfTwoHostsIsALoop has probes for loops")
 	s := newSite(t, false)
 	of := func(payload []byte, from byte) []byte {
 		return cable.Frame(cable.Broadcast(), [6]byte{2, 0, 0, 0, 9, from}, 0, string(payload))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 	"heddle/internal/uplinks/lacp"
@@ -47,6 +48,7 @@ func isProbe(frame []byte) bool { return bytes.Contains(frame, []byte("HdLp")) }
 
 // A guest whose bond speaks LACP sends from one address by two ports, and hears by each what it sent by the other.
 func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
+	testkit.Long(t, "TestS110_NoFalseAlarms has what is no loop as well")
 	s := newSite(t, true)
 	pdu := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: [6]byte{2, 0, 0, 0, 7, 7}}, Key: 1,
 		State: lacp.Activity | lacp.Aggregation}}
@@ -68,6 +70,7 @@ func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
 
 // What a network sends back, and what a guest sends back by the adapter that it received on, goes round nowhere.
 func TestS110_ReflectedFramesAreNoLoop(t *testing.T) {
+	testkit.Long(t, "TestS110_NoFalseAlarms has what is no loop as well")
 	s := newSite(t, true)
 	network := cable.Open(t, s.network, "network")
 	n := probed(t, s.q[s.a], 60, func(i int) {
@@ -85,6 +88,7 @@ func TestS110_ReflectedFramesAreNoLoop(t *testing.T) {
 // An address that moves between two hosts, back and forth, as a live migration has it, or one that its hosts cannot
 // agree on.
 func TestS110_AnAddressThatMovesBetweenHostsIsNoLoop(t *testing.T) {
+	testkit.Long(t, "TestS110_NoFalseAlarms has what is no loop as well")
 	s := newSite(t, true)
 	moving := [6]byte{2, 0, 0, 0, 8, 8}
 	hosts := []*host{s.a, s.b}

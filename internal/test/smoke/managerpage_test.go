@@ -26,6 +26,7 @@ type managing struct {
 // The page for managers is done as it says, by its own command and its own JSON: a VM moves and comes back, each step
 // is repeated, a move is cancelled, and a step that does not fit is refused with the code that the page names.
 func TestS100_ThePageForManagersMovesAVM(t *testing.T) {
+	testkit.Long(t, "moves a VM several times; the package host does the page's steps on one host")
 	t.Parallel()
 	testkit.Tool(t, "curl")
 	f := newFleet(t)

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -101,6 +102,8 @@ func (r *neighbourRig) shownContested() {
 // TestS85_S86_AGuestBindsOnlyItsOwnAddresses: what an address guard drops binds nothing, neither on the guest's host
 // nor on others: the owner's host goes on answering for the owner, and the address is not contested.
 func TestS85_S86_AGuestBindsOnlyItsOwnAddresses(t *testing.T) {
+	testkit.Long(t, "TestS112_RulesOfATrunkHoldInItsVLANs has an address guard, and "+
+		"TestS85_AHostShowsWhoHasAnAddress has who has an address")
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "ARP", true: "ND"}[v6], func(t *testing.T) {
 			t.Parallel()

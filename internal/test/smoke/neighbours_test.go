@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -106,6 +107,8 @@ func ndFrame(to, from [6]byte, source, destination netip.Addr, kind, flags byte,
 // other host is asked; probes and announcements always pass; another owner's announcement counts at once; an address
 // that two claim is answered for by nobody; who asks too often is not answered; an owner that is silent is asked for.
 func TestS85_TheAskersHostAnswers(t *testing.T) {
+	testkit.Long(t, "waits for owners that are silent; TestS85_AHostShowsWhoHasAnAddress has answers of the "+
+		"asker's host")
 	for _, v6 := range []bool{false, true} {
 		name := "ARP"
 		if v6 {

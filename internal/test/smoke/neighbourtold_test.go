@@ -7,11 +7,13 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // TestS85_ControllersSayWhoHasAnAddress: what a guest says of its address is told to the other hosts of the segment,
 // stays known on its own host when the controllers say the same, and is taken back when its port goes.
 func TestS85_ControllersSayWhoHasAnAddress(t *testing.T) {
+	testkit.Long(t, "TestS85_AHostShowsWhoHasAnAddress has addresses without controllers")
 	t.Parallel()
 	f := newOverlayFleet(t, 2, segmentText)
 	ip, mac := netip.MustParseAddr("10.0.0.3"), fleetMAC(0, 3)

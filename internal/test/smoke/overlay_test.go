@@ -137,6 +137,9 @@ func (r *overlayRig) command(ns *netns.NS, args ...string) {
 func TestS84_S105_AnOverlaySegmentOverARoutedNetwork(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {
+			if v6 {
+				testkit.Long(t, "the same over IPv4 stays")
+			}
 			t.Parallel()
 			r := newOverlayRig(t, v6, "other")
 			r.everybody()

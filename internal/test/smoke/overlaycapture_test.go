@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -132,6 +133,9 @@ func (c *captureOf) tells(why string, frame []byte, want ...string) {
 func TestS84_CapturesShowFramesInTheTunnel(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {
+			if v6 {
+				testkit.Long(t, "the same over IPv4 stays")
+			}
 			t.Parallel()
 			r := newOverlayRig(t, v6, "db")
 			c := r.hosts[0].captures(api.Capture{Ports: []string{"tunnel"}})
@@ -278,6 +282,8 @@ func (r *overlayRig) selected() {
 // TestS84_CapturesAtATunnelLoseNoFrame: captures begin and end under numbered traffic through the tunnel, and die with
 // the agent; each frame arrives.
 func TestS84_CapturesAtATunnelLoseNoFrame(t *testing.T) {
+	testkit.Long(t, "streams while captures begin, end and die; TestS84_CapturesShowFramesInTheTunnel has captures "+
+		"at a tunnel")
 	t.Parallel()
 	r := newOverlayRig(t, false, "db")
 	h := r.hosts[0]

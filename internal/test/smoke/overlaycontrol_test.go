@@ -57,6 +57,7 @@ func (f *fleet) routed() (router *netns.NS) {
 // without having heard a frame; what is for one host goes to that host alone; without the controller, and while agents
 // start again, all of that stays.
 func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
+	testkit.Long(t, "TestS100_S105_APortMovesOnAnOverlaySegment has what controllers tell")
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	f.routed()
 	f.controller.Start()

@@ -36,6 +36,7 @@ const costRounds = "HEDDLE_COST_ROUNDS"
 // TestS84_AHostOf500SegmentsAnd100000MACsSendsEachFrameToItsEndpoint: frames to 100,000 MACs in 500 segments at random
 // go to where those are, and to nobody else; what they cost beside frames to few MACs is logged.
 func TestS84_AHostOf500SegmentsAnd100000MACsSendsEachFrameToItsEndpoint(t *testing.T) {
+	testkit.Long(t, "makes 500 segments and 100,000 MACs")
 	t.Parallel()
 	testkit.Tool(t, "ip")
 	ns := testkit.NS(t, "host")

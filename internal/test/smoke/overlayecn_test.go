@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -45,6 +46,7 @@ func tosIn(f []byte) byte {
 // experienced"; congestion that an outer packet met is told to the inner one's receiver, and a packet whose receiver
 // could not be told is dropped and counted (RFC 6040). IPv4 and IPv6, inside and outside.
 func TestS84_DSCPAndECNCross(t *testing.T) {
+	testkit.Long(t, "has all kinds of packets inside and outside; the package difftest has these bits as well")
 	t.Parallel()
 	for _, outer6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("outer IPv6=%v", outer6), func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -70,6 +71,8 @@ func (f *fleet) carries(what string) {
 // loses its link and gets it back, and another gets a new address. Each time the hosts find each other again, by what
 // the controller tells them.
 func TestS105_EndpointsFailAndChangeUnderTraffic(t *testing.T) {
+	testkit.Long(t, "streams while endpoints fail; TestS100_S105_APortMovesOnAnOverlaySegment has what controllers "+
+		"tell")
 	t.Parallel()
 	f := newFleetSized(t, 2, ownConfig, "own1", "own2")
 	router := f.routed()

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -18,6 +19,9 @@ import (
 // for the tunnel, harm nobody: they get to no guest, or cross as the bytes that they are. Who floods the host with
 // addresses, or with those of others, binds none of them, and takes no owner's place.
 func TestS105_HostilePacketsFromTheUnderlay(t *testing.T) {
+	testkit.Long(t, "sends each hostile packet over both families; the package difftest has them without a real "+
+		"network")
+	testkit.Never(t)
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -105,6 +106,8 @@ func (f *fleet) onlyTo(n int, mac [6]byte, vlan uint16, when string) {
 // one VLAN, and holds without a controller and for an agent that starts anew; addresses of guests in VLANs are told as
 // well.
 func TestS112_ControllersSayInWhichVLANAMACIs(t *testing.T) {
+	testkit.Long(t, "has three hosts, without a controller too; TestS112_RulesOfATrunkHoldInItsVLANs has trunks "+
+		"inside a VNI")
 	t.Parallel()
 	f := newOverlayFleet(t, 3, insideText)
 	f.speaksInside(1, virtual, 10)

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
 // TestS112_CapturesShowTheVLANInside: at a trunk inside a VNI, frames have the tags that its owner gives them and gets.
 func TestS112_CapturesShowTheVLANInside(t *testing.T) {
+	testkit.Long(t, "TestS84_CapturesShowFramesInTheTunnel has captures at a tunnel")
 	t.Parallel()
 	r := newOverlayRig(t, false, "db")
 	for i, h := range r.hosts {

@@ -16,6 +16,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -137,6 +138,7 @@ func (f *fleet) broadcastFrom(guest string, mac [6]byte) {
 // TestS84_WhatIsLearnedBehindAPortIsKnownToTheSpan: MACs of nested guests are known to the other hosts of the segment
 // the moment that they are learned, one by one and many at once; those that move and those that are forgotten follow.
 func TestS84_WhatIsLearnedBehindAPortIsKnownToTheSpan(t *testing.T) {
+	testkit.Long(t, "learns many addresses; TestS100_S105_APortMovesOnAnOverlaySegment has what controllers tell")
 	t.Parallel()
 	f := newOverlayFleet(t, 2, nestedText)
 	far := f.hosts[1].locations()
@@ -230,6 +232,7 @@ func (h *host) learnedMAC(mac [6]byte) bool {
 // TestS105_AHostWithoutItsSavedFileKeepsTheOthers: an agent that finds nothing on disk of overlay segments, while no
 // controller answers, goes on by what the kernel has.
 func TestS105_AHostWithoutItsSavedFileKeepsTheOthers(t *testing.T) {
+	testkit.Long(t, "TestS103_AFleetGoesOnWhileItsControllerIsAway has a host without a controller")
 	t.Parallel()
 	f := newOverlayFleet(t, 3, segmentText)
 	stream := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"heddle/internal/abi"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -17,6 +18,7 @@ import (
 // controller answers. That host announces it in the segment, and a third one's frames follow. When the controller is
 // back, its word counts.
 func TestS84_WithoutControllersFramesFollowAGuestThatMoved(t *testing.T) {
+	testkit.Long(t, "TestS100_S105_APortMovesOnAnOverlaySegment has a guest that moves")
 	t.Parallel()
 	f := newOverlayFleet(t, 3, segmentText)
 	mac := fleetMAC(9, 9)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -21,6 +22,8 @@ import (
 // after it; a datagram that must not be fragmented arrives if it fits to the byte, and is refused by the guest's own
 // kernel if it has one byte more.
 func TestS84_GuestsLearnWhatFitsTheTunnel(t *testing.T) {
+	testkit.Long(t, "has both families and each way of cutting segments; TestS112_RulesOfATrunkHoldInItsVLANs has "+
+		"the errors")
 	t.Parallel()
 	for _, outer6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("outer IPv6=%v", outer6), func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -168,6 +169,7 @@ func segmentsOf(n uint16) []byte {
 // cut by the guest, by its host, by the device under the tunnel, or by nobody; datagrams are one byte shorter than, as
 // long as and longer than the guest's MTU.
 func TestS84_EveryByteCrossesWhoeverCutsSegments(t *testing.T) {
+	testkit.Long(t, "has each way of cutting segments; TestS84_GuestsTalkByTCPAcrossHosts has one")
 	t.Parallel()
 	for _, outer6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("outer IPv6=%v", outer6), func(t *testing.T) {
@@ -218,6 +220,7 @@ func (r *overlayRig) talks(what string) {
 // TestS84_AFrameThatDoesNotFitTheUnderlayHasAReason: with an underlay that is one byte too small for the guests' MTU,
 // what is one byte shorter arrives whole, and what is not is counted, and nothing else is lost.
 func TestS84_AFrameThatDoesNotFitTheUnderlayHasAReason(t *testing.T) {
+	testkit.Long(t, "TestS112_RulesOfATrunkHoldInItsVLANs has packets that are too long")
 	t.Parallel()
 	r := newOverlayRig(t, false, "other")
 	for i := range r.hosts {

@@ -20,6 +20,7 @@ import (
 // TestS84_CapturesShowOuterPackets: what leaves is byte for byte what is on the cable; what arrives is shown whole,
 // also a stranger's; tshark reads the file without an error.
 func TestS84_CapturesShowOuterPackets(t *testing.T) {
+	testkit.Long(t, "TestS84_CapturesShowFramesInTheTunnel has captures at a tunnel")
 	testkit.Tool(t, "tshark")
 	for _, v6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6=%v", v6), func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -41,6 +42,7 @@ func taggedInside(to, from [6]byte, vlan, priority, second uint16, text string) 
 // is refused and counted; MACs are learned in each VLAN by itself. That holds after a port has ceased to be a trunk and
 // is one again, with another agent, and without one.
 func TestS112_ATrunkInsideAVNI(t *testing.T) {
+	testkit.Long(t, "TestS112_RulesOfATrunkHoldInItsVLANs has a trunk inside a VNI")
 	t.Parallel()
 	r := newOverlayRig(t, false, "db")
 	for i, h := range r.hosts {

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"heddle/internal/test/testkit"
 )
 
 // TestS84_AgentsAreUpdatedWhileTheirTunnelsCarry: agents are killed and ended, go on as a later version and as the one
 // before, while guests of both hosts send to each other over the tunnel, and no frame is lost. What the controllers say
 // of new guests is known then as before.
 func TestS84_AgentsAreUpdatedWhileTheirTunnelsCarry(t *testing.T) {
+	testkit.Long(t, "builds a later version, and streams while agents are updated")
 	t.Parallel()
 	f := newOverlayFleet(t, 2, segmentText)
 	for n, h := range f.hosts {

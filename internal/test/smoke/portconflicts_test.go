@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // conflict awaits that a port is in conflict for that reason, "" for none.
@@ -33,6 +34,7 @@ func (f *fleet) told(n int, text string) {
 // here last, else on a conflict port. When a controller is back, what nobody else has is bound, and the rest stays
 // marked until an operator settles it. No guest is cut off.
 func TestS78_EveryGuestStartsWithoutAController(t *testing.T) {
+	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	f.hosts[0].must("port", "disconnect", "p-a")
@@ -106,6 +108,7 @@ func TestS78_AConflictPortThatNobodyContestsIsBound(t *testing.T) {
 // One VM on two hosts: both go on and both are marked, whether a controller was there or not, and with ephemeral ports
 // too. The port follows the VM when one of the two has stopped. Equal names on two hosts are two ports.
 func TestS78_OneVMOnTwoHostsIsMarkedOnBoth(t *testing.T) {
+	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
 	for _, group := range []string{"fixed", "web"} {
 		t.Run(group, func(t *testing.T) {
 			f := newPortFleet(t)
@@ -150,6 +153,7 @@ func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
 // A port without a device has no guest, as on a host that was switched off while its VM runs elsewhere now: the VM's
 // port follows it there without a conflict. When the device is there again, the guest on it counts.
 func TestS78_APortWithoutADeviceIsInNobodysWay(t *testing.T) {
+	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	f.unplug(0, "p-a")

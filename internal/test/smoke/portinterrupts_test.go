@@ -10,11 +10,13 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // A command that moves a port, or waits for ports to move, is interrupted: with Ctrl-C while it shows steps, and at any
 // time before. Nothing is half done, the command says how it stands, and works when it is repeated.
 func TestS100_APortMovesWholeOrNotAtAllWhenACommandIsInterrupted(t *testing.T) {
+	testkit.Long(t, "interrupts a move at any time; TestS79_AStaticPortFollowsALiveMigration has one that is not")
 	t.Parallel()
 	f := newPortFleet(t)
 	f.controller.Define(strings.Replace(strings.Replace(portsText, "templates:", "- {name: inner, portGroups: [{name: "+

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // hoursApart sets the clock of the second host hours ahead, or right again.
@@ -30,6 +31,8 @@ func hoursApart(apart bool) func(*fleet) {
 // The move of a port ends otherwise than its guest's arrival: what its hosts show then, and what they do when the VM is
 // started again.
 func TestS100_S103_AMoveThatEndsInAnotherWay(t *testing.T) {
+	testkit.Long(t, "moves a port once for each other end; TestS79_AStaticPortFollowsALiveMigration has the usual "+
+		"one")
 	t.Parallel()
 	f := newPortFleet(t)
 	for i, c := range []struct {

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // moveFault is what goes wrong in one move of a port from the first host to the second.
@@ -65,6 +66,7 @@ func (f *fleet) apart(is bool) {
 // A port moves with its guest whatever happens to the controller, and to the way between the hosts: it speaks where the
 // guest runs, on one host at a time, and what it had arrives at last, once.
 func TestS100_AMoveCompletesWithoutAControllerOrAWayBetweenTheHosts(t *testing.T) {
+	testkit.Long(t, "moves a port once for each fault; TestS79_AStaticPortFollowsALiveMigration has none of them")
 	t.Parallel()
 	f := newPortFleet(t)
 	for i, c := range moveFaults() {

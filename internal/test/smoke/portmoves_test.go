@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -45,6 +46,8 @@ func (f *fleet) killed(n int) {
 // A port moves with its guest between two hosts that a controller names to each other: its guest's frames decide who
 // speaks, the generation says where it is, and either agent may be killed before any step.
 func TestS100_APortMovesBetweenTwoHosts(t *testing.T) {
+	testkit.Long(t, "kills agents before each step of a move; TestS79_AStaticPortFollowsALiveMigration has one "+
+		"without")
 	t.Parallel()
 	f := newPortFleet(t)
 	f.controller.Define(strings.Replace(portsText, "{name: web,", "{name: web, overrides: {security: true, "+

@@ -8,12 +8,15 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
 // While a port moves between two hosts, both have one of its name. Who asks a controller for it is shown the one where
 // the guest runs; a trace says who is active and why, on either host and where nobody is.
 func TestS100_APortMovesAndIsExplained(t *testing.T) {
+	testkit.Long(t, "moves a port and traces it at each step; TestS79_AStaticPortFollowsALiveMigration has a port "+
+		"that moves")
 	t.Parallel()
 	f := newPortFleet(t)
 	f.mustStartVM(1, 81, "peer", "web", "--mac", plan.MAC(fleetMAC(1, 81)).String())

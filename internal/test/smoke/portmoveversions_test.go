@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // movedText has port groups whose ports may set something of their own.
@@ -18,6 +19,7 @@ var movedText = strings.Replace(portsText, "{name: web,", "{name: web, overrides
 // controllers of either version, and keep what they have. What the version before does not know is refused before the
 // guest comes, unless the operator means it.
 func TestS79_S83_S100_APortMovesBetweenTwoVersions(t *testing.T) {
+	testkit.Long(t, "builds a later version, and moves ports between the two")
 	t.Parallel()
 	f := newPortFleet(t)
 	f.controller.Define(movedText)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // portsText is what the controller defines: port groups with static ports, and one for hosts of a rack alone.
@@ -189,6 +190,7 @@ func (f *fleet) anotherOfOneName() {
 // What is set on a static port by itself ends with its guest's connection, as on any other port, unless the port group
 // keeps it. The port stays the adapter's.
 func TestS10_AStaticPortsOwnSettingsEndWithItsConnection(t *testing.T) {
+	testkit.Long(t, "the package host has ports whose own settings end")
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	for _, keeps := range []bool{false, true} {

@@ -59,6 +59,7 @@ type powered struct {
 // newPowered is a site that is up: each controller is a VM on the host of its number.
 func newPowered(t *testing.T) *powered {
 	t.Helper()
+	testkit.Weigh(t, 2)
 	s := &powered{fleet: &fleet{t: t, network: testkit.NS(t, "network"), guests: map[string]*cable.End{},
 		hosts: make([]*host, 4)}}
 	inside(t, s.network, func() error {
@@ -148,6 +149,7 @@ func (s *powered) powerOff() {
 // are VMs on it. Guests have their network as soon as their host has booted; then the controllers' VMs start, on other
 // hosts than before, and everything comes up by itself. One of the hosts has lost the time, too.
 func TestS78_ASiteComesUpAfterItsPowerWasLost(t *testing.T) {
+	testkit.Long(t, "boots a site of four hosts and three controllers")
 	s := newPowered(t)
 	s.reaches("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	s.powerOff()

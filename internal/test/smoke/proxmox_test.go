@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 )
 
 // proxmoxes are the nodes of a cluster of Proxmox VE, whose part is played by the test: it makes the taps, moves the
@@ -190,6 +191,7 @@ func (p *proxmoxes) has(n int) bool {
 // A VM of a Proxmox cluster moves with its port under a controller: a migration that is given up leaves all as it was,
 // the next one takes what belongs to the port along, and the source's port goes with the next hook there.
 func TestS99_S100_ProxmoxMovesAVMInACluster(t *testing.T) {
+	testkit.Long(t, "the package host has Proxmox moving a VM without a controller")
 	t.Parallel()
 	f := newPortFleet(t)
 	mac := [6]byte{0xbc, 0x24, 0x11, 0, 0x91, 0}

@@ -66,6 +66,7 @@ func inRound(t *testing.T, c *realhost.Controller, round int) {
 // A controller whose database reaches its quota refuses changes and says what to do; what it acknowledged is there, and
 // hosts go on. It makes space by itself, also when it is killed meanwhile, and takes changes again.
 func TestS103_AControllerWhoseQuotaIsReached(t *testing.T) {
+	testkit.Long(t, "fills a database; the package of the store does so with a smaller one")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
@@ -111,6 +112,7 @@ func TestS103_AControllerWhoseQuotaIsReached(t *testing.T) {
 // A quota of somebody else's etcd: the refusal says that they make space, what was acknowledged is there, and changes
 // are taken once they have.
 func TestS103_AnEtcdOfOthersWhoseQuotaIsReached(t *testing.T) {
+	testkit.Long(t, "fills a database; the package of the store does so with a smaller one")
 	t.Parallel()
 	testkit.Root(t)
 	ns, dir := testkit.NS(t, "machine"), t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -163,6 +164,7 @@ func (f *fleet) page(c *realhost.Controller, dir string) {
 // The controller that drives a rollout is killed while hosts are watched: it stands still, another one goes on, and no
 // host has what no revision describes. With the change done the hosts forward by it.
 func TestS102_AnotherControllerGoesOn(t *testing.T) {
+	testkit.Long(t, "kills the driver of stages; TestS102_ABadChangeStopsAtTheFirstHost has stages")
 	f, all := newStagedFleet(t, func(f *fleet) []*realhost.Controller {
 		list := f.controllers()
 		return list[:]

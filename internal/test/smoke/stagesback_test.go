@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -113,6 +114,7 @@ func (s *said) String() string {
 // What was rolled back is rolled back again, at once and in stages; in the middle of that a person aborts it, or
 // replaces it by another change. Each is a revision of its own, and hosts have what it says.
 func TestS102_ARollbackOfARollback(t *testing.T) {
+	testkit.Long(t, "goes through many stages; TestS102_ABadChangeStopsAtTheFirstHost has stages")
 	t.Parallel()
 	f, all := newStagedFleet(t, func(f *fleet) []*realhost.Controller {
 		f.controller.Start()

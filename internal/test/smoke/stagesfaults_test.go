@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -213,6 +214,8 @@ func driverPhases() []driverPhase {
 // Whenever the controller is killed that drives a rollout, another one goes on, and it ends as it would have. No host
 // is ever as no revision describes it, and none is ahead of its stage.
 func TestS102_TheDriverIsKilledInEachPhase(t *testing.T) {
+	testkit.Long(t, "kills the driver of stages in each of its phases; TestS102_ABadChangeStopsAtTheFirstHost has "+
+		"stages")
 	t.Parallel()
 	f, all := newRolledFleet(t)
 	change := 0

@@ -70,6 +70,8 @@ func (f *fleet) conflictEvents(n int, port string) (list []string) {
 
 // What one of three controllers learns counts at all of them, while they restart one after the other, too.
 func TestS78_ThreeControllersGoByWhatOneOfThemLearns(t *testing.T) {
+	testkit.Long(t, "restarts three controllers one after the other; TestLookingAtTheFleet_HostsOfOtherControllers "+
+		"has three")
 	testkit.Tool(t, "curl")
 	f, all := newThree(t)
 	f.oneVMTwice(all)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // newFleetApart is three hosts of a cluster, each of which has run for some hours longer than the one before, with a
@@ -171,6 +172,7 @@ func (f *fleet) decidedTo(vlan int) bool {
 // A host that dies between its readiness and the instant keeps what it had, takes the change when it is back, and is
 // named; the others change.
 func TestS101_AHostThatDiesBeforeTheInstantIsNamed(t *testing.T) {
+	testkit.Long(t, "kills a host; TestS101_HostsChangeTogetherOrNotAtAll has changes together")
 	f := newFleetApart(t)
 	ended := make(chan *api.Defined, 1)
 	go func() {

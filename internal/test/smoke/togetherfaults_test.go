@@ -195,6 +195,8 @@ func decisionPhases() []decisionPhase {
 // Whatever befalls the controller that decides about a change that hosts make together, all of them make it or none
 // does, and the next change is not in its way.
 func TestS101_TheControllerThatDecidesIsKilledOrCutOff(t *testing.T) {
+	testkit.Long(t, "kills and cuts off whoever decides, again and again; TestS101_HostsChangeTogetherOrNotAtAll "+
+		"has changes together")
 	t.Parallel()
 	testkit.Tool(t, "nft")
 	f, all := newRolledFleet(t)

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/clockshift"
 )
 
 // The clocks on the wall of hosts and of the controller are set by most of an hour between the decision and the
 // instant: all hosts change at the instant, since that is by clocks that nobody sets.
 func TestS101_ClocksThatAreSetMeanwhileMoveNoInstant(t *testing.T) {
+	testkit.Long(t, "sets clocks; TestS101_HostsChangeTogetherOrNotAtAll has changes together")
 	t.Parallel()
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	f.controller.Clock = clockshift.Showing(time.Now())
@@ -104,6 +106,7 @@ const saysAnew = "what is to change together with other hosts was made anew"
 // What changes on a host that is ready is in force at once: a port that connects, and an uplink that fails over. The
 // change is made beside it, or refused where that can't be.
 func TestS101_WhatHappensOnAHostThatIsReadyCountsAtOnce(t *testing.T) {
+	testkit.Long(t, "TestS101_HostsChangeTogetherOrNotAtAll has changes together")
 	t.Parallel()
 	f := newStandbyFleet(t)
 	vlan := 20

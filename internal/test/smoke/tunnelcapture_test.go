@@ -142,6 +142,8 @@ func overlayFleet(t *testing.T) (f *fleet, router *netns.NS) {
 // TestS84_CapturesAtTunnelsOfAllHosts: one capture by way of a controller has the frames in the tunnels of all hosts,
 // inner and outer, each with its host, its ends and its reason, and those of hosts that come, or come back, meanwhile.
 func TestS84_CapturesAtTunnelsOfAllHosts(t *testing.T) {
+	testkit.Long(t, "captures on hosts that come and go; TestS84_CapturesShowFramesInTheTunnel has captures at a "+
+		"tunnel")
 	t.Parallel()
 	testkit.Tool(t, "tcpdump")
 	f, router := overlayFleet(t)

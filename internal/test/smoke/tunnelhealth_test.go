@@ -21,6 +21,8 @@ import (
 // that is too low, lost and late packets, a direction that is cut and an endpoint that is unreachable are each named
 // with the remedy, by the controller and on the hosts, and gone after the repair.
 func TestS109_HostsFindWhatTunnelsLack(t *testing.T) {
+	testkit.Long(t, "makes each fault of a tunnel and repairs it; TestS109_AHostWithoutAHealthCheckAnswersProbes "+
+		"has the health check")
 	t.Parallel()
 	testkit.Tool(t, "nft")
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
@@ -191,6 +193,7 @@ func late(t *testing.T, ns *netns.NS, after time.Duration) (stop func()) {
 // TestS84_ADeadProxyIsReplacedByTheSendersOwnProbes: without controllers, a host whose proxy in another subnet does not
 // answer has another host there repeat its broadcasts, and takes the first one again when it answers.
 func TestS84_ADeadProxyIsReplacedByTheSendersOwnProbes(t *testing.T) {
+	testkit.Long(t, "waits for probes to fail; TestS84_AProxyRepeatsIntoItsOwnSubnet has a proxy")
 	t.Parallel()
 	r := newProxies(t)
 	r.reach("all are there", 1, 2)

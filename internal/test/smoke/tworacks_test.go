@@ -35,6 +35,7 @@ func newRacks(t *testing.T) *racks {
 	t.Helper()
 	testkit.Root(t)
 	leaks.Watch(t)
+	testkit.Weigh(t, 2)
 	// Names of unix sockets have 108 bytes at the most.
 	dir, err := os.MkdirTemp("/tmp", "hr")
 	if err != nil {
@@ -147,6 +148,7 @@ func (r *racks) kill(controller string) {
 // The lab two-racks: four hosts in two racks, twelve VMs, three controllers, all real processes. A controller is
 // killed, and a physical switch fails; the definition can be changed, and the VMs reach each other.
 func TestS103_TwoRacksGoOnWithoutAControllerAndASwitch(t *testing.T) {
+	testkit.Long(t, "builds a lab of four hosts, twelve VMs and three controllers")
 	testkit.Tool(t, "ping")
 	r := newRacks(t)
 	out, err := r.run("lab", "list", "-o", "json")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -25,6 +26,7 @@ type upgrading struct {
 // The page of upgrades is done as it says, with the version of tomorrow, on three controllers and two hosts between
 // whose guests frames pass all the while: each command between the steps says that all is well, and no frame is lost.
 func TestS103_AFleetIsUpgradedAsThePageSays(t *testing.T) {
+	testkit.Long(t, "builds a later version, and upgrades a fleet")
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/how-to/upgrade-a-fleet.md")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -55,6 +56,7 @@ func (f *fleet) has(what, text string, parts ...string) {
 // Controllers and hosts are updated one after the other, in either order: what one of them does not know is never
 // ignored silently, and never lost, and no frame is.
 func TestS83_ControllersAndHostsOfTwoVersionsWorkTogether(t *testing.T) {
+	testkit.Long(t, "builds a later version")
 	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()
@@ -120,6 +122,7 @@ func TestS83_ControllersAndHostsOfTwoVersionsWorkTogether(t *testing.T) {
 // Of several controllers one is updated after the other. What a host does not know is known at each of them, and
 // objects of a new kind wait for the last one.
 func TestS83_TheLastControllerDecidesAboutNewKinds(t *testing.T) {
+	testkit.Long(t, "builds a later version, and updates three controllers")
 	f := newFleet(t)
 	all := f.controllers()
 	for n, h := range f.hosts {
@@ -151,6 +154,7 @@ func TestS83_TheLastControllerDecidesAboutNewKinds(t *testing.T) {
 // An upgrade of a host that is taken back while no controller answers does not cut off its guests: the version before
 // goes on without what it does not know, and says so. A security field takes the operator's word; the kernel goes on.
 func TestS103_AnUpgradeIsTakenBack(t *testing.T) {
+	testkit.Long(t, "builds a later version")
 	t.Parallel()
 	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
 	h := f.hosts[0]

@@ -139,6 +139,7 @@ func (r *virtualRig) follow(from, to int, how string) {
 // TestS85_AVirtualAddressIsFollowed: keepalived moves an address between guests of two hosts; a guest of a third host,
 // whose own host answers who has it, comes to the one that has it now, with controllers and without.
 func TestS85_AVirtualAddressIsFollowed(t *testing.T) {
+	testkit.Long(t, "waits for keepalived to move an address")
 	t.Parallel()
 	r := newVirtualRig(t)
 	first := 0

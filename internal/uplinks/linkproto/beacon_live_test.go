@@ -95,6 +95,7 @@ func (h *host) told(text string) bool {
 // An uplink whose link stays up while the physical network behind it is gone is taken out of use, and traffic continues
 // on the next one; the uplink is used again when the network works. The same holds across a restart of the agent.
 func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
+	testkit.Long(t, "waits for beacons to be missed; TestS51_BeaconsAreHeardInTheirVLAN has beacons")
 	t.Parallel()
 	h, net := threeWays(t, 3, "{none: true}")
 	h.await("the host reaches the station", func() bool { return h.pings(1) == 1 })

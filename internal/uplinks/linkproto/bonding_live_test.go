@@ -117,6 +117,7 @@ var (
 // A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and if one
 // link loses its carrier the guest stays reachable by the other. Then the same with our side passive and slow timeouts.
 func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
+	testkit.Long(t, "bundles links with the bonding driver in each way; TestLACP_AgainstScapyFrameByFrame has LACP")
 	t.Parallel()
 	testkit.Tool(t, "ping")
 	h := newHost(t, "bond")

@@ -138,6 +138,8 @@ func guestOf(t *testing.T, h *host, name string, mac plan.MAC) *netns.NS {
 // Two hosts are joined by a LAG. A guest of one, in a VLAN of its own, sends LACPDUs and LLDPDUs to everybody, and
 // somebody on the cable sends them tagged. The other host keeps its LAG, and traffic in another VLAN loses no frame.
 func TestS98_NoGuestTakesTheLAGOfAnotherHostDown(t *testing.T) {
+	testkit.Long(t, "waits for a LAG that stays up; TestS98_OnRealDevicesOnlyTheNeighbourIsHeard has frames of "+
+		"guests")
 	testkit.Tool(t, "ping")
 	a, b := newHost(t, "hostile"), newHost(t, "target")
 	wires(t, a.ns, b.ns, 2)

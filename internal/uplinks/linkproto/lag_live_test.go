@@ -116,6 +116,7 @@ func warm(t *testing.T, a *host) {
 // Two hosts bundle two links; each shows the other as its partner. When one link fails the other carries everything,
 // and no MAC is announced, because the physical switch moves the MACs itself.
 func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
+	testkit.Long(t, "streams while links fail; TestS52_PlanChangesTouchOnlyTheirMembers has a LAG")
 	t.Parallel()
 	// Slow: with the fast timeout an agent that a busy machine delays for 3 s would lose its members. A link that loses
 	// its carrier is out of use at once either way.
@@ -236,6 +237,7 @@ func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string,
 // An agent ends, in order or not, and another starts within the partner's timeout: the partner notices nothing and no
 // frame is lost.
 func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
+	testkit.Long(t, "streams over restarts; TestS52_PlanChangesTouchOnlyTheirMembers has a LAG")
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
 	warm(t, a)

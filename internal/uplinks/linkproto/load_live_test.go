@@ -26,6 +26,7 @@ import (
 //	vmk1 (number 2) ┼─ lab ╣      ╠═ br0 ─ station
 //	vmk2 (number 3) ┘      ╚═ w1 ═╝
 func TestS47_S48_APortMovesOffALoadedUplinkAndThenStays(t *testing.T) {
+	testkit.Long(t, "waits until loads are known")
 	testkit.Tool(t, "ip")
 	t.Setenv("HEDDLE_LOAD_WINDOW", "2s")
 	t.Setenv("HEDDLE_LOAD_SPEED", "1e7")

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/fabric"
 	"heddle/internal/plan"
+	"heddle/internal/test/testkit"
 	"heddle/internal/uplinks/wire"
 )
 
@@ -139,6 +140,8 @@ func TestS109_ABenchmarkCountsFramesThatAreLostAndThatComeTwice(t *testing.T) {
 
 // Nothing is sent to an uplink that does not answer, and frames of another benchmark do not count.
 func TestS109_ABenchmarkSendsOnlyToWhoAnswers(t *testing.T) {
+	testkit.Long(t, "waits for who does not answer; TestS109_ABenchmarkCountsFramesThatAreLostAndThatComeTwice has "+
+		"a benchmark")
 	loaded := false
 	parts := loads(t, [2]uint32{5, 6}, func(kind byte, _ uint64) int {
 		loaded = loaded || kind == 3

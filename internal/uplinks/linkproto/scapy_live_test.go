@@ -209,6 +209,7 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 // A passive LAG with slow timeouts sends nothing until the peer does, and then goes through the protocol with it, frame
 // by frame.
 func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
+	testkit.Long(t, "waits for the slow timers of LACP; TestLACP_AgainstScapyFrameByFrame has the fast ones")
 	h := newHost(t, "scapyp")
 	other := testkit.NS(t, "scapyq")
 	wires(t, h.ns, other, 2)

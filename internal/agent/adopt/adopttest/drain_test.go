@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 )
 
 // useOf returns the state of an uplink.
@@ -27,6 +28,7 @@ func (e *estate) useOf(uplink string) api.PortState {
 // The uplink by which the host is reached is drained, and the other uplink of the team leads nowhere: the drain is
 // undone.
 func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
+	testkit.Long(t, "waits for trials; TestS81_AnApplyThatCutsTheHostOffGoesBack has one")
 	t.Parallel()
 	for _, c := range []struct{ what, team, command string }{
 		{"the standby uplink leads nowhere", "active: [uplink1], standby: [uplink2]", "uplink drain uplink1"},
@@ -51,6 +53,7 @@ func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
 
 // If the agent dies before it is known whether the host is still reached, the next agent undoes the drain.
 func TestS81_TheNextAgentTakesADrainBack(t *testing.T) {
+	testkit.Long(t, "waits for a trial that the next agent ends; TestS81_AReleaseIsWatchedByTheNextAgent has one")
 	t.Parallel()
 	e := newManaged(t)
 	before := e.settled()

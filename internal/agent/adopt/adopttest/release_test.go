@@ -8,10 +8,12 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
 	"heddle/internal/observe/undone"
+	"heddle/internal/test/testkit"
 )
 
 // The path through the device is cut when it should be used again: the gateway is not reachable there.
 func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
+	testkit.Long(t, "waits for trials; TestS81_AnAdoptionIsTakenBackWhenTheGatewayIsSilent has one")
 	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
 )
 
 // The machine reboots: the boot ID differs, the interfaces that the agent made are gone, and the host's own network
@@ -48,6 +49,7 @@ func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
 }
 
 func TestS81_TheAgentIsKilledDuringTheMove(t *testing.T) {
+	testkit.Long(t, "kills agents during a move")
 	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
 	"heddle/internal/observe/undone"
+	"heddle/internal/test/testkit"
 )
 
 // managed is a host whose own address is on a host port, as after a finished installation: the gateway is behind the
@@ -156,6 +157,8 @@ func TestS81_AnApplyThatCutsTheHostOffGoesBack(t *testing.T) {
 }
 
 func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
+	testkit.Long(t, "has a trial for each way of cutting a host off; TestS81_AnApplyThatCutsTheHostOffGoesBack has "+
+		"one")
 	t.Parallel()
 	e := newManaged(t)
 	before := e.settled()
@@ -241,6 +244,7 @@ func vmk1(group string, more ...string) []string {
 // A port that is connected by command is undone like every other change, also if the command is interrupted or the
 // agent is killed.
 func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
+	testkit.Long(t, "waits for trials; TestS81_AnApplyThatCutsTheHostOffGoesBack has one")
 	t.Parallel()
 	e := newManaged(t)
 	if _, errs, status, _ := e.answer(vmk1("management")...); status != 0 {
@@ -336,6 +340,8 @@ func confirmWhere(command string) string {
 }
 
 func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
+	testkit.Long(t, "has a trial of each harmless change; TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent "+
+		"has one that stays")
 	t.Parallel()
 	e := newManaged(t)
 	for what, config := range map[string]string{
@@ -406,6 +412,7 @@ func (e *estate) silence() {
 }
 
 func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
+	testkit.Long(t, "waits for trials; TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked has one")
 	t.Parallel()
 	e := newManaged(t)
 	e.silence()
@@ -470,6 +477,7 @@ func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
 
 // The agent is killed during a trial: the next agent decides, and if the time is over it undoes the change first.
 func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
+	testkit.Long(t, "waits for trials that the next agent ends; TestS81_AReleaseIsWatchedByTheNextAgent has one")
 	t.Parallel()
 	for _, c := range []struct {
 		what, within string
@@ -513,6 +521,7 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 
 // A kill at any instant of a harmless change leaves the host reachable, and the change either made or not made.
 func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
+	testkit.Long(t, "kills agents during a trial; TestS81_AReleaseIsWatchedByTheNextAgent has the next agent")
 	t.Parallel()
 	e := newManaged(t)
 	file := filepath.Join(e.Dir, "next.yaml")
@@ -566,6 +575,7 @@ func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 // A file that was edited while the agent was stopped is tried as well, and so is one that the agent reads again on
 // SIGHUP.
 func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
+	testkit.Long(t, "waits for trials; TestS81_AnApplyThatCutsTheHostOffGoesBack has one")
 	t.Parallel()
 	e := newManaged(t)
 	harmless := edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, ")

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"heddle/internal/lab/bench/controlplane"
+	"heddle/internal/test/testkit"
 )
 
 // TestS84_LocationsOfManySegments: the run itself fails where a host of a segment is not told of a MAC, and where the
 // controller lacks one after it was killed.
 func TestS84_LocationsOfManySegments(t *testing.T) {
+	testkit.Long(t, "simulates many segments; TestRun_EveryMoveIsKnown has fewer")
+	testkit.Weigh(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"heddle/internal/lab/bench/controlplane"
+	"heddle/internal/test/testkit"
 )
 
 // Half a thousand hosts have each change, and have those that were made while the controller was killed: what each of
 // them has is compared with the definition after every step, and the controller has all ports of all of them.
 func TestRun_HundredsOfHostsLoseNoChange(t *testing.T) {
+	testkit.Long(t, "simulates hundreds of hosts; TestRun_EveryMoveIsKnown has fewer")
+	testkit.Weigh(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

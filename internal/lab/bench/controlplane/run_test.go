@@ -10,11 +10,13 @@ import (
 
 	"heddle/internal/lab/bench/controlplane"
 	"heddle/internal/lab/report"
+	"heddle/internal/test/testkit"
 )
 
 // The run itself fails when a host lacks a change, does not come back after the controller was killed, or reports other
 // ports than it has.
 func TestRun_EveryHostHasEveryChange(t *testing.T) {
+	testkit.Long(t, "simulates many hosts; TestRun_EveryMoveIsKnown has fewer")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +114,7 @@ func TestRun_EveryMoveIsKnown(t *testing.T) {
 
 // A database is measured while it grows: its size rises with the ports that are bound in it.
 func TestRun_TheDatabaseIsMeasuredWhileItGrows(t *testing.T) {
+	testkit.Weigh(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +187,7 @@ func TestOptions_Check(t *testing.T) {
 // benchOf measures with this program as controller.
 func benchOf(t *testing.T, o controlplane.Options) *report.Report {
 	t.Helper()
+	testkit.Weigh(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +204,7 @@ func benchOf(t *testing.T, o controlplane.Options) *report.Report {
 
 // The run itself fails when a change is missing in the history. What is too much or too old goes.
 func TestRun_AHistoryIsKeptAndLookedAt(t *testing.T) {
+	testkit.Long(t, "writes a long history; TestRun_EveryMoveIsKnown has this bench's hosts")
 	rep := benchOf(t, controlplane.Options{Hosts: []int{1}, Rounds: 1, History: 300})
 	looks := 0
 	for _, row := range rep.Rows {

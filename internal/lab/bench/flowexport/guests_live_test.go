@@ -13,7 +13,9 @@ import (
 // TestGuestsReceiveByEveryQueue: two guests under QEMU whose virtio-net adapters have two queues exchange packets and
 // transactions; their drivers count packets in both queues, and what the hosts meter is what their ports count.
 func TestGuestsReceiveByEveryQueue(t *testing.T) {
+	testkit.Long(t, "sends for long; TestEveryPacketOfEveryQueueIsMetered has every queue")
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	testkit.Tool(t, "qemu-system-x86_64")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

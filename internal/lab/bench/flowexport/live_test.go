@@ -20,6 +20,7 @@ import (
 func short(t *testing.T) flowexport.Options {
 	t.Helper()
 	testkit.Root(t)
+	testkit.Weigh(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func runUntilAllCarry(t *testing.T, o flowexport.Options) *report.Report {
 }
 
 func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
+	testkit.Long(t, "measures every load; TestEveryPacketOfEveryQueueIsMetered has this bench's hosts")
 	o := short(t)
 	o.Loads, o.Pairs = []string{"udp-512", "crr-4", "stream"}, []int{2}
 	o.Configurations = []string{"ipfix-bi+5k"}
@@ -87,6 +89,7 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 }
 
 func TestCancelLeavesNothing(t *testing.T) {
+	testkit.Long(t, "interrupts measurements at each place")
 	o := short(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

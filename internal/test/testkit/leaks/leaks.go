@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heddle/internal/test/testkit"
 )
 
 const (
@@ -57,6 +59,7 @@ func (p *process) watch(t testing.TB, o *Objects) {
 			return
 		}
 		if left := o.forgotten(); len(left) > 0 {
+			testkit.Never(t)
 			t.Errorf("%s leaves in the kernel:\n  %s", t.Name(), strings.Join(left, "\n  "))
 		}
 	})
@@ -78,6 +81,7 @@ func (p *process) end(t testing.TB) {
 		return slices.Sorted(maps.Values(now))
 	})
 	if len(left) > 0 {
+		testkit.Never(t)
 		t.Errorf("%s leaves in the process:\n  %s", strings.Join(p.tests, ", "), strings.Join(left, "\n  "))
 	}
 }

@@ -37,6 +37,7 @@ func (p *pretended) end() {
 // watched is a process of its own, and a pretended test in it.
 func watched(t *testing.T) (*process, *pretended, *Objects) {
 	t.Helper()
+	testkit.Never(t)
 	p, x, o := &process{patience: 100 * time.Millisecond}, &pretended{TB: t}, &Objects{found: map[object]string{}}
 	p.watch(x, o)
 	return p, x, o

@@ -50,6 +50,7 @@ func NewController(t *testing.T, ns *netns.NS, address string) *Controller {
 		t.Fatal(err)
 	}
 	leaks.Watch(t)
+	testkit.Weigh(t, 2)
 	c := &Controller{T: t, NS: ns, Address: address, Dir: t.TempDir(), Name: "controller1", binary: path}
 	c.Fleet = api.NewFleet(c.Socket())
 	t.Cleanup(func() {

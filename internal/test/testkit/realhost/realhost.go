@@ -58,6 +58,7 @@ func New(t *testing.T, ns *netns.NS) *Host {
 	testkit.Root(t)
 	h := &Host{T: t, NS: ns, Dir: t.TempDir(), binary: program(t)}
 	h.made = leaks.Watch(t)
+	testkit.Weigh(t, 1)
 	h.Service = api.NewClient(api.SocketPath(filepath.Join(h.Dir, "run"), "default"))
 	t.Cleanup(func() {
 		if h.agent != nil {
