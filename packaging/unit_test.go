@@ -224,6 +224,11 @@ func (m *machine) begin(verb string) {
 	m.await("the unit is active after "+verb, func() bool { return m.property("ActiveState") == "active" })
 }
 
+// refusedStarts is how many starts of the unit systemd has given up before the program began, as begin says.
+func (m *machine) refusedStarts() int {
+	return strings.Count(m.console.String(), "heddle.service: Main process exited, code=exited, status=219/CGROUP")
+}
+
 func TestDownIsFinalUntilTheNextStart(t *testing.T) {
 	t.Parallel()
 	m := configured(t)
@@ -242,10 +247,20 @@ func TestDownIsFinalUntilTheNextStart(t *testing.T) {
 func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
 	t.Parallel()
 	m := configured(t)
+	refused := m.refusedStarts()
 	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service || true")
 	m.await("the unit has failed", func() bool { return m.property("ActiveState") == "failed" })
-	if code := m.property("ExecMainStatus"); code != "78" || m.property("NRestarts") != "0" {
-		t.Errorf("status %s after %s restarts", code, m.property("NRestarts"))
+	code, restarts := m.property("ExecMainStatus"), m.property("NRestarts")
+	m.await("the console has the end of the program", func() bool {
+		return strings.Contains(m.console.String(), "heddle.service: Main process exited, code=exited, status=78/")
+	})
+	// A start that systemd itself refuses is none of the program, which has begun once.
+	if want := strconv.Itoa(m.refusedStarts() - refused); code != "78" || restarts != want {
+		t.Errorf("status %s after %s restarts, %s of which systemd made for starts of its own", code, restarts, want)
+	}
+	log := m.sh("cat /run/heddle.log")
+	if n := strings.Count(log, "switches[0].nam: unknown field"); n != 1 {
+		t.Errorf("the program has found the fault %d times:\n%s", n, log)
 	}
 	m.reach("without an agent")
 }

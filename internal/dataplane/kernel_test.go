@@ -28,11 +28,7 @@ func bpffs(t *testing.T) string {
 	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Unmount(t, dir) })
 	return filepath.Join(dir, "test")
 }
 

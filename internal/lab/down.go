@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/lab/netns"
 )
 
 const (
@@ -43,7 +44,8 @@ func Down(ctx context.Context, runDir, name string) error {
 	}
 	for _, n := range r.Nodes {
 		if n.Namespace != "" {
-			errs = append(errs, removeNamespace(n.Namespace))
+			// Also one whose creation was interrupted between its file and its mount.
+			errs = append(errs, (&netns.NS{Name: n.Namespace}).Delete())
 		}
 	}
 	errs = append(errs, os.RemoveAll(r.Dir))
@@ -61,19 +63,6 @@ func Down(ctx context.Context, runDir, name string) error {
 		}
 	}
 	return unsound
-}
-
-// removeNamespace removes a named namespace, even if its creation was interrupted between its file and its mount.
-func removeNamespace(name string) error {
-	path := filepath.Join(netnsDir, name)
-	err := unix.Unmount(path, unix.MNT_DETACH)
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("unmount network namespace %q: %w", name, err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // endProcesses ends every process in the lab's namespaces: first with SIGTERM, then with SIGKILL.

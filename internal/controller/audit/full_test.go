@@ -43,11 +43,7 @@ func TestLog_ItsDiskIsFull(t *testing.T) {
 	if err := unix.Mount("heddle-test", disk, "tmpfs", 0, "mode=0700,size=256k"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Unmount(t, disk) })
 	dir := filepath.Join(disk, "audit")
 	// A file takes few lines, so that the disk is full both within a file and where the next one begins.
 	bounds := Bounds{File: 2000, Changes: 50, Refusals: 2}

@@ -361,21 +361,46 @@ func (r *rig) missing(c *realhost.Controller) string {
 }
 
 // agree compares what all have in the end: the controllers one definition and one list of ports, the hosts what that
-// says.
+// says. A controller that is not sure of what it has says so, and is asked again; what it was sure of is in the history,
+// which is checked.
 func (r *rig) agree() {
+	r.t.Helper()
+	var wrong []string
+	for end := time.Now().Add(checkTime); ; time.Sleep(realhost.Poll) {
+		if wrong = r.disagreements(); len(wrong) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	for _, what := range wrong {
+		r.t.Error(what)
+	}
+}
+
+// disagreements are what those have that do not have what others have, nil for nothing.
+func (r *rig) disagreements() (wrong []string) {
 	r.t.Helper()
 	var text string
 	for i, c := range r.controllers {
 		d, ok := r.reads(r.t.Context(), i, c)
+		if !ok {
+			wrong = append(wrong, c.Name+" does not say what the definition is")
+			continue
+		}
 		if text == "" {
 			text = d.Text
 		}
-		if !ok || d.Text != text {
-			r.t.Errorf("%s has the definition\n%s\nand others\n%s", c.Name, d.Text, text)
+		if d.Text != text {
+			wrong = append(wrong, fmt.Sprintf("%s has the definition\n%s\nand others\n%s", c.Name, d.Text, text))
 		}
 		if _, ok := r.listsAt(r.t.Context(), i, c); !ok {
-			r.t.Errorf("%s does not list the static ports", c.Name)
+			wrong = append(wrong, c.Name+" does not list the static ports")
 		}
+	}
+	if len(wrong) > 0 {
+		return wrong
 	}
 	want := map[string]string{}
 	d, err := spec.ParseDefinition("definition", []byte(text))
@@ -390,30 +415,33 @@ func (r *rig) agree() {
 	for _, h := range r.hosts {
 		s, err := h.State(r.t.Context())
 		if err != nil {
-			r.t.Fatal(err)
+			wrong = append(wrong, fmt.Sprintf("%s: %v", h.name, err))
+			continue
 		}
 		got := map[string]string{}
 		for _, g := range s.PortGroups {
 			got[g.Name] = g.VLAN.String()
 		}
 		if !maps.Equal(got, want) {
-			r.t.Errorf("%s has the port groups %v, defined are %v", h.name, got, want)
+			wrong = append(wrong, fmt.Sprintf("%s has the port groups %v, defined are %v", h.name, got, want))
 		}
 		for _, p := range s.Ports {
 			if p.VLAN.String() != want[p.PortGroup] {
-				r.t.Errorf("%s has port %s in VLAN %s, defined is %s", h.name, p.Name, p.VLAN, want[p.PortGroup])
+				wrong = append(wrong, fmt.Sprintf("%s has port %s in VLAN %s, defined is %s", h.name, p.Name, p.VLAN,
+					want[p.PortGroup]))
 			}
 		}
 	}
 	synced, err := r.controllers[0].Sync(r.t.Context(), "", realhost.Patience, false)
 	if err != nil || len(synced.Hosts) != len(r.hosts) {
-		r.t.Fatalf("%+v, %v", synced, err)
+		return append(wrong, fmt.Sprintf("%+v, %v", synced, err))
 	}
 	for _, h := range synced.Hosts {
 		if len(h.Differences) > 0 || h.State != api.HostUp {
-			r.t.Errorf("%s differs from the definition: %+v", h.Host, h)
+			wrong = append(wrong, fmt.Sprintf("%s differs from the definition: %+v", h.Host, h))
 		}
 	}
+	return wrong
 }
 
 // told says what was done and what failed.

@@ -46,13 +46,13 @@ func newBond(mode netlink.BondMode, members ...string) error {
 
 func removeBond(t *testing.T) {
 	t.Helper()
-	l, err := netlink.LinkByName(bondName)
-	if err == nil {
-		err = netlink.LinkDel(l)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Remove(t, bondName, func() error {
+		l, err := netlink.LinkByName(bondName)
+		if err == nil {
+			err = netlink.LinkDel(l)
+		}
+		return err
+	})
 }
 
 // active is the member that an active-backup bond sends by; "" for none.
@@ -130,7 +130,7 @@ func (r *nicRig) refusesMembers(member string) {
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	r.T.Cleanup(func() { _ = netlink.LinkDel(bridge) })
+	r.T.Cleanup(func() { testkit.Remove(r.T, "br9", func() error { return netlink.LinkDel(bridge) }) })
 	r.Configure(strings.ReplaceAll(nicConfig, "%s", member))
 	s, err := r.State(r.T.Context())
 	if err != nil {

@@ -32,11 +32,7 @@ func newDisk(t *testing.T, at, size string) *disk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Unmount(t, at) })
 	return &disk{t, at}
 }
 

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 	"heddle/internal/test/testkit/realhost"
 )
@@ -61,7 +62,7 @@ func newNICRig(t *testing.T, device string) *nicRig {
 	t.Cleanup(func() {
 		for _, name := range []string{"port-a", "port-b", "port-c"} {
 			if l, err := netlink.LinkByName(name); err == nil {
-				_ = netlink.LinkDel(l)
+				testkit.Remove(t, name, func() error { return netlink.LinkDel(l) })
 			}
 		}
 	})

@@ -49,6 +49,7 @@ func runUntilAllCarry(t *testing.T, o flowexport.Options) *report.Report {
 			return rep
 		}
 		o.Warmup, o.Duration = 4*o.Warmup, 4*o.Duration
+		o.Settle = o.Warmup // no other warm-up may be longer than that
 	}
 }
 
@@ -74,8 +75,9 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 			t.Errorf("%s: rate %+v", where, s)
 		}
 		for _, h := range []string{"tx", "rx"} {
+			// In seconds, of a machine that is as busy as may be: nanoseconds would be more than one.
 			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want ||
-				(s.Median < 1e-9 || s.Median > 1e-4) {
+				(s.Median < 1e-9 || s.Median > 1) {
 				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
 			}
 		}

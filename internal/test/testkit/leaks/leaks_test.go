@@ -133,11 +133,7 @@ func TestATableThatStaysPinnedIsListed(t *testing.T) {
 	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Unmount(t, dir) })
 	path := filepath.Join(dir, "deep", "pin")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)

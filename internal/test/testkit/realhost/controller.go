@@ -76,11 +76,7 @@ func (c *Controller) OwnDisk() {
 	if err := unix.Mount("heddle-test", c.Dir, "tmpfs", 0, "mode=0700,size=1g"); err != nil {
 		c.T.Fatal(err)
 	}
-	c.T.Cleanup(func() {
-		if err := unix.Unmount(c.Dir, unix.MNT_DETACH); err != nil {
-			c.T.Error(err)
-		}
-	})
+	c.T.Cleanup(func() { testkit.Unmount(c.T, c.Dir) })
 }
 
 // Start starts it and waits until it answers.

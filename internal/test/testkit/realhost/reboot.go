@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"heddle/internal/host/ownfile"
+	"heddle/internal/test/testkit"
 )
 
 // Reboot makes it so for the agent as if the host had been switched off: the agent is killed, its pins and everything
@@ -27,8 +26,9 @@ func (h *Host) Reboot() {
 func ForgetBoot(t *testing.T, dir, agent string) {
 	t.Helper()
 	mount := filepath.Join(dir, "run", "bpf")
-	err := errors.Join(os.RemoveAll(filepath.Join(mount, agent)), unix.Unmount(mount, unix.MNT_DETACH),
-		os.RemoveAll(filepath.Join(dir, "run")))
+	err := os.RemoveAll(filepath.Join(mount, agent))
+	testkit.Unmount(t, mount)
+	err = errors.Join(err, os.RemoveAll(filepath.Join(dir, "run")))
 	path := filepath.Join(dir, "state", agent, "state.json")
 	b, errRead := os.ReadFile(path)
 	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
