@@ -3,33 +3,35 @@ package dataplane
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // The kernel's clock is read once and then from time to time; in between it advances with the host's.
 func TestTheKernelsClockIsNotAskedEachTime(t *testing.T) {
-	asked := 0
-	c := &tickClock{hz: 250, read: func() (clocks, error) { asked++; return clocks{Ticks: 1 << 40}, nil }}
-	for range 100 {
-		if ticks, _, err := c.now(); err != nil || ticks < 1<<40 {
-			t.Fatal(ticks, err)
+	synctest.Test(t, func(t *testing.T) {
+		asked, takes := 0, 2*askWithin
+		c := &tickClock{hz: 250, read: func() (clocks, error) {
+			asked++
+			time.Sleep(takes)
+			return clocks{Ticks: 1 << 40}, nil
+		}}
+		is := func(what string, want uint64, times int) {
+			t.Helper()
+			if ticks, _, err := c.now(); err != nil || ticks != want || asked != times {
+				t.Errorf("%s: %d ticks, want %d, asked %d times, %v", what, ticks, want, asked, err)
+			}
 		}
-		if c.at.IsZero() { // the reading took too long: its result is not used again
-			asked = 0
+		is("the reading takes too long, and is not used again", 1<<40, 1)
+		takes = 0
+		for range 100 {
+			is("at once", 1<<40, 2)
 		}
-	}
-	if asked > 1 {
-		t.Errorf("asked %d times", asked)
-	}
-	c.at = time.Now().Add(-10 * time.Second)
-	if ticks, _, err := c.now(); err != nil || ticks < 1<<40+2500 || ticks > 1<<40+250*60 {
-		t.Errorf("10 s later: %d ticks more, %v", ticks-1<<40, err)
-	}
-	c.at = time.Now().Add(-askEvery)
-	asked = 0
-	if ticks, _, err := c.now(); err != nil || ticks != 1<<40 || asked != 1 {
-		t.Errorf("%d ticks, asked %d times, %v", ticks, asked, err)
-	}
+		time.Sleep(10 * time.Second)
+		is("10 s later", 1<<40+2500, 2)
+		time.Sleep(askEvery)
+		is("much later", 1<<40, 3)
+	})
 }
 
 func TestTheWallClockOfTicks(t *testing.T) {

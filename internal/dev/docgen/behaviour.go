@@ -14,7 +14,8 @@ does it and at least one test names the statement; *in the model* means that so 
 The rings of tests: **pure Go** needs no kernel; **kernel** runs the dataplane's program on single frames; **namespaces** sends
 real traffic through real devices. The exact frame rules behind the statements are in [frame-rules.md](frame-rules.md).
 
-A test that covers statement 14 is called ` + "`TestS14_…`" + `; this page finds it by that name.
+A test that covers statement 14 is called ` + "`TestS14_…`" + `, and one that holds a time against a bound
+` + "`TestTime_S14_…`" + `; this page finds it by that name.
 
 `
 

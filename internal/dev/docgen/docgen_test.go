@@ -36,6 +36,10 @@ func TestCovers(t *testing.T) {
 		"TestSomethingElse":        nil,
 		"TestLater_S14_OfTheName":  nil,
 		"TestS100_1000_Characters": {"S100"},
+		"TestTime_S14_S15_Limit":   {"S14", "S15"},
+		"TestTime_D27_Storm":       {"D27"},
+		"TestTime_ChangeInForce":   nil,
+		"TestTimeS14_Limit":        nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := numbersOf(name); !cmp.Equal(got, want) {

@@ -32,8 +32,9 @@ type coveringTest struct {
 	of   []string // "S14", "D8"
 }
 
-// covers matches a test's name: TestS14_UnknownUnicast, TestS14_S15_Limit, TestS3_D2_SeenMAC.
-var covers = regexp.MustCompile(`^Test((?:[SD]\d+_)+)`)
+// covers matches a test's name: TestS14_UnknownUnicast, TestS14_S15_Limit, TestS3_D2_SeenMAC; a test that holds times
+// against a bound is called TestTime_S14_UnknownUnicast.
+var covers = regexp.MustCompile(`^Test(?:Time_)?((?:[SD]\d+_)+)`)
 
 // numbersOf are the statements a test's name says it covers.
 func numbersOf(name string) []string {

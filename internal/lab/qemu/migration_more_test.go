@@ -43,7 +43,7 @@ func migrationOnOneHost(t *testing.T, ctx context.Context) {
 	h.awaitPort(t, ctx, "vm", "at its new tap", func(p portView) bool { return p.State == "up" && p.Device == "two" })
 	h.awaitPort(t, ctx, "vm:left", "silent", func(p portView) bool { return p.State == "waiting" && p.Device == "one" })
 	reachable(t, ctx, s.outside, s.near[0])
-	within(t, ctx, m.pause(), pingers...)
+	unreachable(t, ctx, m.pause(), pingers...)
 	if _, err := h.Output(ctx, "port", "disconnect", "--device", "one"); err != nil {
 		t.Fatal(err)
 	}

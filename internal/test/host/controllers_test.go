@@ -150,12 +150,12 @@ func shows(t *testing.T, s typed, run func(where, command string) string, plain 
 		s.want[i] = plain(s.want[i])
 	}
 	lists := s.command == "heddle host list" || s.command == "heddle-controller list"
-	for began := time.Now(); ; time.Sleep(realhost.Poll) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(realhost.Poll) {
 		why := s.differs(plain(run(s.where, s.command)))
 		if why == "" {
 			return
 		}
-		if !lists || time.Since(began) > patience {
+		if !lists || time.Now().After(deadline) {
 			t.Fatalf("%s# %s: %s", s.where, s.command, why)
 		}
 	}

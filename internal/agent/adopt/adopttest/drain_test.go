@@ -41,9 +41,9 @@ func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
 				"name: management, teaming: {"+c.team+"}", 1))
 			e.reaches()
 			before := e.settled()
-			out, errs, status, took := e.answer(append(strings.Fields(c.command), "-o", "json",
+			out, errs, status := e.answer(append(strings.Fields(c.command), "-o", "json",
 				"--confirm-within=3s")...)
-			e.back(before, out, errs, status, took)
+			e.back(before, out, errs, status)
 			if s := e.useOf("uplink1"); s != api.Up {
 				t.Errorf("the uplink is %s: %s", s, errs)
 			}
