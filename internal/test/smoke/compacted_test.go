@@ -38,7 +38,7 @@ func TestS103_AHostAndAControllerAreAwayWhileTheHistoryIsDropped(t *testing.T) {
 		f.define(strings.Replace(fleetText, "access: 20", fmt.Sprint("access: ", 100+i), 1))
 	}
 	// By force: where the host was at the frozen controller, this one does not know what it uses.
-	removed, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Force: true,
+	removed, err := f.controller.Defines(api.Define{File: "fleet.yaml", Force: true,
 		Content: strings.Replace(fleetText, "  - {name: spare, vlan: {access: 40}}\n", "", 1)})
 	if err != nil {
 		t.Fatal(err)

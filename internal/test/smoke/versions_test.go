@@ -25,7 +25,7 @@ func (f *fleet) exchange(version func()) {
 func (f *fleet) tries(q api.Define) (*api.Defined, string) {
 	f.t.Helper()
 	q.File, q.Wait = "fleet.yaml", realhost.Patience
-	out, err := f.controller.Fleet.Define(f.t.Context(), q)
+	out, err := f.controller.Defines(q)
 	if err != nil {
 		return out, err.Error()
 	}
