@@ -35,11 +35,7 @@ func (f *fleet) tries(q api.Define) (*api.Defined, string) {
 // definition is what the controller shows.
 func (f *fleet) definition() string {
 	f.t.Helper()
-	d, err := f.controller.Definition(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return d.Content
+	return f.controller.Certain().Content
 }
 
 // has makes sure that a text has all of these parts.

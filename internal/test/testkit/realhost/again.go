@@ -70,3 +70,42 @@ func (c *Controller) RevokeToken(ctx context.Context, id string) error {
 	c.T.Helper()
 	return gone(c.T, func() error { return c.Fleet.RevokeToken(ctx, id) })
 }
+
+// Certain is the definition as the controller has it when it is sure of that. One that has just lost others says that
+// what it shows may be old, and is asked again.
+func (c *Controller) Certain() (d *api.Definition) {
+	c.T.Helper()
+	c.Await(c.Name+" is sure of its definition", func() (sure bool) {
+		var err error
+		d, err = c.Fleet.Definition(c.T.Context())
+		return err == nil && d.Stale == ""
+	})
+	return d
+}
+
+// Stages begins a change in stages, which begins once: where it is not known whether it did, the rollouts say so, by its
+// message, which no other one has.
+func (c *Controller) Stages(q api.Define) (id string) {
+	c.T.Helper()
+	err := Again(c.T, func() error {
+		list, err := c.Rollouts(c.T.Context())
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if r.Message == q.Message {
+				id = r.ID
+				return nil
+			}
+		}
+		out, err := c.Fleet.Define(c.T.Context(), q)
+		if err == nil {
+			id = out.Rollout.ID
+		}
+		return err
+	})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return id
+}
