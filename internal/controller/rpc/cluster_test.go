@@ -116,11 +116,18 @@ func newAuthority(t *testing.T) *pki.Authority {
 	return must(must(pki.New("test", secret, time.Now()))(t).Open(secret))(t)
 }
 
+// openStore opens a store with an etcd of its own, which may take its time: no test waits for it to give up.
+func openStore(t *testing.T) *store.Store {
+	t.Helper()
+	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true, Timeout: patience}))(t)
+	t.Cleanup(st.Close)
+	return st
+}
+
 // newController is one with an etcd of its own.
 func newController(t *testing.T) *controller {
 	t.Helper()
-	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
-	t.Cleanup(st.Close)
+	st := openStore(t)
 	return controllerOn(t, "c1", newAuthority(t), st)
 }
 
@@ -140,9 +147,9 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 			Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
-	if err := c.Announce(t.Context(), peers.Controller{ID: id, Name: id, Address: c.address}); err != nil {
-		t.Fatal(err)
-	}
+	must(again(t, func() (any, error) {
+		return nil, c.Announce(t.Context(), peers.Controller{ID: id, Name: id, Address: c.address})
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	srv := c.HTTP(c.Hosts())
 	c.door = newDoor(l, c.TLS.TLS(), c.refused)
@@ -163,18 +170,40 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 	return c
 }
 
+// again asks for a change that may be asked for twice, and asks again while etcd takes none, as one on a busy machine
+// does now and then.
+func again[T any](t *testing.T, ask func() (T, error)) (T, error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		v, err := ask()
+		if err == nil || !strings.Contains(err.Error(), "the cluster's state can't be written now") ||
+			time.Now().After(end) {
+			return v, err
+		}
+		t.Logf("asked again: %v", err)
+	}
+}
+
 // define makes a text the definition.
 func (c *controller) define(text string) {
 	c.t.Helper()
-	must(people{c.Server}.ApplyDefinition(c.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
-		Force: true}))(c.t)
+	must(again(c.t, func() (*controllerv1.ApplyDefinitionResponse, error) {
+		return people{c.Server}.ApplyDefinition(c.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
+			Force: true})
+	}))(c.t)
 }
 
 // token is one for joining.
 func (c *controller) token() string {
 	c.t.Helper()
-	return must(people{c.Server}.CreateJoinToken(c.t.Context(), &controllerv1.CreateJoinTokenRequest{
-		Labels: map[string]string{"rack": "a"}}))(c.t).GetToken()
+	return c.tokenOf(map[string]string{"rack": "a"})
+}
+
+func (c *controller) tokenOf(labels map[string]string) string {
+	c.t.Helper()
+	return must(again(c.t, func() (*controllerv1.CreateJoinTokenResponse, error) {
+		return people{c.Server}.CreateJoinToken(c.t.Context(), &controllerv1.CreateJoinTokenRequest{Labels: labels})
+	}))(c.t).GetToken()
 }
 
 // await waits for a condition.
@@ -317,8 +346,10 @@ func (c *controller) joins(name string) *machine {
 
 func (m *machine) join(name, token string, replace bool) {
 	m.c.t.Helper()
-	m.record = must(cluster.Join(m.c.t.Context(), m.dir, cluster.Request{Controller: m.c.address, Token: token,
-		Name: name, Replace: replace}))(m.c.t)
+	m.record = must(again(m.c.t, func() (*cluster.Record, error) { // with the same token, as its error says
+		return cluster.Join(m.c.t.Context(), m.dir, cluster.Request{Controller: m.c.address, Token: token, Name: name,
+			Replace: replace})
+	}))(m.c.t)
 }
 
 // pinned is a host's record with one controller alone.

@@ -19,8 +19,10 @@ import (
 // changed makes the definition what the text says, with a message, and returns the revision.
 func (c *controller) changed(text, message string) int64 {
 	c.t.Helper()
-	return must(people{c.Server}.ApplyDefinition(c.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
-		File: "fleet.yaml", Message: message, Force: true}))(c.t).GetRevision()
+	return must(again(c.t, func() (*controllerv1.ApplyDefinitionResponse, error) {
+		return people{c.Server}.ApplyDefinition(c.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
+			File: "fleet.yaml", Message: message, Force: true})
+	}))(c.t).GetRevision()
 }
 
 // content is the definition of a revision.

@@ -115,8 +115,7 @@ func (c *controller) told(m *machine, want string) {
 func (c *controller) at(other *controller, name string, labels map[string]string) *machine {
 	c.t.Helper()
 	m := &machine{c: c, dir: c.t.TempDir(), report: &controllerv1.HostReport{}, at: other.address}
-	m.join(name, must(people{c.Server}.CreateJoinToken(c.t.Context(), &controllerv1.CreateJoinTokenRequest{
-		Labels: labels}))(c.t).GetToken(), false)
+	m.join(name, c.tokenOf(labels), false)
 	m.start()
 	other.await(name+" is up", func() bool { return other.state(name) == controllerv1.HostState_HOST_STATE_UP })
 	return m

@@ -70,8 +70,7 @@ type stagedPair struct {
 
 func newStagedPair(t *testing.T) *stagedPair {
 	t.Helper()
-	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
-	t.Cleanup(st.Close)
+	st := openStore(t)
 	p := &stagedPair{t: t, st: st, hosts: map[string]*machine{}}
 	p.one = controllerOn(t, "c1", newAuthority(t), st)
 	p.other = controllerOn(t, "c2", p.one.authority, st)

@@ -21,8 +21,7 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
-	t.Cleanup(st.Close)
+	st := openStore(t)
 	p := &pair{}
 	p.one = controllerOn(t, "c1", newAuthority(t), st)
 	p.other = controllerOn(t, "c2", p.one.authority, st)

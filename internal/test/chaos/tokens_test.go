@@ -76,7 +76,7 @@ func (r *rig) mint(ctx context.Context, caller int, c *realhost.Controller) {
 
 // revokes revokes a token that is known to be there.
 func (r *rig) revokes(ctx context.Context, c *realhost.Controller, id, name string) {
-	err := c.RevokeToken(ctx, id)
+	err := c.Fleet.RevokeToken(ctx, id)
 	var known *api.Error
 	switch {
 	case err == nil:

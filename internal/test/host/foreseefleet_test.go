@@ -97,7 +97,7 @@ func (m *threeHosts) sendForged() {
 // foresees is what a dry run says of that definition.
 func (m *threeHosts) foresees(text string) *api.FleetForeseen {
 	m.t.Helper()
-	out, err := m.controller.Fleet.Define(m.t.Context(), api.Define{File: "next.yaml", Content: text, DryRun: true})
+	out, err := m.controller.Defines(api.Define{File: "next.yaml", Content: text, DryRun: true})
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (f *fleet) host(name string) api.FleetHost {
 // define changes the definition without waiting for the hosts, and gives its revision.
 func (f *fleet) define(text string) int64 {
 	f.t.Helper()
-	out, err := f.controller.Fleet.Define(f.t.Context(), api.Define{File: "fleet.yaml", Content: text})
+	out, err := f.controller.Defines(api.Define{File: "fleet.yaml", Content: text})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestHostPorts_HostsHaveThoseOfTheDefinition(t *testing.T) {
 	guests := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 
 	larger := strings.NewReplacer("10.9.0.0/30", "10.9.0.0/24", "10.8.0.11", "10.8.0.12").Replace(hostPortsText)
-	out, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: larger, DryRun: true})
+	out, err := f.controller.Defines(api.Define{File: "fleet.yaml", Content: larger, DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestControllersShareAnEtcdThatIsThereAlready(t *testing.T) {
 	two.Must(append([]string{"join", one.Address, "--token", token}, two.Args...)...)
 	two.Start()
 	other.Start()
-	if _, err := one.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: fleetText}); err != nil {
+	if _, err := one.Defines(api.Define{File: "fleet.yaml", Content: fleetText}); err != nil {
 		t.Fatal(err)
 	}
 	two.Await("the other controller has the definition", func() bool {

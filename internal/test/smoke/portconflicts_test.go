@@ -144,7 +144,7 @@ func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
 		t.Errorf("a port group that the host may not serve: %v", err)
 	}
 	text := strings.Replace(portsText, "labels: {zone: vault}", "labels: {zone: other}", 1)
-	out, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: text})
+	out, err := f.controller.Defines(api.Define{File: "fleet.yaml", Content: text})
 	if err == nil || !strings.Contains(err.Error(), "host esx1 would not serve port group dvs/vault any more") {
 		t.Errorf("labels that a host in use lacks: %+v, %v", out, err)
 	}

@@ -149,7 +149,7 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 		strings.Replace(portsText, "binding: static, ports: {number: 2}", "blocked: false",
 			1): "are bound: release them",
 	} {
-		_, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: text})
+		_, err := f.controller.Defines(api.Define{File: "fleet.yaml", Content: text})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a definition without places for ports that are bound: %v", err)
 		}

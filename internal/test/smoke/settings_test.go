@@ -76,7 +76,7 @@ func TestS9_WhatTheDefinitionSetsForAPortFollowsIt(t *testing.T) {
 	} {
 		wrong := strings.Replace(settings, c.from, c.to, 1)
 		wrong = strings.Replace(wrong, "{name: grows,", "{name: grows, overrides: {security: true},", 1)
-		_, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: wrong})
+		_, err := f.controller.Defines(api.Define{File: "fleet.yaml", Content: wrong})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -169,12 +169,8 @@ func TestS102_AnotherControllerGoesOn(t *testing.T) {
 		list := f.controllers()
 		return list[:]
 	})
-	out, err := all[0].Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: dbVLAN(30),
+	id := all[0].Stages(api.Define{File: "fleet.yaml", Content: dbVLAN(30), Message: "another goes on",
 		Stages: &api.InStages{Stages: "1,100%", Wait: 5e9, Watch: 1e9}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := out.Rollout.ID
 	all[0].Await("the first stage has begun", func() bool { return len(f.withVLAN("access 30")) == 1 })
 	driver := slices.IndexFunc(all, func(c *realhost.Controller) bool { return c.Name == rolloutOf(all[0], id).Driver })
 	if driver < 0 {

@@ -242,13 +242,9 @@ func (s *staged) begins(p driverPhase) {
 	if p.bad {
 		text += clashing
 	}
-	out, err := s.all[0].Fleet.Define(s.t.Context(), api.Define{File: "fleet.yaml", Content: text,
-		Message: p.name, Stages: &api.InStages{Stages: "n=0,n=1,100%", Wait: 4 * time.Second, Watch: 4 * time.Second,
-			Halt: p.halt}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.id, s.asked = out.Rollout.ID, s.all[0]
+	s.id = s.all[0].Stages(api.Define{File: "fleet.yaml", Content: text, Message: p.name,
+		Stages: &api.InStages{Stages: "n=0,n=1,100%", Wait: 4 * time.Second, Watch: 4 * time.Second, Halt: p.halt}})
+	s.asked = s.all[0]
 	var driver string
 	s.isIn("somebody drives it", func(r api.Rollout) bool { driver = r.Driver; return driver != "" })
 	at := slices.IndexFunc(s.all[:], func(c *realhost.Controller) bool { return c.Name == driver })
@@ -282,9 +278,8 @@ func (s *staged) losesDriver(p driverPhase) {
 		s.driver.Await(name+" is up", func() bool { return s.driver.StateOf(name) == api.HostUp })
 	}
 	s.driver.Await("all hosts have what is defined", func() bool { return len(s.having(want)) == 3 })
-	if d, err := s.driver.Definition(s.t.Context()); err != nil || !strings.Contains(d.Content,
-		fmt.Sprintf("access: %d", 300+want)) {
-		s.t.Errorf("the definition is %v, %v: change %d is wanted", d, err, want)
+	if d := s.driver.Certain(); !strings.Contains(d.Content, fmt.Sprintf("access: %d", 300+want)) {
+		s.t.Errorf("the definition is %v: change %d is wanted", d, want)
 	}
 	s.described(s.driver)
 }

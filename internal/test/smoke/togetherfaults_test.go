@@ -98,7 +98,12 @@ func (a *agreeing) sayings(what string) map[int]int {
 // decidedTogether reports whether the change is part of the definition.
 func (a *agreeing) decidedTogether() bool {
 	d, err := a.asked.Definition(a.t.Context())
-	return err == nil && strings.Contains(d.Content, fmt.Sprintf("access: %d", 300+a.change))
+	return err == nil && a.in(d)
+}
+
+// in reports whether the change is part of a definition.
+func (a *agreeing) in(d *api.Definition) bool {
+	return strings.Contains(d.Content, fmt.Sprintf("access: %d", 300+a.change))
 }
 
 // decisionPhase is where a change is when something befalls the controller that decides about it.
@@ -231,7 +236,7 @@ func (a *agreeing) suffers(p decisionPhase) {
 		name := fmt.Sprintf("esx%d", n)
 		a.decides.Await(name+" is up", func() bool { return a.decides.StateOf(name) == api.HostUp })
 	}
-	made := a.decidedTogether()
+	made := a.in(a.asked.Certain())
 	if made != p.made && !p.unknown {
 		t.Errorf("the definition has the change: %v", made)
 	}

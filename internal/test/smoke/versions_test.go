@@ -26,7 +26,7 @@ func (f *fleet) exchange(version func()) {
 func (f *fleet) tries(q api.Define) (*api.Defined, string) {
 	f.t.Helper()
 	q.File, q.Wait = "fleet.yaml", realhost.Patience
-	out, err := f.controller.Fleet.Define(f.t.Context(), q)
+	out, err := f.controller.Defines(q)
 	if err != nil {
 		return out, err.Error()
 	}
@@ -36,11 +36,7 @@ func (f *fleet) tries(q api.Define) (*api.Defined, string) {
 // definition is what the controller shows.
 func (f *fleet) definition() string {
 	f.t.Helper()
-	d, err := f.controller.Definition(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return d.Content
+	return f.controller.Certain().Content
 }
 
 // has makes sure that a text has all of these parts.

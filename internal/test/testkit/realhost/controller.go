@@ -128,10 +128,20 @@ func (c *Controller) Run(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// Must is Run for a command that has to work.
-func (c *Controller) Must(args ...string) string {
+// Must is Run for a command that has to work. For a token is asked again while etcd takes no change: another one harms
+// nobody.
+func (c *Controller) Must(args ...string) (out string) {
 	c.T.Helper()
-	out, err := c.Run(args...)
+	run := func() (err error) {
+		out, err = c.Run(args...)
+		return err
+	}
+	var err error
+	if args[0] == "token" {
+		err = Again(c.T, run)
+	} else {
+		err = run()
+	}
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -202,7 +212,7 @@ func (c *Controller) Await(what string, holds func() bool) {
 // Define makes the definition that text, and waits until all hosts that are connected have it active.
 func (c *Controller) Define(text string) *api.Defined {
 	c.T.Helper()
-	out, err := c.Fleet.Define(c.T.Context(), api.Define{File: "fleet.yaml", Content: text, Wait: Patience})
+	out, err := c.Defines(api.Define{File: "fleet.yaml", Content: text, Wait: Patience})
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -213,8 +223,11 @@ func (c *Controller) Define(text string) *api.Defined {
 func (c *Controller) Join(h *Host, name string, labels map[string]string) {
 	c.T.Helper()
 	token, err := c.JoinToken(c.T.Context(), api.JoinTerms{Labels: labels})
-	if err == nil {
-		_, err = h.Join(c.T.Context(), api.Join{Controller: c.Address, Token: token.Token, Name: name})
+	if err == nil { // a repeated one is with the same token, as its error says
+		err = Again(c.T, func() error {
+			_, err := h.Join(c.T.Context(), api.Join{Controller: c.Address, Token: token.Token, Name: name})
+			return err
+		})
 	}
 	if err != nil {
 		c.T.Fatal(err)
