@@ -41,6 +41,9 @@ func TestOnlyTestsOfTimesHaveBoundsOfTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, name := range wronglyNamed(file) {
+			t.Errorf("%s: %s runs alone as a test of times, which are called TestTime_…", rel, name)
+		}
 		for _, b := range timeBounds(file) {
 			i := slices.IndexFunc(patients(), func(p patient) bool { return p.file == rel && p.test == b.in })
 			if i >= 0 {
@@ -94,6 +97,17 @@ func timeBounds(file *ast.File) (all []timeBound) {
 		})
 	}
 	return all
+}
+
+// wronglyNamed are the tests whose names begin with TestTime by chance.
+func wronglyNamed(file *ast.File) (names []string) {
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "TestTime") &&
+			!strings.HasPrefix(f.Name.Name, "TestTime_") {
+			names = append(names, f.Name.Name)
+		}
+	}
+	return names
 }
 
 // timesIn are the names of the variables that are given a measured time somewhere in a function.
@@ -217,5 +231,10 @@ func TestBoundsOfTimeAreFound(t *testing.T) {
 				t.Errorf("%s: %d are found, want %d", c.code, got, c.want)
 			}
 		})
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "x_test.go",
+		"package x\nfunc TestTimeline(t *T) {}\nfunc TestTime_X(t *T) {}\nfunc Test_X(t *T) {}", 0)
+	if err != nil || !slices.Equal(wronglyNamed(file), []string{"TestTimeline"}) {
+		t.Errorf("a wrong name is not found: %v", err)
 	}
 }

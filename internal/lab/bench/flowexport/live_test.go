@@ -73,7 +73,7 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 		}
 		for _, h := range []string{"tx", "rx"} {
 			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want ||
-				(s.Median < 1e-9 || s.Median > 1e-4) {
+				s.Median < 1e-9 || s.Median > 1 { // no number of seconds at all, however slow the machine is
 				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
 			}
 		}
