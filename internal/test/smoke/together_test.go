@@ -73,8 +73,8 @@ func (f *fleet) flips(revision int64) (list []time.Duration) {
 	return list
 }
 
-// changesTogether has the hosts make a change together that gives the port group db this VLAN, and returns how far apart
-// they were.
+// changesTogether has the hosts make a change together that gives the port group db this VLAN, and returns how far
+// apart they were.
 func (f *fleet) changesTogether(vlan int) (apart time.Duration) {
 	f.t.Helper()
 	out, err := f.together(dbVLAN(vlan), api.Together{})
