@@ -4,7 +4,7 @@ GO       ?= go
 DURATION ?= 60s
 # Packets a second of the stream that the soak kills and exchanges the agent under.
 RATE     ?= 100000
-# Flags for `go test` in the test targets, such as TESTFLAGS='-run TestS14 ./internal/model'.
+# What to test in the test targets: flags of testkit/cmd/runtests (-run, -skip) and packages, such as TESTFLAGS='-run TestS14 ./internal/model'.
 TESTFLAGS ?= ./...
 # DEPS=no installs nothing; tests whose programs are missing are then skipped.
 DEPS     ?= yes
@@ -45,7 +45,7 @@ endef
 RUNTESTS = bin/runtests
 define runtests
 @$(GO) build -trimpath -o $(RUNTESTS) ./internal/test/testkit/cmd/runtests
-@$(RUNTESTS)
+@$(RUNTESTS) $(if $(HEDDLE_UNSTEADY),-kept $(HEDDLE_UNSTEADY))
 endef
 
 test: build ## build and pass the tests that a change needs, in ten minutes: each feature once, as root on real namespaces; without root, those that need none

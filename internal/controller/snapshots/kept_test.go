@@ -51,7 +51,7 @@ func TestSchedule_OldOnesGoByNumberAndByAge(t *testing.T) {
 	}
 }
 
-func TestTimeOf_KnowsOnlyItsOwnFiles(t *testing.T) {
+func TestTheTimeOfASnapshot_IsKnownOfItsOwnFilesAlone(t *testing.T) {
 	for _, name := range []string{"heddle.db", "heddle-.db", "heddle-20261124T120000Z.yaml",
 		"heddle-20261332T120000Z.db",
 		".heddle-20261124T120000Z.db.123", "other-20261124T120000Z.db", "heddle-20261124T120000Z.db.old"} {

@@ -21,7 +21,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestTimesGrowWithWork(t *testing.T) {
+func TestCPUTimesGrowWithWork(t *testing.T) {
 	machine, err := Machine()
 	if err != nil {
 		testkit.Missing(t, err.Error())

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-func TestTimeline_ShowsTheRoundInTheMiddleFromWhatHappened(t *testing.T) {
+func TestTheTimeline_ShowsTheRoundInTheMiddleFromWhatHappened(t *testing.T) {
 	m := &measured{row: row{name: "link-down", out: true}, happened: time.Unix(100, 0)}
 	for _, ms := range []int64{30, 5, 10} {
 		p := &traffic.Received{FirstAt: m.happened.Add(-150 * time.Millisecond).UnixNano(),

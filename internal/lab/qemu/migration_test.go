@@ -341,8 +341,8 @@ func reachable(t *testing.T, ctx context.Context, from ...vm) {
 	}
 }
 
-// unreachable returns how much longer than QEMU's own pause the guest was unreachable for one of the pingers at most, and
-// prints both times.
+// unreachable returns how much longer than QEMU's own pause the guest was unreachable for one of the pingers at most,
+// and prints both times.
 func unreachable(t *testing.T, ctx context.Context, pause time.Duration, pingers ...*pinger) (beyond time.Duration) {
 	t.Helper()
 	if ctx.Err() != nil {

@@ -200,12 +200,12 @@ func TestSinkOutlivesClientsThatLeave(t *testing.T) {
 
 func TestMeasurementWithoutDurationEndsWithItsContext(t *testing.T) {
 	load := Load{Kind: KindUDP, Rate: 1000, Duration: 200 * time.Millisecond}
-	res, load := measured(t, untilItsContextEnds, loopback, load, func(r Result, _ Load) bool {
-		return r.Sink.Packets.Sent >= 100 && r.Sink.Packets.Complete
-	})
-	got, most := res.Sink.Packets, 1.25*load.Rate*load.Duration.Seconds()
-	if got.Sent < 100 || float64(got.Sent) > most || got.Lost != 0 || got.Duplicated != 0 || got.Reordered != 0 ||
-		!got.Complete {
+	near := func(r Result, l Load) bool { // a busy machine ends later than the context
+		got, most := r.Sink.Packets, 1.25*l.Rate*l.Duration.Seconds()
+		return got.Sent >= 100 && float64(got.Sent) <= most && got.Lost == 0 && got.Complete
+	}
+	res, load := measured(t, untilItsContextEnds, loopback, load, near)
+	if got := res.Sink.Packets; !near(res, load) || got.Duplicated != 0 || got.Reordered != 0 {
 		t.Errorf("1000 packets per second for %v: %+v", load.Duration, *got)
 	}
 }

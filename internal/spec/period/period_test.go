@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTimesAsPeopleWriteThem(t *testing.T) {
+func TestPeriodsAsPeopleWriteThem(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"5": 5 * time.Second, "0.5": time.Second / 2, "0": 0, "-1": -time.Second, " 10 ": 10 * time.Second,
 		"5s": 5 * time.Second, "2m": 2 * time.Minute,

@@ -77,7 +77,7 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 		for _, h := range []string{"tx", "rx"} {
 			// In seconds, of a machine that is as busy as may be: nanoseconds would be more than one.
 			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want ||
-				(s.Median < 1e-9 || s.Median > 1) {
+				s.Median < 1e-9 || s.Median > 1 {
 				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
 			}
 		}

@@ -166,7 +166,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-func TestTimeline(t *testing.T) {
+func TestTheTimeline(t *testing.T) {
 	line := Timeline{Title: "silence", From: -0.2, To: 0.8, Event: "link <down>", X: plain, Lanes: []Lane{
 		{Label: "out", Start: -0.2, From: 0.1, To: 0.3, End: 0.8},
 		{Label: "never again", Start: -0.1, From: 0, To: 0.8, End: 0.8},

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -31,16 +32,10 @@ const abruptMark = "runtests: the test program ended before its tests had"
 // to end by itself.
 const leftTime = 10 * time.Second
 
-// measureAlone runs a test program as its own end of the world: as root with mounts and names of network namespaces of
-// its own, which go with it however it ends, and without anything that it started and left behind.
+// measureAlone runs a test program, and leaves nothing behind that it started: processes, also those that have lost
+// their parent, and names of network namespaces.
 func measureAlone(args []string) int {
-	// What is unshared belongs to a thread; and the test program gets Pdeathsig, which is tied to the thread that started
-	// it.
-	runtime.LockOSThread()
 	dir, err := os.Getwd() // that of the package
-	if err == nil && os.Geteuid() == 0 {
-		err = apart()
-	}
 	if err == nil {
 		// What loses its parent becomes a child of this process.
 		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -49,49 +44,57 @@ func measureAlone(args []string) int {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
 		return 1
 	}
-	status := measure(args, quietOf(dir))
-	left := sweep(leftTime)
-	if len(left) > 0 {
+	status, pid := measure(args, quietOf(dir))
+	if left := sweep(leftTime); len(left) > 0 {
 		fmt.Printf("runtests: the test program left processes behind, which were killed: %s\n", strings.Join(left, ", "))
+		status = max(status, 1)
+	}
+	if left := unname(namesDir, pid); len(left) > 0 {
+		fmt.Printf("runtests: the test program left network namespaces behind, which were removed: %s\n",
+			strings.Join(left, ", "))
 		status = max(status, 1)
 	}
 	return status
 }
 
-// apart gives this thread, and what it starts, mounts of its own and an empty directory of named network namespaces.
-func apart() error {
-	const names = "/run/netns"
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("a mount namespace of its own: %w", err)
+// namesDir has the names of network namespaces.
+const namesDir = "/run/netns"
+
+// unname removes the named network namespaces that a test program left, and names them. Their names have its process
+// number in them (testkit.NS, and the labs).
+func unname(dir string, pid int) []string {
+	mine := regexp.MustCompile(fmt.Sprintf(`^[a-z]+(%d|%d)(\D|$)`, pid, pid%100000))
+	entries, _ := os.ReadDir(dir) // without it there are none
+	var names []string
+	for _, e := range entries {
+		if !mine.MatchString(e.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		_ = unix.Unmount(path, unix.MNT_DETACH) // where it is no mount, removing says what is wrong
+		if err := os.Remove(path); err == nil {
+			names = append(names, e.Name())
+		}
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("mounts of its own: %w", err)
-	}
-	if err := os.MkdirAll(names, 0o755); err != nil {
-		return err
-	}
-	if err := unix.Mount("tmpfs", names, "tmpfs", 0, "mode=0755"); err != nil {
-		return fmt.Errorf("network namespaces of its own: %w", err)
-	}
-	return nil
+	return names
 }
 
-// measure runs a test program and gives its exit status. It says at the end what CPU time the program used, with
+// measure runs a test program and gives its exit status and process number. It says at the end what CPU time the program used, with
 // what it started and waited for, such as agents and guests, and whether it ended before its tests had. One that says nothing for as long as quiet shows its goroutines
 // and ends.
-func measure(args []string, quiet time.Duration) int {
+func measure(args []string, quiet time.Duration) (status, pid int) {
 	cmd := exec.Command(args[0], args[1:]...)
 	said := &watched{to: os.Stdout, spoke: make(chan struct{}, 1)}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, said, said
 	// What the test program has left behind may hold its output open.
 	cmd.WaitDelay = leftTime
-	runtime.LockOSThread()
+	runtime.LockOSThread() // Pdeathsig is tied to the thread that starts it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGQUIT, syscall.SIGTERM, os.Interrupt)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
-		return 1
+		return 1, 0
 	}
 	go func() {
 		for s := range asked {
@@ -112,12 +115,12 @@ func measure(args []string, quiet time.Duration) int {
 	switch {
 	case errors.As(err, &exit) && !exit.Exited():
 		fmt.Fprintln(os.Stderr, exit)
-		return 2
+		return 2, cmd.Process.Pid
 	case err != nil && exit == nil:
 		fmt.Fprintln(os.Stderr, "runtests:", err)
-		return 1
+		return 1, cmd.Process.Pid
 	}
-	return cmd.ProcessState.ExitCode()
+	return cmd.ProcessState.ExitCode(), cmd.Process.Pid
 }
 
 // sweep waits until this process has no children any more, kills those that are still there after patience, and names

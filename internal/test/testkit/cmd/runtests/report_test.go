@@ -148,7 +148,8 @@ func TestTellsCPUTimeByPackageTheDearestFirst(t *testing.T) {
 // The wrapper ends as the program does, and says what that and its children used.
 func TestMeasuresAProgramAndEndsAsItDoes(t *testing.T) {
 	if os.Getenv("RUNTESTS_MEASURE") != "" {
-		os.Exit(measure([]string{"sh", "-c", os.Getenv("RUNTESTS_MEASURE")}, longestQuiet))
+		status, _ := measure([]string{"sh", "-c", os.Getenv("RUNTESTS_MEASURE")}, longestQuiet)
+		os.Exit(status)
 	}
 	for name, c := range map[string]struct {
 		script string
@@ -192,5 +193,19 @@ func TestThePackagesOfTheListsAreThere(t *testing.T) {
 		if _, err := os.Stat("../../../../../" + p); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Names of other test programs, whose numbers are longer or others, stay.
+func TestNamesOfATestProgramGoWithIt(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"ht23456-1-a", "run123456-2-esx1", "fo123456", "ht234567-1-a", "ht12345-1-a", "eth0"} {
+		if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hasLines(t, unname(dir, 123456), "fo123456", "ht23456-1-a", "run123456-2-esx1")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
