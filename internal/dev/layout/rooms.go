@@ -138,7 +138,8 @@ func rules() map[string]Rule {
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
 		"internal/test/kerneltest", "internal/test/signin", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
-		"internal/test/testkit/budget", "internal/test/testkit/certs", "internal/test/testkit/clockshift", "internal/test/testkit/cmd/runtests",
+		"internal/test/testkit/budget", "internal/test/testkit/certs", "internal/test/testkit/clockshift",
+		"internal/test/testkit/cmd/runtests",
 		"internal/test/testkit/idp",
 		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
 		"internal/test/testkit/realhost")

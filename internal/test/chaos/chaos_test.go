@@ -361,7 +361,8 @@ func (r *rig) missing(c *realhost.Controller) string {
 }
 
 // agree compares what all have in the end: the controllers one definition and one list of ports, the hosts what that
-// says. A controller that is not sure of what it has says so, and is asked again; what it was sure of is in the history,
+// says. A controller that is not sure of what it has says so, and is asked again; what it was sure of is in the
+// history,
 // which is checked.
 func (r *rig) agree() {
 	r.t.Helper()

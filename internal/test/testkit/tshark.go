@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// BadTCPChecksum is tshark's filter for packets with a wrong TCP checksum, where tcp.check_checksum:TRUE has it look. Its
-// tcp.checksum.status == 0 finds right ones as well: a sum of zero is 0x0000 or 0xffff (RFC 1624), and tshark counts the
-// latter among the bad with a remark of its own.
+// BadTCPChecksum is tshark's filter for packets with a wrong TCP checksum, where tcp.check_checksum:TRUE has it look.
+// Its tcp.checksum.status == 0 finds right ones as well: a sum of zero is 0x0000 or 0xffff (RFC 1624), and tshark
+// counts the latter among the bad with a remark of its own.
 const BadTCPChecksum = "tcp.checksum_bad.expert"
 
 // Dissect has tshark take Ethernet frames apart and returns, per frame, the values of the fields asked for, joined by

@@ -14,8 +14,8 @@ import (
 // whether it was. Etcd on a busy machine is late now and then, which ends by itself.
 const unwritten = "the cluster's state can't be written now"
 
-// Again asks for a change that may be asked for twice, and asks again while etcd takes none, as whoever gets that answer
-// does. It gives the last answer's error.
+// Again asks for a change that may be asked for twice, and asks again while etcd takes none, as whoever gets that
+// answer does. It gives the last answer's error.
 func Again(t *testing.T, ask func() error) error {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(100 * time.Millisecond) {
@@ -83,8 +83,8 @@ func (c *Controller) Certain() (d *api.Definition) {
 	return d
 }
 
-// Stages begins a change in stages, which begins once: where it is not known whether it did, the rollouts say so, by its
-// message, which no other one has.
+// Stages begins a change in stages, which begins once: where it is not known whether it did, the rollouts say so, by
+// its message, which no other one has.
 func (c *Controller) Stages(q api.Define) (id string) {
 	c.T.Helper()
 	err := Again(c.T, func() error {

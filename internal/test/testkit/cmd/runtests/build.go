@@ -75,13 +75,18 @@ func list(o options) (pkgs []string, left []string, err error) {
 		})
 	}
 	for path := range strings.FieldsSeq(string(out)) {
-		if !o.all && slices.ContainsFunc(longPackages, func(p string) bool { return ofPackage(path, p) }) && !named(path) {
+		if !o.all && among(longPackages, path) && !named(path) {
 			left = append(left, path)
 			continue
 		}
 		pkgs = append(pkgs, path)
 	}
 	return pkgs, left, nil
+}
+
+// among says whether a list has a package.
+func among(list []string, path string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return ofPackage(path, p) })
 }
 
 // ofPackage says whether an import path, or a directory, is that of a package that is written "./internal/x".
@@ -154,7 +159,7 @@ func programsIn(dir string, pkgs []string) ([]program, error) {
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(pkgs, func(pkg string) bool { return strings.HasSuffix(pkg, "/"+filepath.ToSlash(rel)) })
+		i := slices.IndexFunc(pkgs, func(pkg string) bool { return ofPackage(pkg, "./"+filepath.ToSlash(rel)) })
 		if i < 0 {
 			return nil, fmt.Errorf("a test program of %s, which nobody asked for", k.Dir)
 		}

@@ -39,7 +39,8 @@ func (p *pkg) failures(name string, build *strings.Builder) []failure {
 	var list []failure
 	for _, test := range p.order {
 		if t := p.tests[test]; t.verdict == "fail" && t.counts(test) {
-			list = append(list, failure{name, test, matching(t.output.String(), logged), p.never(name, test), t.seconds, t.load})
+			list = append(list, failure{pkg: name, test: test, logged: matching(t.output.String(), logged),
+				never: p.never(name, test), seconds: t.seconds, load: t.load})
 		}
 	}
 	if list != nil {
@@ -64,7 +65,7 @@ func (p *pkg) never(name, test string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(neverPackages, func(p string) bool { return ofPackage(name, p) })
+	return among(neverPackages, name)
 }
 
 // groups are the failures by what is repeated together: a test with its subtests, or a package that ended abruptly.

@@ -46,7 +46,8 @@ func measureAlone(args []string) int {
 	}
 	status, pid := measure(args, quietOf(dir))
 	if left := sweep(leftTime); len(left) > 0 {
-		fmt.Printf("runtests: the test program left processes behind, which were killed: %s\n", strings.Join(left, ", "))
+		fmt.Printf("runtests: the test program left processes behind, which were killed: %s\n",
+			strings.Join(left, ", "))
 		status = max(status, 1)
 	}
 	if left := unname(namesDir, pid); len(left) > 0 {
@@ -79,9 +80,9 @@ func unname(dir string, pid int) []string {
 	return names
 }
 
-// measure runs a test program and gives its exit status and process number. It says at the end what CPU time the program used, with
-// what it started and waited for, such as agents and guests, and whether it ended before its tests had. One that says nothing for as long as quiet shows its goroutines
-// and ends.
+// measure runs a test program and gives its exit status and process number. It says at the end what CPU time the
+// program used, with what it started and waited for, such as agents and guests, and whether it ended before its tests
+// had. One that says nothing for as long as quiet shows its goroutines and ends.
 func measure(args []string, quiet time.Duration) (status, pid int) {
 	cmd := exec.Command(args[0], args[1:]...)
 	said := &watched{to: os.Stdout, spoke: make(chan struct{}, 1)}

@@ -199,7 +199,8 @@ func TestThePackagesOfTheListsAreThere(t *testing.T) {
 // Names of other test programs, whose numbers are longer or others, stay.
 func TestNamesOfATestProgramGoWithIt(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"ht23456-1-a", "run123456-2-esx1", "fo123456", "ht234567-1-a", "ht12345-1-a", "eth0"} {
+	for _, name := range []string{"ht23456-1-a", "run123456-2-esx1", "fo123456", "ht234567-1-a", "ht12345-1-a",
+		"eth0"} {
 		if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,8 @@ func (r *runner) close(old []unsteady) (bool, error) {
 		}
 	}
 	if again > 0 {
-		rep.say("%d of the unsteady tests are in the kept list already (%s): find out why, and mend them", again, r.kept)
+		rep.say("%d of the unsteady tests are in the kept list already (%s): find out why, and fix them",
+			again, r.kept)
 	}
 	if len(rep.unsteady) > mostUnsteady {
 		rep.say("%d tests are unsteady, and a run may have %d", len(rep.unsteady), mostUnsteady)
