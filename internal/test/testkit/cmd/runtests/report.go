@@ -95,8 +95,6 @@ func newReport(out io.Writer) *report {
 
 func (r *report) print(s string) { fmt.Fprint(r.out, s) }
 
-func (r *report) failed() int { return r.counts["fail"] }
-
 // add takes the next event.
 func (r *report) add(e event) {
 	switch e.Action {

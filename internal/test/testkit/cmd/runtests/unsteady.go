@@ -30,8 +30,6 @@ type unsteady struct {
 	Output  []string  `json:"output"`
 }
 
-func (u unsteady) name() string { return strings.TrimSpace(u.Package + "  " + u.Test) }
-
 // readUnsteady reads the kept list. One that is not there is empty.
 func readUnsteady(path string) ([]unsteady, error) {
 	f, err := os.Open(path)
