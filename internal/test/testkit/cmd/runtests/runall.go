@@ -94,7 +94,7 @@ func (r *runner) passes(programs []program) (bool, error) {
 			break
 		}
 		if names := r.timed(p); len(names) > 0 {
-			r.one(p, r.report, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.skip", r.skip)
+			r.one(p, r.report, "^("+strings.Join(names, "|")+")$", r.skip)
 		}
 	}
 	r.repeat(programs)
@@ -113,7 +113,7 @@ func (r *runner) side(programs []program) {
 				if r.skip != "" {
 					skip += "|" + r.skip
 				}
-				r.one(p, r.report, "-test.run", r.run, "-test.skip", skip)
+				r.one(p, r.report, r.run, skip)
 			}
 		})
 	}
@@ -136,14 +136,16 @@ func (r *runner) over() bool {
 	}
 }
 
-// one runs a test program once and gives its events to a report.
-func (r *runner) one(p program, to *report, args ...string) {
+// one runs the tests of a program that match one pattern and not another, and gives their events to a report.
+func (r *runner) one(p program, to *report, run, skip string) {
 	// The child's Pdeathsig is tied to the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	line := []string{"-t", "-p", p.pkg, r.self, measureVerb, p.path, "-test.v=test2json", "-test.paniconexit0",
-		"-test.timeout=0", fmt.Sprintf("-test.parallel=%d", r.parallel), fmt.Sprintf("-test.short=%v", !r.all)}
-	cmd := exec.Command(r.convert, append(line, args...)...)
+		"-test.timeout=0", fmt.Sprintf("-test.parallel=%d", r.parallel), fmt.Sprintf("-test.short=%v", !r.all),
+		// As go test writes them: in two words the second would be an argument to a program that looks for some.
+		"-test.run=" + run, "-test.skip=" + skip}
+	cmd := exec.Command(r.convert, line...)
 	cmd.Dir, cmd.Env = p.dir, append(slices.Clip(r.env), "PWD="+p.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr

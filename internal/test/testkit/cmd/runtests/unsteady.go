@@ -92,13 +92,13 @@ func (r *runner) repeat(programs []program) {
 		if i < 0 || g.never || r.report.again >= mostRepeated {
 			continue
 		}
-		p, args := programs[i], []string{"-test.run", "^" + regexp.QuoteMeta(g.test) + "$"}
+		run, skip := "^"+regexp.QuoteMeta(g.test)+"$", ""
 		if g.test == "" {
-			args = []string{"-test.run", r.run, "-test.skip", timeTests}
+			run, skip = r.run, timeTests
 		}
 		r.progress.say(fmt.Sprintf("once more, alone: %s %s\n", g.pkg, g.test))
 		again := newReport(r.progress)
-		r.one(p, again, args...)
+		r.one(programs[i], again, run, skip)
 		r.report.used += again.used
 		r.report.again++
 		if again.counts["fail"] > 0 || again.counts["pass"]+again.counts["skip"] == 0 {
