@@ -118,10 +118,14 @@ func (r *runner) side(programs []program) {
 		})
 	}
 	for _, p := range programs {
-		if r.over() {
-			break
+		select {
+		case <-r.stopped: // no other one begins
+		default:
+			select {
+			case <-r.stopped:
+			case next <- p:
+			}
 		}
-		next <- p
 	}
 	close(next)
 	all.Wait()
