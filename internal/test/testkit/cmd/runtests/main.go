@@ -38,7 +38,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.parallel, "parallel", 3, "run so many tests of one program at once")
 	f.IntVar(&o.programs, "programs", 0, "run so many test programs at once (default 3, with -all 4)")
 	f.IntVar(&o.budget, "budget", 0,
-		"let tests with agents, guests and benches take so many CPUs together (default 3, with -all 5)")
+		"let tests with agents, guests and benches take so many CPUs together (default 3, with -all 8)")
 	f.StringVar(&o.kept, "kept", "bin/unsteady.jsonl", "keep the list of unsteady tests in this `file`")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -48,7 +48,7 @@ func parse(args []string) (options, error) {
 		o.programs = choose(o.all, 4, 3)
 	}
 	if o.budget == 0 {
-		o.budget = choose(o.all, 5, 3)
+		o.budget = choose(o.all, 8, 3)
 	}
 	o.packages = f.Args()
 	if len(o.packages) == 0 {
