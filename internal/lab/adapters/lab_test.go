@@ -14,7 +14,7 @@ import (
 func TestAGuestsOffloadsDecideWhatAFrameHolds(t *testing.T) {
 	testkit.Long(t, "sends with each offload of a guest")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "qemu-system-x86_64")
 	if _, err := image.Build(t.Context(), image.Options{Flavour: image.Host}); err != nil {
 		testkit.Missing(t, "a guest image: "+err.Error())

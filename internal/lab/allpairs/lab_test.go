@@ -15,7 +15,7 @@ import (
 // the matrix has each pair.
 func TestAllPairsInTheLab(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	all, err := allpairs.Run(ctx, allpairs.Options{RunDir: t.TempDir(), Quick: true,

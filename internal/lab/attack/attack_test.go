@@ -25,7 +25,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 func runRows(t *testing.T, names ...string) *report.Report {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	dir := t.TempDir()
 	rep, err := attack.Run(t.Context(), attack.Options{RunDir: dir, Quick: true, Rows: names})
 	if err != nil {

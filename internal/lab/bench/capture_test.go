@@ -17,7 +17,7 @@ import (
 func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
 	testkit.Long(t, "measures captures in every state; TestEveryPeerCarriesTraffic has this bench's lab")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "tcpdump")
 	t.Setenv("TMPDIR", t.TempDir())
 	rep, err := Capture(t.Context(), CaptureOptions{

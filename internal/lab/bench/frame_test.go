@@ -11,7 +11,7 @@ import (
 func TestFrameMeasuresWhatItSays(t *testing.T) {
 	testkit.Long(t, "measures every kind of frame; TestEveryPeerCarriesTraffic has this bench's lab")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	rep, err := Frame(t.Context(), FrameOptions{Rounds: 1, Quick: true, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)

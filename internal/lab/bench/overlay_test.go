@@ -18,7 +18,7 @@ import (
 // cards that cut segments and with cards that do not.
 func TestS84_EveryWayBetweenHostsCarriesTraffic(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, name := range append(OverlayPeerNames(), "heddle, segments cut", "vxlan, segments cut") {
 		t.Run(name, func(t *testing.T) {

@@ -190,7 +190,7 @@ func leftNothing(t *testing.T) {
 // TestEveryPeerCarriesTraffic measures, for a moment, each way to join guests that this machine has.
 func TestEveryPeerCarriesTraffic(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, name := range PeerNames() {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func silentRows(rep *report.Report) (tests []string) {
 
 func TestCancelLeavesNothing(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

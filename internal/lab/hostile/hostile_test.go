@@ -18,7 +18,7 @@ func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 	testkit.Long(t, "floods in each way; kerneltest has storms that are bounded")
 	testkit.Never(t)
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	much, err := Options{}.effort()

@@ -23,7 +23,7 @@ import (
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 	testkit.Long(t, "makes a thousand ports; TestAWatcherNotesWhenItsSendersFramesArrive has few")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse(Name+".yaml", []byte(labFile), nil)

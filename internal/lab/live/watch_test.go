@@ -10,7 +10,7 @@ import (
 
 // A watcher records the times of its sender's frames, and of no others, by the clock of dataplane.Instant.
 func TestAWatcherNotesWhenItsSendersFramesArrive(t *testing.T) {
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	ns := testkit.NS(t, "watch")
 	testkit.Tool(t, "ip")
 	if _, err := ns.Output("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "far"); err != nil {

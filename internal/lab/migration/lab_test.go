@@ -16,7 +16,7 @@ import (
 func inLab(t *testing.T) (heddle, dir string) {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	heddle, controller := realhost.Programs(t)
 	bin := t.TempDir()
 	if err := os.Symlink(controller, filepath.Join(bin, "heddle-controller")); err != nil {

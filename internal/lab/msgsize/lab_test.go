@@ -36,7 +36,7 @@ func namespaces(t *testing.T) string {
 
 func TestMessagesPassDirectlyAndThroughTheFirewall(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "nft")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -68,7 +68,7 @@ func TestMessagesPassDirectlyAndThroughTheFirewall(t *testing.T) {
 
 func TestAFirewallThatLetsEverythingInIsFoundOut(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "nft")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func TestAFirewallThatLetsEverythingInIsFoundOut(t *testing.T) {
 
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "nft")
 	ctx, cancel := context.WithCancel(context.Background())
 	e := little()

@@ -29,7 +29,7 @@ const queues = 4
 func start(t *testing.T) *taps {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	p := &taps{host: multiqueue.End{NS: testkit.NS(t, "host"), Device: "vm-a"},
 		vm: multiqueue.End{NS: testkit.NS(t, "vm"), Device: "eth0"}, counts: filepath.Join(t.TempDir(), "counts"),
 		ended: make(chan error, 1)}

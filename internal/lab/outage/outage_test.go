@@ -27,7 +27,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 func TestS43_S49_OutagesAreCountedAndNothingIsLeftBehind(t *testing.T) {
 	testkit.Long(t, "measures each kind of outage; TestS47_S51_TeamingInTheLab has teaming")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	dir := t.TempDir()
 	rep, err := outage.Run(t.Context(), outage.Options{RunDir: dir, Quick: true, Rows: []string{"link-down", "failback",
 		"receive-only-unannounced"}})

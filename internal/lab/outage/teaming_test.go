@@ -28,7 +28,7 @@ func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {
 func TestS47_S51_TeamingInTheLab(t *testing.T) {
 	testkit.Root(t)
 	t.Parallel()
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	rep, err := outage.RunTeaming(t.Context(), outage.Options{RunDir: t.TempDir(), Quick: true, Rounds: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ const testTime = 2 * time.Minute
 func newRunner(t *testing.T) (context.Context, *runner) {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	r := &runner{
 		Options: Options{RunDir: t.TempDir()},
@@ -99,7 +99,7 @@ func TestS91_RepliesAndUplinkCopiesPerPing(t *testing.T) {
 
 func TestInterruptedExperimentLeavesNothing(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	e, err := experiment.Find(experiment.Nested)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func Never(t testing.TB) {
 var weighed sync.Map
 
 // Weigh waits until the run has room for a test that keeps so many CPUs busy beside the test program itself: 1 for an
-// agent or two under traffic, 2 for a guest, for a few hosts with controllers, or for a bench, 4 for what shall be
+// agent or two under traffic, 2 for a guest or a few hosts with controllers, 3 for a bench or a lab, 6 for what shall be
 // alone. A test has one weight, that of its first call: one that waited for more while it holds some might wait for
 // ever.
 func Weigh(t testing.TB, weight int) {

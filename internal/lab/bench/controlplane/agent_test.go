@@ -16,7 +16,7 @@ import (
 // The run itself fails when the agent lacks a change, or does not come back with all its ports.
 func TestRunAgent_MeasuresARealAgent(t *testing.T) {
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

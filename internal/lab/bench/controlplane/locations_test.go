@@ -14,7 +14,7 @@ import (
 // controller lacks one after it was killed.
 func TestS84_LocationsOfManySegments(t *testing.T) {
 	testkit.Long(t, "simulates many segments; TestRun_EveryMoveIsKnown has fewer")
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // them has is compared with the definition after every step, and the controller has all ports of all of them.
 func TestRun_HundredsOfHostsLoseNoChange(t *testing.T) {
 	testkit.Long(t, "simulates hundreds of hosts; TestRun_EveryMoveIsKnown has fewer")
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func TestRun_EveryMoveIsKnown(t *testing.T) {
 
 // A database is measured while it grows: its size rises with the ports that are bound in it.
 func TestRun_TheDatabaseIsMeasuredWhileItGrows(t *testing.T) {
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestOptions_Check(t *testing.T) {
 // benchOf measures with this program as controller.
 func benchOf(t *testing.T, o controlplane.Options) *report.Report {
 	t.Helper()
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

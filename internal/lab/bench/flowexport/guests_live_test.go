@@ -15,7 +15,7 @@ import (
 func TestGuestsReceiveByEveryQueue(t *testing.T) {
 	testkit.Long(t, "sends for long; TestEveryPacketOfEveryQueueIsMetered has every queue")
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	testkit.Tool(t, "qemu-system-x86_64")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

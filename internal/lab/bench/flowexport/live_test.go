@@ -20,7 +20,7 @@ import (
 func short(t *testing.T) flowexport.Options {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

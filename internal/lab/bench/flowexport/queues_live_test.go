@@ -88,7 +88,7 @@ func TestEveryPacketOfEveryQueueIsMetered(t *testing.T) {
 func queuesRig(t *testing.T) *rig {
 	t.Helper()
 	testkit.Root(t)
-	testkit.Weigh(t, 2)
+	testkit.Weigh(t, 3)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -36,32 +36,24 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.run, "run", "", "run only tests that match this `pattern`")
 	f.StringVar(&o.skip, "skip", "", "leave out tests that match this `pattern`")
 	f.IntVar(&o.parallel, "parallel", 3, "run so many tests of one program at once")
-	f.IntVar(&o.programs, "programs", 0, "run so many test programs at once (default 3, with -all 4)")
+	f.IntVar(&o.programs, "programs", 3, "run so many test programs at once")
 	f.IntVar(&o.budget, "budget", 0,
-		"let tests with agents, guests and benches take so many CPUs together (default 3, with -all 8)")
+		"let tests with agents, guests and benches take so many CPUs together (default 3, with -all 6)")
 	f.StringVar(&o.kept, "kept", "bin/unsteady.jsonl", "keep the list of unsteady tests in this `file`")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	// What takes long waits more: guests boot, and the clocks of clusters run out.
-	if o.programs == 0 {
-		o.programs = choose(o.all, 4, 3)
-	}
 	if o.budget == 0 {
-		o.budget = choose(o.all, 8, 3)
+		o.budget = 3
+		if o.all { // what takes long waits more: guests boot, and the clocks of clusters run out
+			o.budget = 6
+		}
 	}
 	o.packages = f.Args()
 	if len(o.packages) == 0 {
 		o.packages = []string{everything}
 	}
 	return o, nil
-}
-
-func choose(all bool, with, without int) int {
-	if all {
-		return with
-	}
-	return without
 }
 
 func main() {
