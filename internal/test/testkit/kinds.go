@@ -35,9 +35,8 @@ func Never(t testing.TB) {
 var weighed sync.Map
 
 // Weigh waits until the run has room for a test that keeps so many CPUs busy beside the test program itself: 1 for an
-// agent or two under traffic, 2 for a guest or a few hosts with controllers, 3 for a bench or a lab, 6 for what shall be
-// alone. A test has one weight, that of its first call: one that waited for more while it holds some might wait for
-// ever.
+// agent or two under traffic, 2 for a guest or a few hosts with controllers, 3 for a bench or a lab, 6 to be alone. A
+// test has one weight, that of its first call: one that waited for more while it holds some might wait for ever.
 func Weigh(t testing.TB, weight int) {
 	t.Helper()
 	root, _, _ := strings.Cut(t.Name(), "/")
