@@ -3,7 +3,6 @@ package testkit
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"testing"
 	"time"
 
@@ -44,10 +43,4 @@ func Unmount(t testing.TB, at string) {
 		}
 		return err
 	})
-}
-
-// RemoveCgroup removes an empty cgroup by its directory.
-func RemoveCgroup(t testing.TB, dir string) {
-	t.Helper()
-	Remove(t, "the cgroup "+dir, func() error { return os.Remove(dir) })
 }

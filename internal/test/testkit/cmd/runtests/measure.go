@@ -159,7 +159,11 @@ func children() map[int]string {
 			continue // it has ended
 		}
 		// proc_pid_stat(5): the name stands in parentheses and may hold some; the parent is the second field after it.
-		head, tail, _ := cutLast(string(text), ")")
+		end := strings.LastIndexByte(string(text), ')')
+		if end < 0 {
+			continue
+		}
+		head, tail := string(text[:end]), string(text[end+1:])
 		pid, name, _ := strings.Cut(head, " (")
 		fields := strings.Fields(tail)
 		n, err := strconv.Atoi(pid)
@@ -168,13 +172,6 @@ func children() map[int]string {
 		}
 	}
 	return found
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // spent is the CPU time of a process that ended, with its children.
