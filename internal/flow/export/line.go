@@ -23,6 +23,7 @@ type line struct {
 	// The stream's lock guards these:
 	leaving bool // it gets no more messages
 	failed  bool // a message was not accepted
+	parted  bool // this side has said goodbye
 	over    bool
 	ended   chan struct{} // closed when the session is over
 	closing sync.Once
@@ -99,17 +100,30 @@ func (l *line) proving(p pace) time.Duration {
 	return 0
 }
 
-// closeWhen closes the connection in an orderly way, once.
-func (l *line) closeWhen(idle bool) {
+// closeWhen ends the connection in an orderly way when nothing is under way, once: it says goodbye, and gives the
+// collector the time to do the same. A socket that is closed before that answers the collector's goodbye with a reset,
+// which may take from the collector what it has not read yet (RFC 9293, section 3.10.7.1; RFC 1122, 4.2.2.13).
+func (l *line) closeWhen(idle bool, patience time.Duration) {
 	if !idle {
 		return
 	}
 	l.closing.Do(func() {
+		l.parted = true
 		if c, ok := l.to.(interface{ CloseWrite() error }); ok && l.to != io.ReadWriter(l.wire) {
 			_ = c.CloseWrite() // TLS says goodbye
 		}
-		_ = l.wire.TCPConn.Close()
+		_ = l.wire.CloseWrite()
+		_ = l.wire.SetReadDeadline(time.Now().Add(patience))
 	})
+}
+
+// close frees the connection. Only one that both sides did not end in order is broken off.
+func (l *line) close() {
+	if l.parted {
+		_ = l.wire.TCPConn.Close()
+		return
+	}
+	l.wire.abort()
 }
 
 var _ net.Conn = (*connection)(nil)

@@ -35,8 +35,10 @@ type stream struct {
 	tail   []tail   // that it has confirmed
 	bytes  int      // of queue and flight
 	line   *line    // the session; nil while there is none
-	begun  int      // sessions
-	state  Status   // of this stream; its Lost is what was lost since the last report
+	// finishing: no session begins after this one
+	finishing bool
+	begun     int    // sessions
+	state     Status // of this stream; its Lost is what was lost since the last report
 }
 
 // parcel is a message and what it contains.
@@ -229,7 +231,10 @@ func (s *stream) end(l *line, why error) error {
 		s.line = nil
 		s.takeBack(l.wire.ended() || l.leaving)
 	}
-	l.wire.abort()
+	l.close()
+	if s.finishing {
+		s.cancel() // no other session begins
+	}
 	if l.leaving {
 		return errLeaving
 	}
@@ -320,7 +325,7 @@ func (s *stream) renew(why string) {
 		s.log.Info("the session with a flow collector begins anew", "because", why)
 	}
 	s.line.leaving = true
-	s.line.closeWhen(len(s.flight) == 0)
+	s.line.closeWhen(len(s.flight) == 0, s.pace.finish)
 }
 
 // finish ends the stream. Messages under way have a moment to arrive; the rest counts as lost.
@@ -336,20 +341,26 @@ func (s *stream) finish() {
 		}
 	}
 	s.mu.Lock()
-	if l := s.line; l != nil {
+	l := s.line
+	s.finishing = true
+	if l != nil {
 		l.leaving = true // it gets no more messages
 		s.settle()
 		for _, p := range s.flight {
 			s.state.Lost.Add(p.loss)
 			s.state.Unsure.Add(p.loss)
 		}
-		l.closeWhen(len(s.flight) == 0)
+		l.closeWhen(len(s.flight) == 0, s.pace.finish)
 	}
 	for _, p := range s.queue {
 		s.state.Lost.Add(p.loss)
 	}
 	s.queue, s.flight, s.bytes, s.line = nil, nil, 0, nil
+	parted := l != nil && l.parted
 	s.mu.Unlock()
+	if parted {
+		<-l.ended
+	}
 	s.cancel()
 	<-s.done
 }
