@@ -153,6 +153,11 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 	front := rpc.Front{Server: server}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { server.Run(ctx); return nil })
+	select {
+	case <-server.Loaded():
+	case <-ctx.Done():
+		return g.Wait()
+	}
 	g.Go(func() error { return answer(ctx, server.HTTP(server.Hosts()), server.Listener(at.hosts)) })
 	g.Go(func() error { return answer(ctx, server.HTTP(front.People()), at.socket) })
 	if at.api != nil {

@@ -66,12 +66,32 @@ func (c *controller) behind(away error) people {
 		cancel()
 		g.Wait()
 	})
-	c.await("the other controller has begun", func() bool {
-		s.fleet.mu.Lock()
-		defer s.fleet.mu.Unlock()
-		return s.fleet.loaded
-	})
+	<-s.Loaded()
 	return people{s}
+}
+
+// A controller answers nobody before it has read its store: it would say that there are no hosts.
+func TestTheFirstAnswerHasTheWholeState(t *testing.T) {
+	c := newController(t)
+	c.joins("h1")
+	o := c.Options
+	o.Store = c.Store
+	s := must(New(o))(t)
+	select {
+	case <-s.Loaded():
+		t.Error("it says that the state is read before it has run")
+	default:
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var g sync.WaitGroup
+	g.Go(func() { s.Run(ctx) })
+	t.Cleanup(g.Wait)
+	t.Cleanup(cancel)
+	<-s.Loaded()
+	list := must(people{s}.ListHosts(t.Context(), &controllerv1.ListHostsRequest{}))(t)
+	if len(list.GetHosts()) != 1 || list.GetHosts()[0].GetName() != "h1" {
+		t.Errorf("the first answer: %+v", list)
+	}
 }
 
 // Who reads at one controller what was changed at another gets the change, and so does who releases a port that was
