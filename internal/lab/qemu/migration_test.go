@@ -398,7 +398,6 @@ func TestTime_S99_AGuestThatMovedIsReachableAtOnce(t *testing.T) {
 // liveMigration migrates a guest from one host to another, whose tap is connected with these flags, and returns how
 // much longer than QEMU's own pause it was unreachable.
 func liveMigration(t *testing.T, ctx context.Context, incoming []string) (beyond time.Duration) {
-	t.Helper()
 	s := newSite(t)
 	m := newMoves()
 	source := s.migrant(t, ctx, 0, "vm", m.source)
