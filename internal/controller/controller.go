@@ -154,7 +154,7 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { server.Run(ctx); return nil })
 	select {
-	case <-server.Loaded():
+	case <-server.Loaded:
 	case <-ctx.Done():
 		return g.Wait()
 	}

@@ -66,7 +66,7 @@ func (c *controller) behind(away error) people {
 		cancel()
 		g.Wait()
 	})
-	<-s.Loaded()
+	<-s.Loaded
 	return people{s}
 }
 
@@ -78,7 +78,7 @@ func TestTheFirstAnswerHasTheWholeState(t *testing.T) {
 	o.Store = c.Store
 	s := must(New(o))(t)
 	select {
-	case <-s.Loaded():
+	case <-s.Loaded:
 		t.Error("it says that the state is read before it has run")
 	default:
 	}
@@ -87,7 +87,7 @@ func TestTheFirstAnswerHasTheWholeState(t *testing.T) {
 	g.Go(func() { s.Run(ctx) })
 	t.Cleanup(g.Wait)
 	t.Cleanup(cancel)
-	<-s.Loaded()
+	<-s.Loaded
 	list := must(people{s}.ListHosts(t.Context(), &controllerv1.ListHostsRequest{}))(t)
 	if len(list.GetHosts()) != 1 || list.GetHosts()[0].GetName() != "h1" {
 		t.Errorf("the first answer: %+v", list)

@@ -138,8 +138,9 @@ type Server struct {
 	probes *probes.Hub
 	// benchmark is the one that this controller runs.
 	benchmark *benchmarkTurn
-	// loaded is closed once the state of the store has been taken in.
-	loaded chan struct{}
+	// Loaded is closed once Run has taken in the state of the store. Who is answered before would be told of a cluster
+	// without hosts, ports and tokens.
+	Loaded chan struct{}
 }
 
 // New makes a server. Run runs it.
@@ -170,7 +171,7 @@ func New(o Options) (*Server, error) {
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced.Call{},
 		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		benchmark: &benchmarkTurn{},
-		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), loaded: make(chan struct{})}
+		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Now: o.TLS.Now})
@@ -204,7 +205,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { spanning{s}.learnProbes(ctx) })
 	beside.Go(func() { s.probes.Run(ctx) })
 	var defined any
-	loaded := sync.OnceFunc(func() { close(s.loaded) })
+	loaded := sync.OnceFunc(func() { close(s.Loaded) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)
@@ -218,10 +219,6 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Wait()
 	s.End()
 }
-
-// Loaded is closed once Run has taken in the state of the store. Who is answered before would be told of a cluster
-// without hosts, ports and tokens.
-func (s *Server) Loaded() <-chan struct{} { return s.loaded }
 
 // Hosts answers agents: the listener is given connections of TLS.
 func (s *Server) Hosts() http.Handler {

@@ -136,7 +136,7 @@ func rules() map[string]Rule {
 		"internal/dev/verifier/cmd/verifier-budget",
 		"internal/test/chaos",
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
-		"internal/test/kerneltest", "internal/test/signin", "internal/test/smoke",
+		"internal/test/kerneltest", "internal/test/signin", "internal/test/fleet", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
 		"internal/test/testkit/budget", "internal/test/testkit/certs", "internal/test/testkit/clockshift",
 		"internal/test/testkit/cmd/runtests",

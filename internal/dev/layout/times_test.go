@@ -19,7 +19,7 @@ func patients() []patient {
 			"a minute for what takes a second, if the collector that does not read delays nobody"},
 		{"internal/flow/export/stream_test.go", "TestTCPNobodyListens",
 			"a minute for what takes no time, where an exporter that waits would take two"},
-		{"internal/test/smoke/looking_test.go", "TestLookingAtTheFleet_DriftHasADate",
+		{"internal/test/fleet/looking_test.go", "TestLookingAtTheFleet_DriftHasADate",
 			"a date of this hour for what was changed a moment ago, and not of another day"},
 	}
 }

@@ -52,7 +52,7 @@ func (h *host) collect(port int) *collector {
 	h.T.Helper()
 	c := &collector{t: h.T, port: port, decoder: ipfix.NewDecoder(ipfix.Limits{}), sessions: map[ipfix.Session]bool{},
 		records: map[flowID][]told{}}
-	if err := h.do(loopbackUp); err != nil {
+	if err := h.Do(loopbackUp); err != nil {
 		h.T.Fatal(err)
 	}
 	c.open(h)
@@ -71,7 +71,7 @@ func loopbackUp() error {
 // open begins to listen, again at the same port.
 func (c *collector) open(h *host) {
 	h.T.Helper()
-	err := h.do(func() (err error) {
+	err := h.Do(func() (err error) {
 		c.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: c.port})
 		return err
 	})

@@ -19,7 +19,7 @@ func (r *flowRig) overTCP() (end func()) {
 	r.T.Helper()
 	r.collector.close()
 	var l net.Listener
-	if err := r.do(func() (err error) { l, err = net.Listen("tcp4", "127.0.0.1:0"); return err }); err != nil {
+	if err := r.Do(func() (err error) { l, err = net.Listen("tcp4", "127.0.0.1:0"); return err }); err != nil {
 		r.T.Fatal(err)
 	}
 	r.collector.port = l.Addr().(*net.TCPAddr).Port

@@ -52,24 +52,13 @@ func newFlowRig(t *testing.T) *flowRig {
 func (r *flowRig) begin(config string) {
 	r.T.Helper()
 	r.Start(config)
-	r.up("a", "b")
+	r.Up("a", "b")
 }
 
 // quietly is plug with an owner whose stack sends nothing of its own.
 func (h *host) quietly(device string, mac [6]byte) *cable.End {
 	h.T.Helper()
-	return h.quietlyIn(device, device, mac)
-}
-
-// quietlyIn is quietly with the name of the owner's namespace.
-func (h *host) quietlyIn(space, device string, mac [6]byte) *cable.End {
-	h.T.Helper()
-	ns := testkit.NS(h.T, space)
-	err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) })
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	return h.plugInto(ns, device, mac)
+	return h.QuietlyIn(device, device, mac)
 }
 
 // send has a send n numbered packets to b, over so many flows; sizes differ.

@@ -66,10 +66,10 @@ func newNICRig(t *testing.T, device string) *nicRig {
 			}
 		}
 	})
-	r := &nicRig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)),
-		c: h.plug("port-c", cable.MAC(3))}
+	r := &nicRig{host: h, a: h.Plug("port-a", cable.MAC(1)), b: h.Plug("port-b", cable.MAC(2)),
+		c: h.Plug("port-c", cable.MAC(3))}
 	h.Start(fmt.Sprintf(nicConfig, device))
-	h.up("a", "b", "c", "uplink1")
+	h.Up("a", "b", "c", "uplink1")
 	return r
 }
 
@@ -235,7 +235,7 @@ func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	h := newHost(t, nil)
 	owner := h.plugWide("port-v", cable.MAC(2))
 	h.Start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
-	h.up("veth", "uplink1")
+	h.Up("veth", "uplink1")
 	// The kernel may go on with a frame on another CPU than the sender's where that has work of the same device at
 	// hand, and the flow then changes queues. That happens once in a while on a busy machine; a switch that spread
 	// flows over queues would do so every time.

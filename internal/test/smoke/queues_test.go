@@ -58,7 +58,7 @@ func (q *queues) open(fd int, err error) error {
 func tapQueues(h *host, name string) *queues {
 	h.T.Helper()
 	q := &queues{t: h.T}
-	err := h.do(func() error {
+	err := h.Do(func() error {
 		for range queueCount {
 			if err := q.open(unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)); err != nil {
 				return err
@@ -126,7 +126,7 @@ func (h *host) plugWide(device string, mac [6]byte) *queues {
 		h.T.Fatal(err)
 	}
 	defer handle.Close()
-	err = h.do(func() error {
+	err = h.Do(func() error {
 		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device, NumTxQueues: queueCount, NumRxQueues: queueCount},
 			PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac[:],
 			PeerNumTxQueues: queueCount, PeerNumRxQueues: queueCount}
@@ -256,7 +256,7 @@ func TestQueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	h := newHost(t, testkit.NS(t, "host"))
 	tap, veth, wire := tapQueues(h, "tap0"), h.plugWide("port-v", cable.MAC(2)), h.plugWide("up0", cable.MAC(99))
 	h.Start(queueConfig)
-	h.up("tap", "veth", "uplink1")
+	h.Up("tap", "veth", "uplink1")
 	for i, c := range []struct {
 		name     string
 		from, to *queues

@@ -43,10 +43,10 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	h := newHost(t, testkit.NS(t, "host"))
-	r := &rig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)),
-		c: h.plug("port-c", cable.MAC(3)), wire: h.plug("up0", cable.MAC(99))}
+	r := &rig{host: h, a: h.Plug("port-a", cable.MAC(1)), b: h.Plug("port-b", cable.MAC(2)),
+		c: h.Plug("port-c", cable.MAC(3)), wire: h.Plug("up0", cable.MAC(99))}
 	h.Start(fmt.Sprintf(smokeConfig, 10))
-	h.up("a", "b", "c", "uplink1")
+	h.Up("a", "b", "c", "uplink1")
 	return r
 }
 
@@ -93,7 +93,7 @@ func TestS1_S12_S22_S26_TheProgramFromStartToDown(t *testing.T) {
 func (r *rig) forged() {
 	r.T.Helper()
 	text := r.fromA(cable.Broadcast(), cable.MAC(66))
-	r.Await("S1: the forged frame is counted", func() bool { return r.counter("a", "forged-transmit") == 1 })
+	r.Await("S1: the forged frame is counted", func() bool { return r.Counter("a", "forged-transmit") == 1 })
 	r.b.Refuse(cable.Frame(cable.Broadcast(), cable.MAC(66), 0, text), "S1: a forged source")
 }
 
@@ -137,11 +137,11 @@ func (r *rig) survive() {
 	r.End(syscall.SIGKILL)
 	r.toNested()
 	r.Start("")
-	r.up("a", "b", "c", "uplink1")
+	r.Up("a", "b", "c", "uplink1")
 	if !r.knowsNested() {
 		r.T.Error("a learned address is gone with the agent")
 	}
-	if in := r.counter("a", "packetsInUnicast") + r.counter("a", "packetsInBroadcast"); in != uint64(r.sent) {
+	if in := r.Counter("a", "packetsInUnicast") + r.Counter("a", "packetsInBroadcast"); in != uint64(r.sent) {
 		r.T.Errorf("S80: a has counted %d frames, its owner sent %d", in, r.sent)
 	}
 	r.toNested()
@@ -160,7 +160,7 @@ func (r *rig) down() {
 	if _, err := os.Stat(filepath.Join(r.Dir, "state", "default")); !os.IsNotExist(err) {
 		r.T.Errorf("the state is still there: %v", err)
 	}
-	err := r.do(func() error {
+	err := r.Do(func() error {
 		for _, name := range []string{"port-a", "up0"} {
 			l, err := netlink.LinkByName(name)
 			if err != nil {

@@ -11,7 +11,7 @@ const everything = "./..."
 // longest are the packages that take more than a minute, the longest first. They are started first, so that none of
 // them is left running alone at the end. The report says what each took.
 var longest = []string{
-	"./internal/test/kernels", "./internal/test/smoke", "./internal/test/host", "./internal/lab/qemu",
+	"./internal/test/kernels", "./internal/test/fleet", "./internal/test/host", "./internal/lab/qemu",
 	"./internal/agent/adopt/adopttest", "./packaging", "./internal/test/chaos",
 	"./internal/test/kerneltest", "./internal/dataplane",
 	"./internal/model", "./internal/uplinks/linkproto", "./internal/lab/bench/flowexport", "./internal/cli",
