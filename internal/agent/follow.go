@@ -91,7 +91,9 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.teaming.neighbours = uplinks.FollowLLDP(host,
 		uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
 	a.follow(a.teaming.lags)
+	a.teaming.partners = uplinks.FollowPartners(host, open)
 	a.follow(a.teaming.neighbours)
+	a.follow(a.teaming.partners)
 	a.follow(uplinks.FollowBeacons(host, open))
 	name, err := os.Hostname()
 	if err != nil {

@@ -64,8 +64,9 @@ func (an *answers) source() view.Source {
 		Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
 		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
-		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf},
-		Now:   time.Now(),
+		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf,
+			Unbundled: an.teaming.unbundled},
+		Now: time.Now(),
 	}
 }
 

@@ -22,9 +22,10 @@ type teaming struct {
 	reporter *reporter
 
 	bonds map[plan.PortID]bond // the uplinks that are bonds
-	// lags and neighbours are two of the followers once they run; neighbours is nil before.
+	// lags, neighbours and partners are followers once they run; the latter two are nil before.
 	lags       *uplinks.LAGs
 	neighbours *uplinks.LLDP
+	partners   *uplinks.Partners
 	verdicts   uplinks.Verdicts
 	links      failover.Links
 	// inForce are the active teams: nil before the first plan is made, and the remembered teams before it is active.
@@ -153,4 +154,12 @@ func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) 
 		return linkproto.LLDPStatus{}, false
 	}
 	return t.neighbours.Status(uplink)
+}
+
+// unbundled returns what is wrong with an uplink in no LAG whose other end speaks LACP; none for nothing.
+func (t *teaming) unbundled(uplink plan.PortID) problem.Problem {
+	if t.partners == nil {
+		return problem.Problem{}
+	}
+	return t.partners.Why(uplink)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/plan/problem"
 	times "heddle/internal/spec/period"
 	"heddle/internal/spec/printable"
 )
@@ -157,7 +158,8 @@ func reached(state string) bool { return state == "sending" || state == "closed"
 
 func (s *Status) lookAtUplink(u *api.Uplink) {
 	s.Uplinks[string(u.State)]++
-	if u.State != api.Up || u.Tunnel != nil && u.Reason != "" { // a tunnel may serve in part
+	partly := u.Tunnel != nil && u.Reason != "" || u.ReasonCode == problem.LACPWithoutLAG
+	if u.State != api.Up || partly {
 		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
 			Text: u.Reason, Harmless: u.State == api.Blocked || u.State == api.Drained})
 	}

@@ -227,6 +227,9 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 		Monitoring: u.Monitoring.String()}
 	var why problem.Problem
 	v.State, why = src.UplinkState(u)
+	if v.State == api.Up && why.None() && sw.LAGOf(u.ID.Name) == nil {
+		why = src.Links.Unbundled(u.ID)
+	}
 	v.Maintenance = src.maintenance(u)
 	v.RunsBefore = src.Before[u.ID]
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)

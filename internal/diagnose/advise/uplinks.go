@@ -27,6 +27,10 @@ func uplinkRules() []Rule {
 			"copies refused as `reflected`, or different devices at the other ends by LLDP",
 			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts " +
 				"back", ipHash},
+		{"lacp-without-lag", api.FindingWrong, "the physical switch speaks LACP at an uplink that is in no LAG",
+			"LACPDUs that arrive",
+			"the switch takes its ports for a bundle: it uses one of the links, or none, or sends by any of them; " +
+				"guests whose uplink it does not use reach nobody", lacpWithoutLAG},
 		{"half-open", api.FindingWrong, "an uplink sends and never receives",
 			"frames received and sent: none against 10 and more, in 5 s and more with `--for`",
 			"one direction of the link is lost, and link state does not show it: what answers by this uplink never " +

@@ -31,6 +31,8 @@ func ruleFixes() map[string]string {
 			"one.",
 		"neighbour-vlan": "Add the VLAN to the port of the physical switch, or give the port group the right one.",
 		"ip-hash":        "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
+		"lacp-without-lag": "Make a LAG of the uplinks that lead to that bundle (lags), or take its ports out of the " +
+			"bundle on the physical switch.",
 		"half-open": "Look at cable, optics and the physical port; failureDetection: beacon takes such an " +
 			"uplink out of use.",
 		"no-uplink":     "Bring one of the uplinks back, or name others in teaming.",

@@ -90,6 +90,9 @@ const (
 	LACPIndividual   Code = "lacp-individual"    // the partner treats the link as a single one
 	LACPOtherPartner Code = "lacp-other-partner" // the link has another partner than the LAG
 	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't run on the uplink: Detail
+	// LACPWithoutLAG: the uplink is used, in no LAG, and since Since a device, Peer with the key Have, speaks LACP at
+	// its other end.
+	LACPWithoutLAG Code = "lacp-without-lag"
 )
 
 // UplinkKind is the Kind of a LinkDown problem of an uplink, which has no guest.

@@ -238,6 +238,8 @@ func (p Problem) ofLACP() string {
 	case LACPOtherPartner:
 		return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", p.Peer, p.Have, p.Other,
 			p.Want)
+	case LACPWithoutLAG:
+		return fmt.Sprintf("lacp: the other end speaks it (%s key %d), and the uplink is in no LAG", p.Peer, p.Have)
 	case LACPNoSocket:
 		if p.Detail != "" {
 			return "lacp: " + p.Detail

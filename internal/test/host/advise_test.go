@@ -218,6 +218,7 @@ func (l *adviceLab) misbehave() {
 	long := strings.Repeat("x", 1500)
 	l.ends["h1"].Send(neighbourFrame(1500))
 	l.ends["w1"].Send(neighbourFrame(9216, 10, 20))
+	l.ends["h1"].Send(lacpdu(1))
 	for i := range byte(20) {
 		l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 0, "to b"))
 		l.broadcast("a", 0xa, 0)
@@ -274,7 +275,7 @@ func adviseFaults() map[string]string {
 		"blocked-sender": "port barred",
 		"mac-limit":      "port nest", "mac-table": "port crowd", "mac-twice": "port right", "mac-change": "port other",
 		"reflection-check": "switch lab", "uplink-vlan": "port group far", "ip-hash": "port group hashed",
-		"half-open": "uplink o1", "no-uplink": "port group lonely",
+		"half-open": "uplink o1", "lacp-without-lag": "uplink h1", "no-uplink": "port group lonely",
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"lag-degraded": "switch wide", "learning-forged": "port group unheard", "learning-promiscuous": "port eager",
 		"promiscuous-uplinks": "switch choices", "guest-offloads": "port plain", "single-queue": "uplink b1",
