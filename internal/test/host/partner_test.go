@@ -24,7 +24,9 @@ switches:
 func lacpdu(port uint16) []byte {
 	to, from := lacp.Destination, plan.MAC{2, 0, 0, 0, 0x98, byte(port)}
 	system := lacp.System{Priority: 32768, MAC: plan.MAC{2, 0, 0, 0, 0x99, 0x99}}
-	body := lacp.PDU{Actor: lacp.Info{System: system, Key: 15, Port: lacp.Port{Priority: 255, Number: port}, State: lacp.Activity | lacp.Aggregation}}.Encode()
+	actor := lacp.Info{System: system, Key: 15, Port: lacp.Port{Priority: 255, Number: port},
+		State: lacp.Activity | lacp.Aggregation}
+	body := lacp.PDU{Actor: actor}.Encode()
 	return append(append(append([]byte{}, to[:]...), from[:]...), append([]byte{0x88, 0x09}, body...)...)
 }
 
