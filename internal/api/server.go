@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +15,6 @@ import (
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
-	"connectrpc.com/connect/v2/connectproto"
 
 	"heddle/internal/api/wire"
 )
@@ -82,10 +79,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	a.register(rpc)
 	mux := http.NewServeMux()
 	// Nothing is compressed: both ends are on one machine, and a small compressed message could be large in memory.
-	strict := connectproto.NewJSONCodec()
-	strict.UnmarshalOptions.DiscardUnknown = false
-	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors(),
-		connecthttp.WithCodecs(connectproto.NewBinaryCodec(), strict))
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors(), StrictCodecs())
 	streams := map[string]bool{}
 	for spec := range rpc.Specs() {
 		streams[spec.Procedure] = spec.StreamType != connect.StreamTypeUnary
@@ -93,8 +87,8 @@ func handler(ctx context.Context, s Service) http.Handler {
 	one := make(large, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, strconv.Itoa(Version))
-		if got := r.Header.Get(versionHeader); got != "" && got != strconv.Itoa(Version) {
-			refuseVersion(w, got)
+		if OtherVersion(w, r, "this agent speaks version %d of the protocol, the command version %q: use the heddle "+
+			"program the agent was started with") {
 			return
 		}
 		c := http.NewResponseController(w)
@@ -113,19 +107,6 @@ func handler(ctx context.Context, s Service) http.Handler {
 		}
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connectionKey{}, c)))
 	})
-}
-
-// refuseVersion answers a program of another version. Programs of version 2 and before, which do not use the contract,
-// read the body; later ones see the version in the header.
-func refuseVersion(w http.ResponseWriter, got string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusUnprocessableEntity)
-	b, err := json.Marshal(NewError(Invalid, fmt.Sprintf(
-		"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was "+
-			"started with", Version, got)))
-	if err == nil {
-		_, _ = io.WriteString(w, string(b)+"\n") // a caller that has disconnected needs no answer
-	}
 }
 
 // large is held by the request with a large body that is being answered.

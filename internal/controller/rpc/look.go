@@ -57,7 +57,7 @@ func (l *looks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // so that nobody takes it for complete
 	default:
 		w.Header().Set(api.VersionHeader, strconv.Itoa(api.Version))
-		_ = l.errors.Write(w, r, err) // a caller that has left needs no answer
+		_ = l.errors.Write(w, r, api.Detailed(err)) // a caller that has left needs no answer
 	}
 }
 

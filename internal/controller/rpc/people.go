@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/api"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/metrics"
 )
 
@@ -28,7 +30,7 @@ type Front struct{ *Server }
 
 // calls are what people and tools call, each held against its rule and recorded.
 func (s Front) calls() http.Handler {
-	rpc := connect.NewServer(s.guard.Intercept)
+	rpc := connect.NewServer(access.Contract, s.guard.Intercept)
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
@@ -44,8 +46,9 @@ func (s Front) calls() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
-	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxAsked), connecthttp.WithCompressors())
-	return mux
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxAsked), connecthttp.WithCompressors(),
+		api.StrictCodecs())
+	return access.Versioned(mux)
 }
 
 // metricsPath is where a controller's metrics are.

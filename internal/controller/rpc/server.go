@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/api"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/access/granting"
 	"heddle/internal/controller/access/signin"
@@ -226,7 +227,8 @@ func (s *Server) Hosts() http.Handler {
 	controllerv1connect.RegisterHostServiceHandler(rpc, arriving{spanning{s}})
 	controllerv1connect.RegisterControllerServiceHandler(rpc, others{s})
 	mux := http.NewServeMux()
-	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors(),
+		api.StrictCodecs())
 	mux.Handle("POST "+lookPath, newLooks(s, true))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := s.withCaller(r)

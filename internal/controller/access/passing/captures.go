@@ -92,7 +92,7 @@ func (w *watched) read(b []byte) {
 		return // the rest is to come
 	}
 	var m agentv1.CaptureResponse
-	if end <= mostStart && Request(w.Header().Get("Content-Type"), w.first[:end], &m) == nil {
+	if end <= mostStart && answer(w.Header().Get("Content-Type"), w.first[:end], &m) == nil {
 		w.of.of.mu.Lock()
 		w.of.id = m.GetStarted().GetId()
 		w.of.of.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/internal/api/wire"
 )
 
 // streams is what the content type of a stream begins with; without it a body is one message.
@@ -21,8 +22,25 @@ const streams = "application/connect+"
 // envelope is how long the head of a message of a stream is: a byte of flags and the length.
 const envelope = 5
 
-// Request reads the one message of a request.
+// Request reads the one message of a request. One with a field that the schema does not have is refused: the caller
+// could rely on what would be ignored.
 func Request(contentType string, body []byte, into proto.Message) error {
+	if err := decode(contentType, body, into, protojson.UnmarshalOptions{}); err != nil {
+		return err
+	}
+	if what := wire.Unknown(into); what != "" {
+		return fmt.Errorf("this controller does not know %s, which the request has: update the controllers", what)
+	}
+	return nil
+}
+
+// answer reads the first message of an answer, in which a host that is newer may say more.
+func answer(contentType string, body []byte, into proto.Message) error {
+	return decode(contentType, body, into, protojson.UnmarshalOptions{DiscardUnknown: true})
+}
+
+// decode reads one message, in JSON as the options say.
+func decode(contentType string, body []byte, into proto.Message, o protojson.UnmarshalOptions) error {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return fmt.Errorf("the content type: %w", err)
@@ -46,7 +64,7 @@ func Request(contentType string, body []byte, into proto.Message) error {
 		if len(body) == 0 {
 			return nil
 		}
-		return (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, into)
+		return o.Unmarshal(body, into)
 	}
 	return fmt.Errorf("a request of the kind %.40q is none of this contract", kind)
 }
