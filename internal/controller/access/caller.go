@@ -5,6 +5,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +70,10 @@ func (c Caller) Title() string {
 
 // may returns the grant by which the caller makes a call of that rule, or the error that says what is needed.
 func (c Caller) may(r Rule) (roles.Grant, error) {
+	if r.SignedIn && (c.Token == nil || c.Token.Person == "") {
+		return roles.Grant{}, errors.New("you did not sign in here: a token of \"heddle access token create\" ends when " +
+			"an admin revokes it")
+	}
 	if len(r.Needs) == 0 {
 		return roles.Grant{}, nil
 	}
@@ -156,7 +161,7 @@ func (g *Guard) Look(ctx context.Context, what string, parts []roles.Scope, obje
 		if by, ok = c.Access.Allows(roles.Capture, part); !ok {
 			why := &roles.Refusal{Who: c.Title(), Needs: []roles.Permission{roles.Capture}, Of: part, Has: c.Access,
 				What: "captures and traces show what guests send"}
-			g.refuse(c.entry(what, objects, roles.Grant{}), why)
+			g.refuseCaller(c, what, objects, why)
 			return nil, Refused(why)
 		}
 	}
@@ -177,6 +182,6 @@ func (g *Guard) Whole(ctx context.Context, p roles.Permission, what string, obje
 		return nil
 	}
 	why := &roles.Refusal{Who: c.Title(), Needs: []roles.Permission{p}, Has: c.Access}
-	g.refuse(c.entry(what, objects, roles.Grant{}), why)
+	g.refuseCaller(c, what, objects, why)
 	return Refused(why)
 }

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -24,13 +23,9 @@ import (
 
 // Bounds of requests.
 const (
-	// mostAtOnce is how many are answered at a time.
-	mostAtOnce = 256
 	// readTime is how long a request may take to come, writeTime how long each part of the answer may take to be read.
 	readTime  = 30 * time.Second
 	writeTime = 30 * time.Second
-	// smallBody is how long a request is at most of who may only read, in bytes.
-	smallBody = 64 << 10
 )
 
 // Options are what a guard needs.
@@ -49,11 +44,10 @@ type Options struct {
 // Guard stands before what people and tools call.
 type Guard struct {
 	Options
-	throttle *throttle
-	slots    chan struct{}
-	// openSlots are those of requests without a token.
-	openSlots chan struct{}
-	rules     Table
+	rooms
+	// throttle bounds refusals by addresses, turned those by callers.
+	throttle, turned *throttle
+	rules            Table
 
 	mu    sync.Mutex
 	calls map[audit.Result]int64
@@ -72,11 +66,10 @@ func New(o Options) *Guard {
 	if o.ReadTime == 0 {
 		o.ReadTime = readTime
 	}
-	return &Guard{Options: o, throttle: newThrottle(o.Now()), rules: Rules(),
-		slots:     make(chan struct{}, mostAtOnce),
-		openSlots: make(chan struct{}, mostOpen),
-		in:        map[*visit]struct{}{},
-		calls:     map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
+	return &Guard{Options: o, rooms: newRooms(), rules: Rules(),
+		throttle: newThrottle(o.Now()), turned: newThrottle(o.Now()),
+		in:    map[*visit]struct{}{},
+		calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
 }
 
 // Local lets callers through that are who they are by the socket's mode: they may do all.
@@ -117,18 +110,10 @@ func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Han
 			return
 		}
 		admitted(r)
-		select {
-		case g.slots <- struct{}{}:
-			defer func() { <-g.slots }()
-		default:
-			g.write(w, r, connect.NewError(connect.CodeResourceExhausted, "the controller answers as many requests as "+
-				"it can at a time: try again"))
-			return
-		}
 		c := g.Known(record, r.RemoteAddr)
 		ctx, leave := g.enter(r.Context(), record, c.Access)
 		defer leave()
-		g.bounded(w, r.WithContext(with(ctx, c)), c, g.ReadTime, next)
+		g.answer(w, r.WithContext(with(ctx, c)), c, next)
 	})
 }
 
@@ -190,7 +175,7 @@ func (g *Guard) Hold(procedure string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := Of(r.Context())
 		if _, err := c.may(g.rules.Of(procedure)); err != nil {
-			g.refuse(c.entry(callOf(procedure), nil, roles.Grant{}), err)
+			g.refuseCaller(c, callOf(procedure), nil, err)
 			g.write(w, r, connect.NewError(connect.CodePermissionDenied, err.Error()+explain))
 			return
 		}
@@ -213,6 +198,22 @@ func (g *Guard) count(r audit.Result, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls[r] += int64(n)
+}
+
+// refuseCaller records that a caller whom the controller knows may not make a call, at a bounded rate for each of them:
+// they are told each time, and a line stands for those before it that have none.
+func (g *Guard) refuseCaller(c Caller, call string, objects []string, why error) {
+	e := c.entry(call, objects, roles.Grant{})
+	if key := c.key(); key != "" {
+		within, times := g.turned.of(key, g.Now())
+		if !within {
+			return
+		}
+		if times > 1 {
+			e.Times = times
+		}
+	}
+	g.refuse(e, why)
 }
 
 // refuse records a refusal. One that can't be recorded is a refusal all the same.
@@ -263,7 +264,7 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, err *connect.Error
 	w.Header().Set(api.VersionHeader, strconv.Itoa(api.Version)) // for calls that are passed on to a host
 	errors := connecthttp.NewErrorWriter()
 	if errors.IsSupported(r) {
-		_ = errors.Write(w, r, err) // a caller that went away needs no answer
+		_ = errors.Write(w, r, api.Detailed(err)) // a caller that went away needs no answer
 		return
 	}
 	status := map[connect.Code]int{connect.CodeUnauthenticated: http.StatusUnauthorized,
@@ -310,36 +311,6 @@ func (g *Guard) Recheck() {
 				Err: errors.New("a permission of its owner was withdrawn meanwhile: call again for what is left")})
 		}
 	}
-}
-
-// bounded calls next with a request that is bounded in size and time.
-func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, within time.Duration,
-	next http.Handler) {
-	control := http.NewResponseController(w)
-	// Errors of the two say that the connection has no deadlines, which those of the network have.
-	_ = control.SetReadDeadline(time.Now().Add(within))
-	body := io.Reader(r.Body)
-	rule := g.rules.Of(r.URL.Path)
-	if _, err := c.may(rule); !rule.Audit || err != nil {
-		body = http.MaxBytesReader(w, r.Body, smallBody)
-	}
-	r.Body = &timed{Reader: body, Closer: r.Body, control: control}
-	next.ServeHTTP(Patient(w, writeTime), r)
-}
-
-// timed is a request's body; when it has come, the time it may take is no matter any more.
-type timed struct {
-	io.Reader
-	io.Closer
-	control *http.ResponseController
-}
-
-func (t *timed) Read(b []byte) (int, error) {
-	n, err := t.Reader.Read(b)
-	if errors.Is(err, io.EOF) {
-		_ = t.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 func callOf(procedure string) string { return procedure[strings.LastIndexByte(procedure, '/')+1:] }

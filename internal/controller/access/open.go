@@ -2,34 +2,37 @@ package access
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect/v2"
 
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/pki"
 )
 
-// Bounds of requests without a token, which anybody may send.
-const (
-	// mostOpen is how many are answered at a time: they take no room from those with a token.
-	mostOpen = 16
-	// openTime is how long one may take to come.
-	openTime = 5 * time.Second
-)
+// openTime is how long a request without a token may take to come.
+const openTime = 5 * time.Second
 
 // open answers a request without a token for a call that takes none.
 func (g *Guard) open(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	select {
-	case g.openSlots <- struct{}{}:
-		defer func() { <-g.openSlots }()
-	default:
-		g.write(w, r, connect.NewError(connect.CodeResourceExhausted, "the controller answers as many requests "+
-			"without a token as it can at a time: try again"))
-		return
+	c := Caller{From: r.RemoteAddr}
+	g.answer(w, r.WithContext(with(r.Context(), c)), c, next)
+}
+
+// nothing is the body of a request without fields, for the codec of its content type. What was sent is not waited for.
+func nothing(contentType string) io.ReadCloser {
+	kind, _, _ := strings.Cut(contentType, ";")
+	body := ""
+	if strings.HasSuffix(strings.TrimSpace(kind), "json") {
+		body = "{}"
 	}
-	g.bounded(w, r.WithContext(with(r.Context(), Caller{From: r.RemoteAddr})), Caller{}, min(openTime, g.ReadTime),
-		next)
+	if strings.HasPrefix(kind, "application/grpc") {
+		body = "\x00\x00\x00\x00" + string(rune(len(body))) + body // an envelope: flags and the length
+	}
+	return io.NopCloser(strings.NewReader(body))
 }
 
 // SigningIn is somebody who signs in.
@@ -55,8 +58,11 @@ func (g *Guard) SignIn(ctx context.Context, s SigningIn, token string) (done fun
 func (g *Guard) NotSignedIn(ctx context.Context, s SigningIn, why error) error {
 	e := s.entry(ctx)
 	within, times := g.throttle.failed(e.From, g.Now())
+	if s.Person != "" { // from wherever: one person's attempts are counted together
+		within, times = g.turned.of(Caller{Token: &pki.APIRecord{Person: s.Person, Issuer: s.Issuer}}.key(), g.Now())
+	}
 	if !within {
-		return connect.NewError(connect.CodeResourceExhausted, "too many sign-ins from your address failed: try again "+
+		return connect.NewError(connect.CodeResourceExhausted, "too many of your sign-ins failed: try again "+
 			"in a minute")
 	}
 	if times > 1 {

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	optionsv1 "heddle/api/heddle/options/v1"
-	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/audit"
 )
 
@@ -29,7 +28,7 @@ func (g *Guard) Intercept(next connect.ServerFunc) connect.ServerFunc {
 		c, _ := Of(ctx)
 		by, err := c.may(rule)
 		if err != nil {
-			g.refuse(c.entry(call, asked(spec, stream), roles.Grant{}), err)
+			g.refuseCaller(c, call, asked(spec, stream), err)
 			return Refused(err)
 		}
 		if !rule.Audit {

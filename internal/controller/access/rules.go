@@ -19,6 +19,12 @@ type Rule struct {
 	Open bool
 	// Audit: the call is recorded, also where it succeeds. Refusals always are.
 	Audit bool
+	// Large: the request may have a body of up to largeBody bytes.
+	Large bool
+	// Empty: the request has no fields, so that nothing of its body is waited for.
+	Empty bool
+	// SignedIn: only who signed in may call.
+	SignedIn bool
 }
 
 // hostsPath is where calls are that are passed on to a host.
@@ -38,8 +44,9 @@ func Rules() Table {
 	}
 	view := []roles.Permission{roles.View}
 	// How people get a token, and give it back.
-	add(Rule{Open: true}, "GetSignIn", "SignIn")
-	add(Rule{Audit: true}, "SignOut")
+	add(Rule{Open: true, Empty: true}, "GetSignIn")
+	add(Rule{Open: true}, "SignIn")
+	add(Rule{SignedIn: true, Audit: true}, "SignOut")
 	// What everybody may ask whom the controller knows.
 	add(Rule{}, "WhoAmI", "GetTrust", "ExplainAccess")
 	// What shows the caller's part of the cluster.
@@ -55,13 +62,15 @@ func Rules() Table {
 		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts", "RunBenchmark")
 	// The definition is judged field by field.
-	add(Rule{Needs: []roles.Permission{roles.Network, roles.Security}, Judged: true, Audit: true}, "ApplyDefinition",
-		"PauseRollout", "ResumeRollout", "AbortRollout")
+	shape := []roles.Permission{roles.Network, roles.Security}
+	add(Rule{Needs: shape, Judged: true, Audit: true, Large: true}, "ApplyDefinition")
+	add(Rule{Needs: shape, Judged: true, Audit: true}, "PauseRollout", "ResumeRollout", "AbortRollout")
 	// The lists of who may do what, and of who did what, show more than the network.
 	add(Rule{Needs: []roles.Permission{roles.Audit}}, "ListAPITokens", "ListAudit", "VerifyAudit", "ListGrants",
 		"ListGroups", "WhoCan")
 	// A backup has every VM's identity, of all of the cluster.
-	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup", "CompareBackup", "ImportBackup")
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup")
+	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true, Large: true}, "CompareBackup", "ImportBackup")
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "RemoveHost", "RetryHost", "CreateJoinToken",
 		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
 		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")

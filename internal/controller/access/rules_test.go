@@ -10,6 +10,7 @@ import (
 
 	_ "heddle/api/heddle/controller/v1" // the contract whose calls are looked at
 	"heddle/internal/controller/access/roles"
+	"heddle/internal/controller/pki"
 )
 
 // ofControllers are the services that hosts and other controllers call, by their certificates.
@@ -57,8 +58,8 @@ func TestRules_EveryCallHasOne(t *testing.T) {
 func may(r Rule) string {
 	var b strings.Builder
 	for i, role := range roles.All() {
-		all := Caller{Access: roles.NewAccess(roles.Grant{Role: role})}
-		part := Caller{Access: roles.NewAccess(roles.Grant{Role: role, Scope: roles.GroupOf("dvs/web")})}
+		all := Caller{Token: signedIn(), Access: roles.NewAccess(roles.Grant{Role: role})}
+		part := Caller{Token: signedIn(), Access: roles.NewAccess(roles.Grant{Role: role, Scope: roles.GroupOf("dvs/web")})}
 		_, whole := all.may(r)
 		_, some := part.may(r)
 		letter := "VONSCA"[i : i+1]
@@ -74,6 +75,23 @@ func may(r Rule) string {
 		}
 	}
 	return b.String()
+}
+
+func signedIn() *pki.APIRecord { return &pki.APIRecord{Person: "ann"} }
+
+// Who signs out is who signed in: the token of a tool is refused before anything is recorded as a change.
+func TestS137_OnlyWhoSignedInSignsOut(t *testing.T) {
+	rule := Rules()["SignOut"]
+	for name, c := range map[string]struct {
+		token *pki.APIRecord
+		may   bool
+	}{"signed in": {signedIn(), true}, "a tool": {&pki.APIRecord{Name: "ci"}, false}, "at the socket": {nil, false}} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := (Caller{Token: c.token}).may(rule); (err == nil) != c.may {
+				t.Errorf("signs out: %v", err)
+			}
+		})
+	}
 }
 
 // Each role makes the calls that it is for, and no others.
@@ -134,7 +152,7 @@ func TestRules_OthersThanTheContract(t *testing.T) {
 // Who has been granted nothing makes no call but those that say so.
 func TestRules_NobodyWithoutAGrant(t *testing.T) {
 	for name, r := range Rules() {
-		_, err := Caller{Name: "eve"}.may(r)
+		_, err := Caller{Name: "eve", Token: signedIn()}.may(r)
 		if (err == nil) != (len(r.Needs) == 0) {
 			t.Errorf("%s: %v", name, err)
 		}

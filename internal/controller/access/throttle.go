@@ -16,7 +16,7 @@ const (
 	// allBurst and allEvery are the same for all addresses together.
 	allBurst = 100
 	allEvery = time.Second
-	// mostAddresses is how many are remembered.
+	// mostAddresses is how many addresses, or callers, are remembered.
 	mostAddresses = 4096
 )
 
@@ -38,23 +38,27 @@ func (b *bucket) take(now time.Time, burst int, every time.Duration) bool {
 	return true
 }
 
-// throttle bounds how often callers are refused with a word of their own, and a line in the audit log.
+// throttle bounds how often callers are refused with a word of their own, or a line in the audit log.
 type throttle struct {
 	mu  sync.Mutex
 	all bucket
-	by  map[netip.Addr]*bucket
+	by  map[string]*bucket
 }
 
 func newThrottle(now time.Time) *throttle {
-	return &throttle{all: bucket{left: allBurst, at: now}, by: map[netip.Addr]*bucket{}}
+	return &throttle{all: bucket{left: allBurst, at: now}, by: map[string]*bucket{}}
 }
 
-// failed takes in a refusal. Where it is within the bounds, times is how many it stands for: itself, and those before
-// that were not.
+// failed takes in a refusal of somebody at an address. Where it is within the bounds, times is how many it stands for.
 func (t *throttle) failed(from string, now time.Time) (within bool, times int) {
+	return t.of(network(from).String(), now)
+}
+
+// of takes in a refusal of that key. Where it is within the bounds, times is how many it stands for: itself, and those before
+// that were not.
+func (t *throttle) of(key string, now time.Time) (within bool, times int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := network(from)
 	b := t.by[key]
 	if b == nil {
 		if len(t.by) >= mostAddresses {
@@ -72,7 +76,7 @@ func (t *throttle) failed(from string, now time.Time) (within bool, times int) {
 	return true, times
 }
 
-// forget makes room: addresses that have all they may have go first, and then whichever.
+// forget makes room: those that have all they may have go first, and then whichever.
 func (t *throttle) forget(now time.Time) {
 	for key, b := range t.by {
 		if now.Sub(b.at) > failBurst*failEvery {

@@ -104,19 +104,22 @@ func shorten(text string) string {
 type Bounds struct {
 	// File is after how many bytes another file is begun.
 	File int64
-	// Changes and Refusals are how many files there are at most of each. Refusals have files of their own, so that
-	// nobody can push changes out by being refused.
-	Changes, Refusals int
+	// Changes, Refusals and Frequent are how many files there are at most of each. Refusals have files of their own, so
+	// that nobody can push changes out by being refused, and so have the changes of callers who make more of them than
+	// their part: nobody pushes out what others did by doing much.
+	Changes, Refusals, Frequent int
 }
 
-// DefaultBounds are 160 MiB in all: about 400,000 changes.
-func DefaultBounds() Bounds { return Bounds{File: 16 << 20, Changes: 8, Refusals: 2} }
+// DefaultBounds are 192 MiB in all: about 480,000 changes.
+func DefaultBounds() Bounds { return Bounds{File: 16 << 20, Changes: 8, Refusals: 2, Frequent: 2} }
 
 // Log is the record of one controller. Its methods may be called by several goroutines.
 type Log struct {
 	now      func() time.Time
 	changes  *series
 	refusals *series
+	frequent *series
+	parts    *parts
 
 	mu        sync.Mutex
 	next      int64
@@ -129,8 +132,9 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 		return nil, fmt.Errorf("the directory of the audit log: %w", err)
 	}
 	l := &Log{now: now, followers: map[chan struct{}]bool{}, changes: newSeries(dir, "changes", b.File, b.Changes),
-		refusals: newSeries(dir, "refusals", b.File, b.Refusals)}
-	for _, s := range []*series{l.changes, l.refusals} {
+		refusals: newSeries(dir, "refusals", b.File, b.Refusals), frequent: newSeries(dir, "frequent", b.File, b.Frequent),
+		parts: newParts(b)}
+	for _, s := range l.all() {
 		last, err := s.last()
 		if err != nil {
 			return nil, fmt.Errorf("the audit log: %w", err)
@@ -146,8 +150,13 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 // Dir is the directory of the files.
 func (l *Log) Dir() string { return l.changes.dir }
 
+// all are the series, in the order of Series.
+func (l *Log) all() []*series { return []*series{l.changes, l.refusals, l.frequent} }
+
 // Close ends the record.
-func (l *Log) Close() error { return errors.Join(l.changes.close(), l.refusals.close()) }
+func (l *Log) Close() error {
+	return errors.Join(l.changes.close(), l.refusals.close(), l.frequent.close())
+}
 
 func (l *Log) number() int64 {
 	l.mu.Lock()
@@ -160,16 +169,23 @@ func (l *Log) number() int64 {
 // changed.
 func (l *Log) Begin(e Entry) (*Call, error) {
 	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Begun
-	if err := l.changes.append(e.bounded()); err != nil {
+	e = e.bounded()
+	to := l.changes
+	if !l.parts.take(e) {
+		to = l.frequent
+	}
+	if err := to.append(e); err != nil {
 		return nil, fmt.Errorf("the audit log can't be written, so that nothing is changed: %w", err)
 	}
 	l.tell()
-	return &Call{log: l, number: e.Number}, nil
+	return &Call{log: l, to: to, number: e.Number}, nil
 }
 
 // Call is one that has begun.
 type Call struct {
-	log    *Log
+	log *Log
+	// to has its beginning.
+	to     *series
 	number int64
 }
 
@@ -177,7 +193,7 @@ type Call struct {
 func (c *Call) End(result Result, objects []string, why string) error {
 	now := c.log.now().UTC()
 	defer c.log.tell()
-	return c.log.changes.append(Entry{Number: c.number, At: now, Objects: objects, Result: result,
+	return c.to.append(Entry{Number: c.number, At: now, Objects: objects, Result: result,
 		Error: why}.bounded())
 }
 

@@ -52,7 +52,7 @@ func split(line []byte) (entry []byte, k link, ok bool) {
 
 // Chain is what the check of a series found.
 type Chain struct {
-	// Series is "changes" or "refusals".
+	// Series is one of Series.
 	Series string
 	// Lines were checked, Unchained of them have no link: an earlier version wrote them, before all others.
 	Lines, Unchained int
@@ -70,7 +70,7 @@ const mostFaults = 20
 
 // Verify checks that the log is as it was written. head is the link of a line that somebody noted, "" for none.
 func (l *Log) Verify(head string) (list []Chain, err error) {
-	for _, s := range []*series{l.changes, l.refusals} {
+	for _, s := range l.all() {
 		c, err := s.verify(head)
 		if err != nil {
 			return nil, err

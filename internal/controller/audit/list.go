@@ -41,7 +41,7 @@ type Found struct {
 // List gives the entries of a query, in order.
 func (l *Log) List(q Query) (*Found, error) {
 	c := &collector{Query: q, open: map[int64]*Entry{}, found: &Found{}}
-	for _, s := range []*series{l.changes, l.refusals} {
+	for _, s := range l.all() {
 		paths, err := s.paths()
 		if err != nil {
 			return nil, err

@@ -12,7 +12,17 @@ import (
 )
 
 // Series are the names of the two series of files.
-func Series() []string { return []string{"changes", "refusals"} }
+func Series() []string { return []string{"changes", "refusals", "frequent"} }
+
+// series is the one of that name; that of changes for one that there is not.
+func (l *Log) series(name string) *series {
+	for _, s := range l.all() {
+		if s.name == name {
+			return s
+		}
+	}
+	return l.changes
+}
 
 // Line is a line of the log as it is in its file, with what it says.
 type Line struct {
@@ -32,10 +42,7 @@ type Position struct {
 // Read returns complete lines of a series from a position on, at most so many, and the position after them. lost: lines
 // behind the position were removed for age before they were read.
 func (l *Log) Read(name string, from Position, most int) (lines []Line, next Position, lost bool, err error) {
-	s := l.changes
-	if name == l.refusals.name {
-		s = l.refusals
-	}
+	s := l.series(name)
 	paths, err := s.paths()
 	if err != nil {
 		return nil, from, false, err
@@ -95,10 +102,7 @@ func readLines(path, series string, offset int64, most int) (lines []Line, read 
 
 // Behind is how many bytes of a series are after a position.
 func (l *Log) Behind(name string, from Position) (bytes int64) {
-	s := l.changes
-	if name == l.refusals.name {
-		s = l.refusals
-	}
+	s := l.series(name)
 	paths, err := s.paths()
 	if err != nil {
 		return 0

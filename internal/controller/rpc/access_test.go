@@ -454,7 +454,7 @@ func TestS104_AnAuditLogThatWasChangedIsFound(t *testing.T) {
 	refusals := func(head string) *controllerv1.AuditChain {
 		t.Helper()
 		out := must(people{c.Server}.VerifyAudit(t.Context(), &controllerv1.VerifyAuditRequest{Head: head}))(t)
-		if len(out.GetChains()) != 2 || out.GetChains()[1].GetSeries() != "refusals" {
+		if len(out.GetChains()) != 3 || out.GetChains()[1].GetSeries() != "refusals" {
 			t.Fatalf("the logs: %v", out)
 		}
 		return out.GetChains()[1]
