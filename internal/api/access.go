@@ -38,6 +38,8 @@ type SignInTerms struct {
 	ClientID string `json:"clientId"`
 	// Scopes are to be asked for.
 	Scopes []string `json:"scopes"`
+	// RevocationURL is where what renews a sign-in is taken back; "" for nowhere.
+	RevocationURL string `json:"revocationUrl"`
 	// AuthorizationURL is for a browser, TokenURL gives tokens, DeviceURL is for who has no browser; "" for none.
 	AuthorizationURL string `json:"authorizationUrl"`
 	TokenURL         string `json:"tokenUrl"`
@@ -177,7 +179,7 @@ type Audit struct {
 // AuditChain is what the check of an audit log found: each line has a hash of itself and the line before.
 type AuditChain struct {
 	Controller string `json:"controller"`
-	// Series is "changes" or "refusals".
+	// Series is "changes", "refusals" or "frequent".
 	Series string `json:"series"`
 	// Lines were checked; Unchained of them have no hash, since an earlier version wrote them.
 	Lines     int `json:"lines"`

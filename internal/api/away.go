@@ -44,11 +44,20 @@ func (f *Fleet) Host(name string) *Client {
 	return c
 }
 
+// ofTheWay reports whether an error says that the call did not come to the host, or its answer not back: no agent
+// answers with such a code.
+func ofTheWay(c connect.Code) bool {
+	return c == connect.CodeUnavailable || c == connect.CodeUnimplemented || c == connect.CodeDeadlineExceeded
+}
+
 // explain is an error of a call for people, of a host that is asked by way of a controller.
 func (r *remote) explain(ctx context.Context, err error) error {
 	var other *versionError
+	var own *tokenError
 	switch e := refused(err); {
-	case e != nil:
+	case errors.As(err, &own):
+		return own.err
+	case e != nil && !ofTheWay(connect.CodeOf(err)):
 		return e
 	case errors.As(err, &other):
 		return fmt.Errorf("host %s: %w", r.host, other)

@@ -97,7 +97,10 @@ func unreachable(err error) bool {
 
 // explain converts the error of a call for people.
 func (f *Fleet) explain(ctx context.Context, err error) error {
+	var own *tokenError
 	switch {
+	case errors.As(err, &own):
+		return own.err
 	case ctx.Err() != nil:
 		return &unanswered{"the controller at " + f.path, "made", ctx.Err()}
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):

@@ -45,6 +45,12 @@ type bearer struct {
 	now   func(context.Context) (string, error)
 }
 
+// tokenError says that there is no token to show. The controller was not asked.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return e.err.Error() }
+func (e *tokenError) Unwrap() error { return e.err }
+
 // RoundTrip asks.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if at := r.URL.Scheme + "://" + r.URL.Host; at != b.url {
@@ -54,7 +60,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.now != nil {
 		var err error
 		if token, err = b.now(r.Context()); err != nil {
-			return nil, err
+			return nil, &tokenError{err}
 		}
 	}
 	r = r.Clone(r.Context())

@@ -47,18 +47,21 @@ func newLogin(d Deps) *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), signInTime)
 			defer cancel()
 			out, err := d.login(ctx, args, q)
-			if err != nil {
+			if out == nil {
 				return err
 			}
-			return o.print(d, out, func(w io.Writer) error {
+			return errors.Join(o.print(d, out, func(w io.Writer) error {
 				text := fmt.Sprintf("context %s: you are %s until %s", out.Context, out.Name, untilText(out.Expires,
 					time.Now()))
 				if len(out.Groups) > 0 {
 					text += ", in " + strings.Join(out.Groups, ", ")
 				}
+				if !out.Renews {
+					text += "; it can't be renewed: the identity provider gave nothing for that (scope offline_access)"
+				}
 				_, err := fmt.Fprintln(w, printable.Text(text))
 				return err
-			})
+			}), err)
 		},
 	}
 	f := c.Flags()
@@ -78,6 +81,8 @@ type LoggedIn struct {
 	Groups  []string  `json:"groups"`
 	Issuer  string    `json:"issuer"`
 	Expires time.Time `json:"expires"`
+	// Renews: the provider gave what renews the sign-in.
+	Renews bool `json:"renews"`
 }
 
 // door is a controller at which somebody signs in.
@@ -131,6 +136,8 @@ func (d Deps) login(ctx context.Context, args []string, q *loginFlags) (*LoggedI
 	if err != nil {
 		return nil, err
 	}
+	// What renewed the sign-in before is taken back first: a provider may end with it all that a person has there.
+	former, left := formerOf(ctx, file, at.Name)
 	got, err := d.prove(ctx, providerOf(terms), q)
 	if err != nil {
 		return nil, err
@@ -154,18 +161,40 @@ func (d Deps) login(ctx context.Context, args []string, q *loginFlags) (*LoggedI
 	}
 	defer unlock()
 	file.Put(at.Context)
-	return &LoggedIn{at.Name, in.Name, in.Groups, terms.Issuer, in.Expires}, file.Save()
+	if err := file.Save(); err != nil {
+		return nil, err
+	}
+	out := &LoggedIn{at.Name, in.Name, in.Groups, terms.Issuer, in.Expires, got.Refresh != ""}
+	if former != nil {
+		left = errors.Join(left, withdraw(ctx, former))
+	}
+	if left != nil {
+		left = fmt.Errorf("you are signed in, and your sign-in before it has not ended: %w", left)
+	}
+	return out, left
+}
+
+// formerOf is the context as somebody is signed in by it, nil for none; what renewed that is taken back, or left says why
+// not.
+func formerOf(ctx context.Context, file *contexts.File, name string) (former *contexts.Context, left error) {
+	c, ok := file.Get(name)
+	if !ok || c.SignIn == nil {
+		return nil, nil
+	}
+	former = new(*c)
+	_, left = takeBack(ctx, former)
+	return former, left
 }
 
 // prove has somebody sign in at their identity provider.
 func (d Deps) prove(ctx context.Context, p *signin.Provider, q *loginFlags) (*signin.Got, error) {
 	if q.device {
 		return p.ByDevice(ctx, func(a signin.Prompt) error {
-			text := fmt.Sprintf("Open %s in a browser, and type %s\n", a.URL, a.Code)
+			text := fmt.Sprintf("Open %s in a browser, and type %s\n", printable.Text(a.URL), printable.Text(a.Code))
 			if a.Whole != "" {
-				text += "or open " + a.Whole + "\n"
+				text += "or open " + printable.Text(a.Whole) + "\n"
 			}
-			_, err := io.WriteString(d.Stderr, printable.Lines(text))
+			_, err := io.WriteString(d.Stderr, text)
 			return err
 		})
 	}
@@ -191,79 +220,4 @@ func (d Deps) browse(url string) bool {
 	}
 	go func() { _ = c.Wait() }() // whatever becomes of it: the address is shown as well
 	return true
-}
-
-func newLogout(d Deps) *cobra.Command {
-	o := &output{}
-	c := &cobra.Command{
-		Use: "logout [CONTEXT]", Short: "Sign out at the controllers",
-		Long: "Sign out: the controllers withdraw your token, what is under way with it ends, and it is removed from " +
-			"your file of contexts with what would renew it. The context stays. Your browser may still be signed in " +
-			"at the identity provider: sign out there as well on a machine that others use.",
-		Example: "  heddle logout\n  heddle logout lab", Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
-			defer cancel()
-			out, err := d.logout(ctx, args)
-			if out == nil {
-				return err
-			}
-			return errors.Join(o.print(d, out, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "context %s: you are signed out\n", out.Context)
-				return err
-			}), err)
-		},
-	}
-	o.flag(c)
-	return c
-}
-
-// LoggedOut is what "heddle logout" did.
-type LoggedOut struct {
-	Context string `json:"context"`
-}
-
-// logout forgets a token. Where the controllers can't be asked to withdraw it, it is forgotten all the same.
-func (d Deps) logout(ctx context.Context, args []string) (*LoggedOut, error) {
-	path, err := contexts.Path(d.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	file, unlock, err := contexts.Lock(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	name := file.Current
-	if len(args) == 1 {
-		name = args[0]
-	}
-	c, ok := file.Get(name)
-	if !ok {
-		return nil, usagef("there is no context %q: see heddle context list", name)
-	}
-	if c.SignIn == nil {
-		return nil, usagef("you did not sign in at context %s: its token counts until an admin revokes it (heddle "+
-			"context remove %s forgets it)", name, name)
-	}
-	trust, err := c.Trust()
-	if err != nil {
-		return nil, err
-	}
-	var told error
-	if lasts(c.SignIn, 0) {
-		fleet := api.NewRemoteFleet(api.Remote{URL: c.Controller, TLS: clientOf(trust), Token: c.Token})
-		if told = fleet.SignOut(ctx); told != nil {
-			told = fmt.Errorf("the controller did not withdraw your token, which counts until %s: %w",
-				c.SignIn.Expires.Local().Format(time.DateTime), told)
-		}
-	}
-	c.Token, c.SignIn = "", nil
-	if err := file.Save(); err != nil {
-		return nil, errors.Join(err, told)
-	}
-	return &LoggedOut{name}, told
 }

@@ -34,7 +34,7 @@ func (r *renewal) token(ctx context.Context) (string, error) {
 	}
 	err := r.renew(ctx)
 	if err != nil && !lasts(r.context.SignIn, 0) {
-		return "", err
+		return "", fmt.Errorf("your sign-in has ended, and could not be renewed: %w", err)
 	}
 	return r.context.Secret()
 }
@@ -61,8 +61,7 @@ func (r *renewal) renew(ctx context.Context) error {
 		return nil
 	}
 	if c.SignIn.Refresh == "" {
-		return fmt.Errorf("your sign-in has ended, and the identity provider gave nothing to renew it: heddle login %s",
-			name)
+		return fmt.Errorf("the identity provider gave nothing to renew it: heddle login %s", name)
 	}
 	open := api.NewRemoteFleet(api.Remote{URL: c.Controller, TLS: r.conf})
 	terms, err := open.SignInTerms(ctx)
@@ -72,7 +71,7 @@ func (r *renewal) renew(ctx context.Context) error {
 	got, err := providerOf(terms).Refresh(ctx, c.SignIn.Refresh, c.SignIn.Nonce)
 	var refused *signin.RefusedError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("your sign-in has ended: %w: heddle login %s", err, name)
+		return fmt.Errorf("%w: heddle login %s", err, name)
 	}
 	if err != nil {
 		return err
@@ -90,5 +89,6 @@ func (r *renewal) renew(ctx context.Context) error {
 
 func providerOf(t *api.SignInTerms) *signin.Provider {
 	return &signin.Provider{Issuer: t.Issuer, ClientID: t.ClientID, Scopes: t.Scopes,
-		AuthorizationURL: t.AuthorizationURL, TokenURL: t.TokenURL, DeviceURL: t.DeviceURL, CA: t.CA}
+		AuthorizationURL: t.AuthorizationURL, TokenURL: t.TokenURL, DeviceURL: t.DeviceURL, CA: t.CA,
+		RevocationURL: t.RevocationURL}
 }

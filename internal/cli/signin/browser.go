@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -42,8 +43,8 @@ func (p *Provider) ByBrowser(ctx context.Context, port int, tell func(url string
 		}
 	}()
 	verifier, nonce := oauth2.GenerateVerifier(), secret()
-	if err := tell(conf.AuthCodeURL(back.state, oauth2.S256ChallengeOption(verifier),
-		oauth2.SetAuthURLParam("nonce", nonce))); err != nil {
+	if err := tell(conf.AuthCodeURL(back.state, append(p.consent(), oauth2.S256ChallengeOption(verifier),
+		oauth2.SetAuthURLParam("nonce", nonce))...)); err != nil {
 		return nil, err
 	}
 	select {
@@ -63,6 +64,15 @@ func (p *Provider) ByBrowser(ctx context.Context, port int, tell func(url string
 	case <-ctx.Done():
 		return nil, fmt.Errorf("nobody has signed in: %w", context.Cause(ctx))
 	}
+}
+
+// consent asks the person for their consent where what renews the sign-in is asked for: without it a provider has to
+// pass over that (OpenID Connect Core 1.0, 11).
+func (p *Provider) consent() []oauth2.AuthCodeOption {
+	if !slices.Contains(p.Scopes, "offline_access") {
+		return nil
+	}
+	return []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("prompt", "consent")}
 }
 
 // answer is what the browser brings back.

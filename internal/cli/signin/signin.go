@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"heddle/internal/spec/printable"
 )
 
 // Provider is where somebody signs in.
@@ -25,6 +27,8 @@ type Provider struct {
 	Scopes           []string
 	// AuthorizationURL is for browsers, DeviceURL for who has none; "" for none.
 	AuthorizationURL, TokenURL, DeviceURL string
+	// RevocationURL is where what renews a sign-in is taken back (RFC 7009); "" where the provider has none.
+	RevocationURL string
 	// CA are the authorities of the provider's certificate in PEM form; "" for those of the machine.
 	CA string
 }
@@ -40,7 +44,7 @@ type Got struct {
 
 // Bounds of a provider's answers.
 const (
-	answerTime    = 30 * time.Second
+	answerTime    = 10 * time.Second
 	longestAnswer = 1 << 20
 )
 
@@ -152,7 +156,7 @@ func (p *Provider) failed(err error) error {
 	var refused *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &refused) && refused.ErrorCode != "":
-		return &RefusedError{p.Issuer, refused.ErrorCode, refused.ErrorDescription}
+		return &RefusedError{p.Issuer, printable.Text(refused.ErrorCode), printable.Text(refused.ErrorDescription)}
 	case errors.As(err, &refused) && refused.Response != nil:
 		return fmt.Errorf("the identity provider %s answers %s", p.Issuer, refused.Response.Status)
 	}

@@ -1609,7 +1609,9 @@ type GetSignInResponse struct {
 	TokenUrl         string `protobuf:"bytes,5,opt,name=token_url,json=tokenUrl,proto3" json:"token_url,omitempty"`
 	DeviceUrl        string `protobuf:"bytes,6,opt,name=device_url,json=deviceUrl,proto3" json:"device_url,omitempty"`
 	// ca are the authorities of the provider's certificate in PEM form; "" for those of the machine.
-	Ca            string `protobuf:"bytes,7,opt,name=ca,proto3" json:"ca,omitempty"`
+	Ca string `protobuf:"bytes,7,opt,name=ca,proto3" json:"ca,omitempty"`
+	// revocation_url is where what renews a sign-in is taken back (RFC 7009); "" where the provider has none.
+	RevocationUrl string `protobuf:"bytes,8,opt,name=revocation_url,json=revocationUrl,proto3" json:"revocation_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1689,6 +1691,13 @@ func (x *GetSignInResponse) GetDeviceUrl() string {
 func (x *GetSignInResponse) GetCa() string {
 	if x != nil {
 		return x.Ca
+	}
+	return ""
+}
+
+func (x *GetSignInResponse) GetRevocationUrl() string {
+	if x != nil {
+		return x.RevocationUrl
 	}
 	return ""
 }
@@ -2934,7 +2943,8 @@ func (x *VerifyAuditResponse) GetUnreachable() []string {
 type AuditChain struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Controller string                 `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
-	// series is "changes" or "refusals": each has files of its own.
+	// series is "changes", "refusals" or "frequent", which has the changes of callers who make many: each has files of
+	// its own.
 	Series string `protobuf:"bytes,2,opt,name=series,proto3" json:"series,omitempty"`
 	// lines were checked. Those that are unchained have no hash, since an earlier version wrote them.
 	Lines     int32 `protobuf:"varint,3,opt,name=lines,proto3" json:"lines,omitempty"`
@@ -3124,7 +3134,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\tsigned_in\x18\t \x01(\bR\bsignedIn\x12\x16\n" +
 	"\x06issuer\x18\n" +
 	" \x01(\tR\x06issuer\"\x12\n" +
-	"\x10GetSignInRequest\"\xd9\x01\n" +
+	"\x10GetSignInRequest\"\x80\x02\n" +
 	"\x11GetSignInResponse\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x1b\n" +
 	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12\x16\n" +
@@ -3133,7 +3143,8 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\ttoken_url\x18\x05 \x01(\tR\btokenUrl\x12\x1d\n" +
 	"\n" +
 	"device_url\x18\x06 \x01(\tR\tdeviceUrl\x12\x0e\n" +
-	"\x02ca\x18\a \x01(\tR\x02ca\"J\n" +
+	"\x02ca\x18\a \x01(\tR\x02ca\x12%\n" +
+	"\x0erevocation_url\x18\b \x01(\tR\rrevocationUrl\"J\n" +
 	"\rSignInRequest\x12\x1e\n" +
 	"\bid_token\x18\x01 \x01(\tB\x03\x80\x01\x01R\aidToken\x12\x19\n" +
 	"\x05nonce\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05nonce\"\xdb\x01\n" +

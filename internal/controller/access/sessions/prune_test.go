@@ -18,6 +18,8 @@ type marked []store.Object
 
 func (m marked) List(store.Kind) []store.Object { return m }
 
+func (m marked) Get(store.Key) (store.Object, bool) { return store.Object{}, false }
+
 func (m marked) Write(context.Context, []store.Change) (int64, error) { return 0, nil }
 
 // As many marks as there may be keep people out only as long as none of them has ended: those that have make room.

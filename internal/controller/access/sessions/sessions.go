@@ -33,6 +33,7 @@ const (
 
 // Store is what is needed of the store.
 type Store interface {
+	Get(store.Key) (store.Object, bool)
 	List(store.Kind) []store.Object
 	Write(context.Context, []store.Change) (int64, error)
 }
@@ -69,7 +70,7 @@ func (s Service) GetSignIn(ctx context.Context, _ *controllerv1.GetSignInRequest
 	}
 	return &controllerv1.GetSignInResponse{Issuer: t.Issuer, ClientId: t.ClientID, Scopes: t.Scopes,
 		AuthorizationUrl: t.Endpoints.Authorization, TokenUrl: t.Endpoints.Token, DeviceUrl: t.Endpoints.Device,
-		Ca: t.CA}, nil
+		Ca: t.CA, RevocationUrl: t.Endpoints.Revocation}, nil
 }
 
 // SignIn gives a token to a person whom the identity provider knows.
@@ -86,6 +87,9 @@ func (s Service) SignIn(ctx context.Context, q *controllerv1.SignInRequest) (*co
 		return nil, s.Guard.NotSignedIn(ctx, access.SigningIn{}, err)
 	}
 	who := access.SigningIn{Person: p.Name, Issuer: p.Issuer, Groups: p.Groups}
+	if s.shown(p) { // before anything is recorded: who shows a token again and again fills no log of changes
+		return nil, s.Guard.NotSignedIn(ctx, who, errShown())
+	}
 	token, record := pki.NewSignIn(p.Name, p.Issuer, p.Groups, s.Provider.Life(), s.Now())
 	done, err := s.Guard.SignIn(ctx, who, string(token.ID))
 	if err != nil {
@@ -94,7 +98,7 @@ func (s Service) SignIn(ctx context.Context, q *controllerv1.SignInRequest) (*co
 	err = s.keep(ctx, p, record)
 	done(err)
 	if conflict := (*store.Conflict)(nil); errors.As(err, &conflict) {
-		return nil, s.Guard.NotSignedIn(ctx, who, &signin.TokenError{Why: "it was shown before, and counts once"})
+		return nil, s.Guard.NotSignedIn(ctx, who, errShown())
 	}
 	if err != nil {
 		return nil, err
@@ -102,6 +106,14 @@ func (s Service) SignIn(ctx context.Context, q *controllerv1.SignInRequest) (*co
 	return &controllerv1.SignInResponse{Token: token.Text(), Id: string(token.ID), Name: p.Name, Groups: p.Groups,
 		Expires: timestamppb.New(record.Expires), Trust: s.Trust()}, nil
 }
+
+// shown reports whether somebody has signed in by that ID token.
+func (s Service) shown(p *signin.Person) bool {
+	_, ok := s.Store.Get(store.Key{Kind: usedKind, Name: p.Token})
+	return ok
+}
+
+func errShown() error { return &signin.TokenError{Why: "it was shown before, and counts once"} }
 
 // used is the mark of an ID token that was shown.
 type used struct {
@@ -173,11 +185,7 @@ const signOutTime = 30 * time.Second
 
 // SignOut withdraws the caller's own token.
 func (s Service) SignOut(ctx context.Context, _ *controllerv1.SignOutRequest) (*controllerv1.SignOutResponse, error) {
-	c, _ := access.Of(ctx)
-	if c.Token == nil || c.Token.Person == "" {
-		return nil, connect.NewError(connect.CodeFailedPrecondition, "you did not sign in here: a token of \"heddle "+
-			"access token create\" ends when an admin revokes it")
-	}
+	c, _ := access.Of(ctx) // who signed in, by the call's rule
 	// The call ends with the token; the change does not.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
 	defer cancel()

@@ -3,15 +3,19 @@ package signin
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"heddle/internal/identity"
 )
 
 // Bounds of what a provider is asked and may answer.
@@ -68,24 +72,56 @@ func (s *short) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// newClient makes what asks the provider. ca is a file with its authorities; "" for those of the machine.
-func newClient(ca string) (c *http.Client, pem string, err error) {
+// newClient makes what asks the provider. ca is a file with its authorities; "" for those of the machine. published are
+// their certificates in PEM form.
+func newClient(ca string) (c *http.Client, published string, err error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
 		text, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, "", fmt.Errorf("--oidc-ca: %w", err)
 		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(text) {
-			return nil, "", fmt.Errorf("--oidc-ca: %s has no certificate in PEM form", ca)
+		list, err := authorities(text)
+		if err != nil {
+			return nil, "", fmt.Errorf("--oidc-ca: %s %w", ca, err)
 		}
-		pem = string(text)
+		conf.RootCAs = x509.NewCertPool()
+		for _, c := range list {
+			conf.RootCAs.AddCert(c)
+		}
+		published = string(identity.PEMOf(list...))
 	}
 	transport := &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: answerTime}).DialContext,
 		TLSHandshakeTimeout: answerTime, MaxResponseHeaderBytes: 64 << 10, MaxIdleConns: 2, MaxConnsPerHost: 2,
 		IdleConnTimeout: time.Minute}
 	return &http.Client{Timeout: answerTime,
-		Transport: bounded{transport, rate.NewLimiter(rate.Every(askEvery), askBurst)}}, pem, nil
+		Transport: bounded{transport, rate.NewLimiter(rate.Every(askEvery), askBurst)}}, published, nil
+}
+
+// authorities are the certificates of a file, which everybody is told who wants to sign in. A file that has a key as
+// well is refused: it is not meant to be read by others.
+func authorities(text []byte) (list []*x509.Certificate, err error) {
+	for rest := text; ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			break
+		}
+		if strings.HasSuffix(b.Type, "PRIVATE KEY") {
+			return nil, errors.New("has a private key, and what --oidc-ca names is told to everybody who wants to sign in: " +
+				"give a file with the certificates alone")
+		}
+		if b.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("has a certificate that can't be read: %w", err)
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("has no certificate in PEM form")
+	}
+	return list, nil
 }

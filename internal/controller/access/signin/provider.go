@@ -66,7 +66,9 @@ type Endpoints struct {
 	Authorization string `json:"authorization_endpoint"`
 	Token         string `json:"token_endpoint"`
 	Device        string `json:"device_authorization_endpoint"`
-	Keys          string `json:"jwks_uri"`
+	// Revocation is where what renews a sign-in is taken back (RFC 7009); "" for nowhere.
+	Revocation string `json:"revocation_endpoint"`
+	Keys       string `json:"jwks_uri"`
 }
 
 // New makes a provider, which is not asked yet; nil for a configuration without one.
@@ -112,8 +114,9 @@ type AwayError struct {
 }
 
 func (e *AwayError) Error() string {
-	return fmt.Sprintf("the identity provider %s does not answer as it should: %v; nobody can sign in until it does, "+
-		"who is signed in stays so, and tokens of \"heddle access token create\" count", e.Issuer, e.Err)
+	return fmt.Sprintf("the identity provider %s does not answer as it should: %v; nobody can sign in or renew "+
+		"a sign-in until it does; who is signed in stays so until that ends, tokens of \"heddle access token create\" "+
+		"count, and so does root at a controller's socket", e.Issuer, e.Err)
 }
 func (e *AwayError) Unwrap() error { return e.Err }
 
@@ -171,8 +174,11 @@ func (p *Provider) ask(ctx context.Context) (*known, error) {
 			return nil, fmt.Errorf("what it says of itself: %w", err)
 		}
 	}
-	if k.ends.Device != "" {
-		if err := secure(k.ends.Device); err != nil {
+	for _, end := range []string{k.ends.Device, k.ends.Revocation} {
+		if end == "" {
+			continue
+		}
+		if err := secure(end); err != nil {
 			return nil, fmt.Errorf("what it says of itself: %w", err)
 		}
 	}

@@ -53,6 +53,9 @@ func (p *Provider) Verify(ctx context.Context, token, nonce string) (*Person, er
 	if len(token) > longestToken {
 		return nil, fault("it is longer than %d bytes", longestToken)
 	}
+	if !compact(token) {
+		return nil, fault("it is no ID token")
+	}
 	k, err := p.look(ctx)
 	if err != nil {
 		return nil, err
@@ -173,9 +176,24 @@ func (p *Provider) person(id *oidc.IDToken, token, nonce string) (*Person, error
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(token))
-	return &Person{Name: name, Issuer: p.conf.Issuer, Groups: groups, Token: hex.EncodeToString(sum[:]),
+	return &Person{Name: name, Issuer: p.conf.Issuer, Groups: groups, Token: mark(p.conf.Issuer, token),
 		Expires: id.Expiry.Add(skew)}, nil
+}
+
+// compact reports whether a text is three parts in base64url without padding (RFC 7515, 3.1). Decoders pass over line
+// breaks, so that one token could be written in many ways.
+func compact(token string) bool {
+	return strings.Count(token, ".") == 2 && !strings.ContainsFunc(token, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+// mark names an ID token by what its provider signed. The signature itself can be written in several ways: one by ECDSA
+// counts with the other sign as well, and its last character has bits that no decoder reads.
+func mark(issuer, token string) string {
+	signed := token[:strings.LastIndexByte(token, '.')]
+	sum := sha256.Sum256([]byte(issuer + "\x00" + signed))
+	return hex.EncodeToString(sum[:])
 }
 
 // suits checks what the verifier does not.
