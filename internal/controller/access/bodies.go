@@ -141,6 +141,13 @@ func (g *Guard) large(r *http.Request, c Caller) (leave func(), err *connect.Err
 	return func() { free(); done() }, nil
 }
 
+// Within is a request's body that has to come within a time.
+func Within(w http.ResponseWriter, body io.ReadCloser, d time.Duration) io.ReadCloser {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(d)) // fails where a connection has no deadlines; those of the network have
+	return &timed{body, control}
+}
+
 // timed is a request's body; when it has come, the time it may take is no matter any more.
 type timed struct {
 	io.ReadCloser

@@ -65,7 +65,7 @@ func newPlaces(s shares) *places {
 func (p *places) take(c Caller) (leave func(), err *connect.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key, from, admin := c.key(), network(c.From), c.manages()
+	key, from, admin := c.key(), NetworkOf(c.From), c.manages()
 	switch {
 	case key != "" && p.by[key] >= p.each:
 		return nil, full("you have as many requests under way as one caller may have at a time")

@@ -51,7 +51,7 @@ func newThrottle(now time.Time) *throttle {
 
 // failed takes in a refusal of somebody at an address. Where it is within the bounds, times is how many it stands for.
 func (t *throttle) failed(from string, now time.Time) (within bool, times int) {
-	return t.of(network(from).String(), now)
+	return t.of(NetworkOf(from).String(), now)
 }
 
 // of takes in a refusal of that key. Where it is within the bounds, times is how many it stands for: itself, and those before
@@ -91,8 +91,8 @@ func (t *throttle) forget(now time.Time) {
 	}
 }
 
-// network is what is counted as one: an address, and of IPv6 the network of 64 bits, of which one machine can have all.
-func network(from string) netip.Addr {
+// NetworkOf is what is counted as one: an address, and of IPv6 the network of 64 bits, of which one machine can have all.
+func NetworkOf(from string) netip.Addr {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {
 		host = from

@@ -1,15 +1,18 @@
 package rpc
 
 import (
-	"container/list"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"heddle/internal/controller/access"
 )
 
 // Bounds of connections that have not proved who they are.
@@ -18,8 +21,10 @@ const (
 	// room for the hosts of a cluster that come all at once.
 	mostWaiting = 4096
 	// mostQueued is how many have said hello and wait for their turn. While there are so many, none is accepted: those
-	// that come wait in the kernel, where they take next to nothing.
+	// that come wait in the kernel, where they take next to nothing. Where more than fairQueued of them are of one
+	// network, the last of those is ended in their place.
 	mostQueued = 1024
+	fairQueued = 64
 	// mostProving is how many have been answered and have not proved who they are; a further one ends the oldest.
 	mostProving = 2048
 	// seats is how many shake hands at a time. Who takes longer than seatTime to answer shakes hands standing, so that
@@ -51,8 +56,7 @@ type door struct {
 	ended   chan struct{}
 	err     error // when ended
 	slots   chan struct{}
-	queue   chan struct{}
-	seats   chan struct{}
+	queue   *doorQueue
 	waiting *crowd
 	proving *crowd
 	guests  *crowd
@@ -61,8 +65,8 @@ type door struct {
 
 func newDoor(l net.Listener, conf *tls.Config, refused *refusals) *door {
 	d := &door{Listener: l, conf: conf, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}),
-		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
-		seats: make(chan struct{}, seats), proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
+		slots: make(chan struct{}, handshakes), queue: newDoorQueue(mostQueued, fairQueued, seats),
+		proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
 		waiting: newCrowd(mostWaiting), known: newCrowd(mostKnown)}
 	go d.run()
 	return d
@@ -71,9 +75,7 @@ func newDoor(l net.Listener, conf *tls.Config, refused *refusals) *door {
 func (d *door) run() {
 	defer close(d.ended)
 	for {
-		// Waits while the queue is full.
-		d.queue <- struct{}{}
-		<-d.queue
+		d.queue.room()
 		c, err := d.Listener.Accept()
 		if ne, ok := err.(net.Error); ok && ne.Timeout() {
 			continue
@@ -88,7 +90,7 @@ func (d *door) run() {
 			d.proving.end()
 			return
 		}
-		v := &visitor{Conn: c, door: d, rise: func() {}}
+		v := &visitor{Conn: c, door: d, rise: func() {}, network: access.NetworkOf(c.RemoteAddr().String())}
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
@@ -165,15 +167,17 @@ func (d *door) greet(v *visitor) {
 // takes is for those that are there.
 var errGone = errors.New("the other side has gone")
 
-// admit waits for the turn of somebody who has said hello, first come first served.
+// admit waits for the turn of somebody who has said hello. The seat's time begins with the handshake: for how long it
+// waits for a slot is not its doing.
 func (d *door) admit(v *visitor) error {
 	d.waiting.leave(v)
-	d.queue <- struct{}{}
-	defer func() { <-d.queue }()
-	d.seats <- struct{}{}
-	v.rise = sync.OnceFunc(func() { <-d.seats })
-	time.AfterFunc(seatTime, v.rise)
+	if !d.queue.enter(v.RemoteAddr().String()) {
+		return net.ErrClosed
+	}
+	defer d.queue.admitted()
+	v.rise = sync.OnceFunc(d.queue.rise)
 	d.slots <- struct{}{}
+	time.AfterFunc(seatTime, v.rise)
 	v.computes = true
 	if v.gone() {
 		return errGone
@@ -185,7 +189,10 @@ func (d *door) admit(v *visitor) error {
 // visitor is a connection below TLS.
 type visitor struct {
 	net.Conn
-	door *door
+	door    *door
+	network netip.Addr
+	// asking is how many requests it has under way, as long as it has proved nothing.
+	asking atomic.Int32
 	// For the goroutine that shakes hands.
 	computes bool   // it holds a slot
 	rise     func() // gives its seat back
@@ -256,74 +263,4 @@ func (v *visitor) part() {
 		_, _ = io.CopyN(io.Discard, v.Conn, 64<<10) // however that ends
 	}
 	_ = v.Close()
-}
-
-// crowd is a bounded number of connections, the oldest first.
-type crowd struct {
-	most int
-
-	mu    sync.Mutex
-	order list.List
-	at    map[*visitor]*list.Element
-}
-
-func newCrowd(most int) *crowd { return &crowd{most: most} }
-
-// enter takes one in, and ends the oldest where there are too many.
-func (c *crowd) enter(v *visitor) {
-	c.mu.Lock()
-	if c.at == nil {
-		c.at = map[*visitor]*list.Element{}
-	}
-	c.at[v] = c.order.PushBack(v)
-	var over *visitor
-	if c.order.Len() > c.most {
-		over, _ = c.order.Front().Value.(*visitor)
-	}
-	c.mu.Unlock()
-	if over != nil {
-		_ = over.Close() // which takes it out
-	}
-}
-
-// endOldest ends the one that has been in it for longest, if there is any.
-func (c *crowd) endOldest() bool {
-	c.mu.Lock()
-	var oldest *visitor
-	if e := c.order.Front(); e != nil {
-		oldest, _ = e.Value.(*visitor)
-	}
-	c.mu.Unlock()
-	if oldest != nil {
-		_ = oldest.Close() // which takes it out
-	}
-	return oldest != nil
-}
-
-func (c *crowd) leave(v *visitor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.at[v]; ok {
-		c.order.Remove(e)
-		delete(c.at, v)
-	}
-}
-
-// end ends all of them.
-func (c *crowd) end() {
-	c.mu.Lock()
-	var all []*visitor
-	for v := range c.at {
-		all = append(all, v)
-	}
-	c.mu.Unlock()
-	for _, v := range all {
-		_ = v.Close()
-	}
-}
-
-func (c *crowd) size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.order.Len()
 }

@@ -95,14 +95,14 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 			}
 		})
 	}
-	awaitDoor(t, func() bool { return len(d.queue) >= hosts-handshakes || t.Failed() })
+	awaitDoor(t, func() bool { return d.queue.size() >= hosts-handshakes || t.Failed() })
 	close(release)
 	came.Wait()
 	if t.Failed() {
 		t.FailNow()
 	}
 	taken.Wait()
-	if n := d.proving.size() + d.waiting.size() + len(d.queue) + len(d.slots) + len(d.seats); n != 0 {
+	if n := d.proving.size() + d.waiting.size() + d.queue.size() + len(d.slots) + d.queue.taken(seats); n != 0 {
 		t.Errorf("%d are still at the door", n)
 	}
 }
@@ -205,13 +205,13 @@ func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			continue
 		}
-		awaitDoor(t, func() bool { return len(d.queue) > i-handshakes })
+		awaitDoor(t, func() bool { return d.queue.size() > i-handshakes })
 		if err := c.NetConn().Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	close(release)
-	awaitDoor(t, func() bool { return len(d.queue) == 0 && len(d.slots) == 0 })
+	awaitDoor(t, func() bool { return d.queue.size() == 0 && len(d.slots) == 0 })
 	ended.Wait()
 	if n := len(asked); n != 0 {
 		t.Errorf("%d that had left had a handshake computed", n)

@@ -114,6 +114,8 @@ type host struct {
 	offers  []*controllerv1.MoveOffer
 	again   []*controllerv1.LearnedAgain // MACs that it has learned more than once
 	offered map[nic]bool
+	// pace bounds how often it reports.
+	pace pace
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -269,7 +271,7 @@ func (f *fleet) joined(o *store.Object) {
 	}
 	h := f.hosts[o.ID]
 	if h == nil {
-		h = &host{id: o.ID, since: time.Now()}
+		h = &host{id: o.ID, since: time.Now(), pace: newPace()}
 		f.hosts[o.ID] = h
 	}
 	if other := f.names[doc.Name]; other != nil && other != h {

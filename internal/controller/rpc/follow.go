@@ -172,6 +172,9 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 			preparing{s.fleet}.clock(c, a, s.fleet.deciding.ticks())
 			continue
 		}
+		if err := h.pace.wait(ctx, s.fleet, h, m); err != nil {
+			return err
+		}
 		s.fleet.said(h, c, m)
 		(claimant{s}).claims(ctx, h, c, m.GetClaims())
 	}

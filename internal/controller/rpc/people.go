@@ -83,7 +83,6 @@ func (s Front) APIListener(l net.Listener) net.Listener {
 // APIServer is the server of API: requests are bounded in size and time.
 func (s Front) APIServer() *http.Server {
 	srv := s.HTTP(s.API())
-	srv.MaxHeaderBytes = 16 << 10
 	srv.IdleTimeout = time.Minute
 	srv.HTTP2.MaxConcurrentStreams = 64
 	srv.HTTP2.WriteByteTimeout = 30 * time.Second

@@ -38,6 +38,9 @@ const maxBody = 24 << 20
 // maxAsked bounds what a person may send at once, in bytes: the largest definition and the other fields.
 const maxAsked = 40 << 20
 
+// maxHeader bounds the header of a request, in bytes: whoever reaches a port may send one, and many at a time.
+const maxHeader = 16 << 10
+
 // Store is what a server needs of the store.
 type Store interface {
 	Get(store.Key) (store.Object, bool)
@@ -264,7 +267,7 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetHTTP1(true)
 	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
+		MaxHeaderBytes: maxHeader, IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
 			slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
 			WriteByteTimeout: s.ReaderTime}}
