@@ -18,7 +18,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test test-all test-busy cleanroom soak soak-frames soak-controllers race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test test-all test-busy cleanroom soak soak-frames soak-controllers soak-hostile race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ SUITES ?= bookworm trixie
 cleanroom: check-go ## run the README's commands in bare Debian roots with nothing but make and Go: SUITES="bookworm trixie" (root)
 	scripts/cleanroom $(SUITES)
 
-soak: soak-frames soak-controllers ## both soaks, of which each test takes DURATION (default 60s; root)
+soak: soak-frames soak-controllers soak-hostile ## all soaks, of which each test takes DURATION (default 60s; root)
 
 soak-frames: check-go ## hold the kernel program against the model for DURATION, then kill the agent 120 times, and exchange it, under RATE packets a second (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/test/difftest
@@ -75,6 +75,9 @@ soak-frames: check-go ## hold the kernel program against the model for DURATION,
 
 soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes and VMs move: SEED=n repeats the faults of a run (root)
 	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S100_S103_' ./internal/test/chaos
+
+soak-hostile: check-go ## for DURATION, attack a controller in all ways at once while an admin works: it stays below 300 MB and answers within a second (root)
+	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestS135_S136_S137_' ./internal/test/siege
 
 # RACES are packages with much that runs side by side. Tests with agents and controllers run those with the detector too: one that finds
 # a race ends, and its log says where.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 	"connectrpc.com/connect/v2/connectproto"
+	"google.golang.org/protobuf/proto"
 
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/internal/api/wire"
@@ -23,7 +26,40 @@ import (
 func StrictCodecs() connecthttp.Option {
 	strict := connectproto.NewJSONCodec()
 	strict.UnmarshalOptions.DiscardUnknown = false
-	return connecthttp.WithCodecs(connectproto.NewBinaryCodec(), strict)
+	return connecthttp.WithCodecs(binaryCodec{connectproto.NewBinaryCodec()}, jsonCodec{strict})
+}
+
+// binaryCodec and jsonCodec read a message from where it is, when all of it is in memory: the codecs of the library make
+// another copy, and a large message takes its size twice more.
+type (
+	binaryCodec struct{ *connectproto.BinaryCodec }
+	jsonCodec   struct{ *connectproto.JSONCodec }
+)
+
+// UnmarshalRead reads a message.
+func (c binaryCodec) UnmarshalRead(ctx context.Context, src io.Reader, msg any) error {
+	if m, b, ok := there(src, msg); ok {
+		return c.UnmarshalOptions.Unmarshal(b, m)
+	}
+	return c.BinaryCodec.UnmarshalRead(ctx, src, msg)
+}
+
+// UnmarshalRead reads a message.
+func (c jsonCodec) UnmarshalRead(ctx context.Context, src io.Reader, msg any) error {
+	if m, b, ok := there(src, msg); ok {
+		return c.UnmarshalOptions.Unmarshal(b, m)
+	}
+	return c.JSONCodec.UnmarshalRead(ctx, src, msg)
+}
+
+// there is the text of a message that is in memory.
+func there(src io.Reader, msg any) (proto.Message, []byte, bool) {
+	m, isMessage := msg.(proto.Message)
+	b, inMemory := src.(*bytes.Buffer)
+	if !isMessage || !inMemory {
+		return nil, nil, false
+	}
+	return m, b.Next(b.Len()), true
 }
 
 // versionRefusal is the body of an answer to a program of another version. Programs of version 2 and before, which do

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -101,21 +102,27 @@ func (g *Guard) received(w http.ResponseWriter, r *http.Request, c Caller) (q *h
 		q.Body = io.NopCloser(bytes.NewReader(first))
 		return q, func() {}, nil
 	}
-	leave = func() {}
-	body := struct {
+	rest := struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(first), r.Body), r.Body}
 	rule := g.rules.Of(r.URL.Path)
 	if _, refused := c.may(rule); !rule.Large || refused != nil {
-		q.Body = http.MaxBytesReader(w, body, smallBody)
-		return q, leave, nil
+		q.Body = http.MaxBytesReader(w, rest, smallBody)
+		return q, func() {}, nil
 	}
 	if leave, err = g.large(r, c); err != nil {
 		return r, nil, err
 	}
 	_ = control.SetReadDeadline(time.Now().Add(within))
-	q.Body = &timed{body, control}
+	body, failed := read(http.MaxBytesReader(w, rest, largeBody))
+	_ = control.SetReadDeadline(time.Time{})
+	if failed != nil {
+		leave()
+		return r, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("the request did not come as a whole "+
+			"within %s, or is longer than %d bytes", within, largeBody))
+	}
+	q.Body = io.NopCloser(body)
 	return q, leave, nil
 }
 
@@ -139,6 +146,40 @@ func (g *Guard) large(r *http.Request, c Caller) (leave func(), err *connect.Err
 		return nil, err
 	}
 	return func() { free(); done() }, nil
+}
+
+// pieces is a large body that has come. What was read of it takes no memory any more.
+type pieces struct{ list [][]byte }
+
+// read reads a body. A buffer that grows would take three times its size.
+func read(body io.Reader) (*pieces, error) {
+	const size = 256 << 10
+	p := &pieces{}
+	for {
+		piece := make([]byte, size)
+		n, err := io.ReadFull(body, piece)
+		p.list = append(p.list, piece[:n])
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return p, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (p *pieces) Read(b []byte) (n int, err error) {
+	for len(p.list) > 0 && n < len(b) {
+		k := copy(b[n:], p.list[0])
+		n += k
+		if p.list[0] = p.list[0][k:]; len(p.list[0]) == 0 {
+			p.list[0], p.list = nil, p.list[1:]
+		}
+	}
+	if n == 0 && len(b) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // Within is a request's body that has to come within a time.
