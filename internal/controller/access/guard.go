@@ -157,6 +157,9 @@ func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, why error) {
 	g.refuse(e, why)
 	w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
 	text := why.Error()
+	if token != nil && token.Fault == identity.Unknown { // a person has 16 sign-ins at most
+		text += "; if you signed in: heddle login"
+	}
 	if joins(r.URL.Path) {
 		text = "this is where people and tools are let in; hosts and controllers join at the address of --listen, " +
 			"port 7411"

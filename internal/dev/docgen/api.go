@@ -76,7 +76,7 @@ The schema is in ` + "`api/heddle/agent/v1/*.proto`" +
 	`. Fields, calls and words are added to it, and are never renamed or numbered anew
 within a version of the protocol. A request whose header ` + "`Heddle-Api`" +
 	` has another version than the agent's is refused with a
-sentence. A failed call has an [Error](#error) among its details.
+sentence, and one with a field that the schema does not have with the field's name. A failed call has an [Error](#error) among its details.
 
 - A field's name in JSON is in lowerCamelCase (` + "`port_group` is `portGroup`" +
 	`); where it is not, it stands beside the name.

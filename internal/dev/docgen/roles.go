@@ -35,8 +35,8 @@ const fieldsIntro = `
 ## Fields of the definition
 
 Applying a definition takes the permission for each field that changes: these fields take what is listed here, all
-others ` + "`network`" + `. Adding or removing a whole object, such as a port group, takes ` +
-	"`network` and `security`" + `.
+others ` + "`network`" + `. Adding or removing a whole object, such as a port group, takes
+` + "`network`" + `, and ` + "`security`" + ` as well where the object has fields of it.
 
 `
 

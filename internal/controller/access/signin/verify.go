@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
@@ -102,6 +103,9 @@ func (a *asked) VerifySignature(ctx context.Context, jwt string) ([]byte, error)
 func (p *Provider) why(err error, token string) error {
 	var expired *oidc.TokenExpiredError
 	if errors.As(err, &expired) {
+		if y := expired.Expiry.Year(); y < 1970 || y > 9999 {
+			return fault("it does not say when it ends (exp)")
+		}
 		return fault("it ended at %s", expired.Expiry.UTC().Format(time.DateTime))
 	}
 	u, ok := unproved(token)
@@ -166,8 +170,9 @@ func (p *Provider) person(id *oidc.IDToken, token, nonce string) (*Person, error
 		return nil, err
 	}
 	name, _ := claims[p.conf.NameClaim].(string)
-	if err := (roles.Who{Kind: roles.Person, Name: name}).Check(); err != nil || len(name) > longestName {
-		return nil, fault("its claim %s is no name of one line and at most %d bytes", p.conf.NameClaim, longestName)
+	if !named(name) {
+		return nil, fault("its claim %s is no name of one line and at most %d bytes, of characters "+
+			"that show and without blanks around it", p.conf.NameClaim, longestName)
 	}
 	if verified, _ := claims["email_verified"].(bool); p.conf.NameClaim == "email" && !verified {
 		return nil, fault("the provider does not say that the address of %s is verified (email_verified)", name)
@@ -196,9 +201,20 @@ func mark(issuer, token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// named reports whether a text can be somebody's name: lists and the audit log show it as it is, so that it must not look
+// like another, nor be that of who calls without having signed in.
+func named(name string) bool {
+	return len(name) <= longestName && (roles.Who{Kind: roles.Person, Name: name}).Check() == nil &&
+		strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) &&
+		name != "root" && name != "the controller"
+}
+
 // suits checks what the verifier does not.
 func (p *Provider) suits(id *oidc.IDToken, claims map[string]any, nonce string) error {
-	if id.Expiry.IsZero() || id.Expiry.Sub(p.now()) > LongestLife+skew {
+	if y := id.Expiry.Year(); y < 1970 || y > 9999 {
+		return fault("it does not say when it ends (exp)")
+	}
+	if id.Expiry.Sub(p.now()) > LongestLife+skew {
 		return fault("it counts for more than %s", LongestLife)
 	}
 	if id.IssuedAt.After(p.now().Add(skew)) {
@@ -220,8 +236,13 @@ func (p *Provider) groups(claims map[string]any) (list []string, err error) {
 		return nil, nil
 	}
 	var all []any
+	elsewhere, _ := claims["_claim_names"].(map[string]any)
 	switch v := claims[p.conf.GroupsClaim].(type) {
 	case nil:
+		if elsewhere[p.conf.GroupsClaim] != nil { // as Entra ID has it for people in many groups
+			return nil, fault("it has too many groups to list them (_claim_names): have the provider send those for Heddle " +
+				"alone")
+		}
 	case string:
 		all = []any{v}
 	case []any:
