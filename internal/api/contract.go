@@ -29,8 +29,8 @@ func StrictCodecs() connecthttp.Option {
 	return connecthttp.WithCodecs(binaryCodec{connectproto.NewBinaryCodec()}, jsonCodec{strict})
 }
 
-// binaryCodec and jsonCodec read a message from where it is, when all of it is in memory: the codecs of the library make
-// another copy, and a large message takes its size twice more.
+// binaryCodec and jsonCodec read a message from where it is, when all of it is in memory: the codecs of the library
+// make another copy, and a large message takes its size twice more.
 type (
 	binaryCodec struct{ *connectproto.BinaryCodec }
 	jsonCodec   struct{ *connectproto.JSONCodec }

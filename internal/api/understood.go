@@ -8,8 +8,8 @@ import (
 	"heddle/internal/api/wire"
 )
 
-// understood returns an error unless the agent knows everything in a request. A command that is newer than its agent may
-// request more than the agent knows; if the agent did only the rest, it would not do what was requested.
+// understood returns an error unless the agent knows everything in a request. A command that is newer than its agent
+// may request more than the agent knows; if the agent did only the rest, it would not do what was requested.
 func understood(m any) error {
 	p, ok := m.(proto.Message)
 	if !ok {

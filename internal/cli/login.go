@@ -174,8 +174,8 @@ func (d Deps) login(ctx context.Context, args []string, q *loginFlags) (*LoggedI
 	return out, left
 }
 
-// formerOf is the context as somebody is signed in by it, nil for none; what renewed that is taken back, or left says why
-// not.
+// formerOf is the context as somebody is signed in by it, nil for none; what renewed that is taken back, or left says
+// why not.
 func formerOf(ctx context.Context, file *contexts.File, name string) (former *contexts.Context, left error) {
 	c, ok := file.Get(name)
 	if !ok || c.SignIn == nil {

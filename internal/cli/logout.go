@@ -18,8 +18,9 @@ func newLogout(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use: "logout [CONTEXT]", Short: "Sign out at the controllers",
 		Long: "Sign out: the controllers withdraw your token, what is under way with it ends, the identity provider " +
-			"takes back what would renew it, and both are removed from your file of contexts. The context stays. Your browser may still be signed in " +
-			"at the identity provider: sign out there as well on a machine that others use.",
+			"takes back what would renew it, and both are removed from your file of contexts. The context stays. " +
+			"Your browser may still be signed in at the identity provider: sign out there as well on a machine that " +
+			"others use.",
 		Example: "  heddle logout\n  heddle logout lab", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -34,8 +35,8 @@ func newLogout(d Deps) *cobra.Command {
 			return errors.Join(o.print(d, out, func(w io.Writer) error {
 				text := fmt.Sprintf("context %s: you are signed out", out.Context)
 				if !out.Revoked {
-					text += "; the identity provider takes nothing back: a copy of what renewed your sign-in counts until it " +
-						"ends there"
+					text += "; the identity provider takes nothing back: a copy of what renewed your sign-in counts " +
+						"until it ends there"
 				}
 				_, err := fmt.Fprintln(w, text)
 				return err
@@ -119,8 +120,8 @@ func takeBack(ctx context.Context, c *contexts.Context) (done bool, err error) {
 		err = providerOf(terms).Revoke(ctx, c.SignIn.Refresh)
 	}
 	if err != nil {
-		return false, fmt.Errorf("what renews your sign-in was not taken back, and a copy of it counts until it ends at "+
-			"the identity provider: %w", err)
+		return false, fmt.Errorf("what renews your sign-in was not taken back, and a copy of it counts until it ends "+
+			"at the identity provider: %w", err)
 	}
 	return true, nil
 }

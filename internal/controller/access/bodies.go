@@ -119,8 +119,8 @@ func (g *Guard) received(w http.ResponseWriter, r *http.Request, c Caller) (q *h
 	_ = control.SetReadDeadline(time.Time{})
 	if failed != nil {
 		leave()
-		return r, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("the request did not come as a whole "+
-			"within %s, or is longer than %d bytes", within, largeBody))
+		return r, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("the request did not come as a "+
+			"whole within %s, or is longer than %d bytes", within, largeBody))
 	}
 	q.Body = io.NopCloser(body)
 	return q, leave, nil
@@ -185,7 +185,8 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 // Within is a request's body that has to come within a time.
 func Within(w http.ResponseWriter, body io.ReadCloser, d time.Duration) io.ReadCloser {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(d)) // fails where a connection has no deadlines; those of the network have
+	// An error says that the connection has no deadlines, which those of the network have.
+	_ = control.SetReadDeadline(time.Now().Add(d))
 	return &timed{body, control}
 }
 

@@ -71,8 +71,8 @@ func (h *house) slow(s *httptest.Server, call, token string, room *places, want 
 	}
 }
 
-// Requests that do not come hold no place of one that is answered: others, and who manages the cluster, are answered all
-// the while, and so is who asks without a token.
+// Requests that do not come hold no place of one that is answered: others, and who manages the cluster, are answered
+// all the while, and so is who asks without a token.
 func TestS135_WhoSendsSlowlyKeepsNobodyOut(t *testing.T) {
 	h := newHouse(t)
 	viewer := h.token(pki.APITerms{Name: "val", Role: roles.Viewer, Life: time.Hour})

@@ -71,8 +71,8 @@ func (c Caller) Title() string {
 // may returns the grant by which the caller makes a call of that rule, or the error that says what is needed.
 func (c Caller) may(r Rule) (roles.Grant, error) {
 	if r.SignedIn && (c.Token == nil || c.Token.Person == "") {
-		return roles.Grant{}, errors.New("you did not sign in here: a token of \"heddle access token create\" ends when " +
-			"an admin revokes it")
+		return roles.Grant{}, errors.New("you did not sign in here: a token of \"heddle access token create\" ends " +
+			"when an admin revokes it")
 	}
 	if len(r.Needs) == 0 {
 		return roles.Grant{}, nil

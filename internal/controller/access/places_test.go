@@ -14,8 +14,8 @@ func asker(r *pki.APIRecord, from string, role roles.Role) Caller {
 	return Caller{Token: r, From: from, Access: roles.NewAccess(roles.Grant{Role: role})}
 }
 
-// However many places a caller, an address or all take, those with another token, at another address and who manages the
-// cluster have theirs.
+// However many places a caller, an address or all take, those with another token, at another address and who manages
+// the cluster have theirs.
 func TestS135_NobodyTakesAllPlaces(t *testing.T) {
 	token := func(i int) *pki.APIRecord { return &pki.APIRecord{ID: identity.TokenID(fmt.Sprint("t", i))} }
 	fill := func(p *places, c func(int) Caller) (n int) {

@@ -59,7 +59,8 @@ func may(r Rule) string {
 	var b strings.Builder
 	for i, role := range roles.All() {
 		all := Caller{Token: signedIn(), Access: roles.NewAccess(roles.Grant{Role: role})}
-		part := Caller{Token: signedIn(), Access: roles.NewAccess(roles.Grant{Role: role, Scope: roles.GroupOf("dvs/web")})}
+		part := Caller{Token: signedIn(), Access: roles.NewAccess(roles.Grant{Role: role,
+			Scope: roles.GroupOf("dvs/web")})}
 		_, whole := all.may(r)
 		_, some := part.may(r)
 		letter := "VONSCA"[i : i+1]

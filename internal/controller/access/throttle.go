@@ -54,8 +54,8 @@ func (t *throttle) failed(from string, now time.Time) (within bool, times int) {
 	return t.of(NetworkOf(from).String(), now)
 }
 
-// of takes in a refusal of that key. Where it is within the bounds, times is how many it stands for: itself, and those before
-// that were not.
+// of takes in a refusal of that key. Where it is within the bounds, times is how many it stands for: itself, and those
+// before that were not.
 func (t *throttle) of(key string, now time.Time) (within bool, times int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,8 @@ func (t *throttle) forget(now time.Time) {
 	}
 }
 
-// NetworkOf is what is counted as one: an address, and of IPv6 the network of 64 bits, of which one machine can have all.
+// NetworkOf is what is counted as one: an address, and of IPv6 the network of 64 bits, of which one machine can have
+// all.
 func NetworkOf(from string) netip.Addr {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {

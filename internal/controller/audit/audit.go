@@ -132,8 +132,8 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 		return nil, fmt.Errorf("the directory of the audit log: %w", err)
 	}
 	l := &Log{now: now, followers: map[chan struct{}]bool{}, changes: newSeries(dir, "changes", b.File, b.Changes),
-		refusals: newSeries(dir, "refusals", b.File, b.Refusals), frequent: newSeries(dir, "frequent", b.File, b.Frequent),
-		parts: newParts(b)}
+		refusals: newSeries(dir, "refusals", b.File, b.Refusals),
+		frequent: newSeries(dir, "frequent", b.File, b.Frequent), parts: newParts(b)}
 	for _, s := range l.all() {
 		last, err := s.last()
 		if err != nil {

@@ -14,15 +14,16 @@ import (
 	"heddle/internal/identity"
 )
 
-// What somebody without a certificate can have a controller hold at the hosts' port is bounded: the header of a request,
-// and how many requests wait on a connection. A host joins all the while.
+// What somebody without a certificate can have a controller hold at the hosts' port is bounded: the header of a
+// request, and how many requests wait on a connection. A host joins all the while.
 func TestS136_WhoShowsNoCertificateHoldsLittle(t *testing.T) {
 	c := newController(t)
 	c.define(clusterText)
 	token := must(identity.ParseJoinToken(c.token()))(t)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
-	transport := &http.Transport{TLSClientConfig: identity.JoinTLS(token, identity.NewClock(time.Now)), Protocols: protocols}
+	transport := &http.Transport{TLSClientConfig: identity.JoinTLS(token, identity.NewClock(time.Now)),
+		Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	ask := func(body io.Reader, long string) (status int) {

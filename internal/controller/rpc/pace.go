@@ -8,9 +8,9 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
-// Bounds of what a host's reports cost, which are judged as a whole at each change. A host sends a few a second, so that
-// one with 10,000 ports stays below a quarter of them. Who sends more is read more slowly: an agent puts what happens
-// meanwhile into one report.
+// Bounds of what a host's reports cost, which are judged as a whole at each change. A host sends a few a second, so
+// that one with 10,000 ports stays below a quarter of them. Who sends more is read more slowly: an agent puts what
+// happens meanwhile into one report.
 const (
 	// paceRate is how many bytes of reports of a host are judged in a second, on average; paceBurst how many at once.
 	paceRate  = 16 << 20

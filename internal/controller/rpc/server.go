@@ -267,8 +267,8 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetHTTP1(true)
 	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes: maxHeader, IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
-			slog.LevelDebug),
+		MaxHeaderBytes: maxHeader, IdleTimeout: 5 * time.Minute, Protocols: protocols,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
 			WriteByteTimeout: s.ReaderTime}}
 }

@@ -52,8 +52,8 @@ func posts(t *testing.T, url string, m protoreflect.MethodDescriptor, kind strin
 	return p
 }
 
-// misspelt are requests with one field by a wrong name, for each field of a message and of those in it: what its absence
-// means would otherwise be done. What holds each is the message around it.
+// misspelt are requests with one field by a wrong name, for each field of a message and of those in it: what its
+// absence means would otherwise be done. What holds each is the message around it.
 func misspelt(m protoreflect.MessageDescriptor, hold string, inside []protoreflect.FullName) (list []string) {
 	if slices.Contains(inside, m.FullName()) || strings.HasPrefix(string(m.FullName()), "google.") {
 		return nil
@@ -144,8 +144,9 @@ func TestS134_AnErrorHasCodeMessageAndDetails(t *testing.T) {
 	resp := must(http.DefaultClient.Do(q))(t)
 	defer resp.Body.Close()
 	var other posted
-	if err := json.NewDecoder(resp.Body).Decode(&other); err != nil || resp.StatusCode != http.StatusUnprocessableEntity ||
-		other.Code != "invalid_argument" || !strings.Contains(other.Message, "this controller speaks version") ||
+	err := json.NewDecoder(resp.Body).Decode(&other)
+	if err != nil || resp.StatusCode != http.StatusUnprocessableEntity || other.Code != "invalid_argument" ||
+		!strings.Contains(other.Message, "this controller speaks version") ||
 		resp.Header.Get(api.VersionHeader) != fmt.Sprint(api.Version) {
 		t.Errorf("for another version it answers %s %+v, %v", resp.Status, other, err)
 	}

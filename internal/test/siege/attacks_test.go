@@ -30,8 +30,12 @@ func (c *castle) attacks() []func(context.Context) {
 	viewer, network := c.tokens["viewer"], c.tokens["network-admin"]
 	return []func(context.Context){
 		// Strangers at the hosts' port: long headers, requests that never come, and hellos that go no further.
-		func(ctx context.Context) { c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 900_000) },
-		func(ctx context.Context) { c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 10_000) },
+		func(ctx context.Context) {
+			c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 900_000)
+		},
+		func(ctx context.Context) {
+			c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 10_000)
+		},
 		c.hellos,
 		// Strangers at the people's port, who keep others from signing in.
 		func(ctx context.Context) { c.streams(ctx, c.api, call("AccessService/GetSignIn"), "", 2, 20, 0) },

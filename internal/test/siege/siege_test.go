@@ -1,5 +1,5 @@
-// Package siege has a real controller attacked, by strangers, by tokens that may do little and by a host of the cluster,
-// while an admin works with it.
+// Package siege has a real controller attacked, by strangers, by tokens that may do little and by a host of the
+// cluster, while an admin works with it.
 package siege
 
 import (
@@ -71,7 +71,8 @@ func newCastle(t *testing.T) *castle {
 	c.Start()
 	c.Define(definition)
 	scope := []api.AccessScope{{Switch: "dvs", PortGroup: "web"}}
-	for role, scopes := range map[api.AccessRole][]api.AccessScope{"admin": nil, "viewer": scope, "network-admin": scope} {
+	for role, scopes := range map[api.AccessRole][]api.AccessScope{"admin": nil, "viewer": scope,
+		"network-admin": scope} {
 		token, err := c.CreateToken(t.Context(), api.TokenTerms{Name: string(role), Role: role, Lasts: time.Hour * 24,
 			Scopes: scopes})
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 	"heddle/internal/test/testkit/idp"
 )
 
-// copied is a copy of the person's file of contexts, in the home of somebody else, with a sign-in that is to be renewed.
+// copied is a copy of the person's file of contexts, in the home of somebody else, with a sign-in that is to be
+// renewed.
 func (w *world) copied() (home string) {
 	w.t.Helper()
 	f, path := w.contexts()
@@ -100,8 +101,8 @@ func TestARenewalThatFailsNamesTheProvider(t *testing.T) {
 	w.expired()
 	w.provider.Away(true)
 	_, said, status := w.run(nil, "access", "whoami")
-	if status == 0 || !strings.Contains(said, "your sign-in has ended, and could not be renewed: the identity provider "+
-		w.provider.URL+" answers 503") || strings.Contains(said, "controller") {
+	if status == 0 || !strings.Contains(said, "your sign-in has ended, and could not be renewed: the identity "+
+		"provider "+w.provider.URL+" answers 503") || strings.Contains(said, "controller") {
 		t.Errorf("it says %d, %s", status, said)
 	}
 	out, said, status := w.run(nil, "logout")

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -99,20 +98,17 @@ func newClient(ca string) (c *http.Client, published string, err error) {
 		Transport: bounded{transport, rate.NewLimiter(rate.Every(askEvery), askBurst)}}, published, nil
 }
 
-// authorities are the certificates of a file, which everybody is told who wants to sign in. A file that has a key as
-// well is refused: it is not meant to be read by others.
+// authorities are the certificates of a file, which everybody is told who wants to sign in. A file that has something
+// else, such as a key, is refused: it is not meant to be read by others.
 func authorities(text []byte) (list []*x509.Certificate, err error) {
 	for rest := text; ; {
 		var b *pem.Block
 		if b, rest = pem.Decode(rest); b == nil {
 			break
 		}
-		if strings.HasSuffix(b.Type, "PRIVATE KEY") {
-			return nil, errors.New("has a private key, and what --oidc-ca names is told to everybody who wants to sign in: " +
-				"give a file with the certificates alone")
-		}
 		if b.Type != "CERTIFICATE" {
-			continue
+			return nil, fmt.Errorf("has a %.40q, and is told to everybody who wants to sign in: give a file with the "+
+				"certificates of the provider's authorities alone", b.Type)
 		}
 		c, err := x509.ParseCertificate(b.Bytes)
 		if err != nil {

@@ -73,11 +73,11 @@ func TestS139_NothingButCertificatesIsPublished(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"certificates":       {cert + cert, ""},
 		"words beside them":  {"the password is 1234\n" + cert + "secret", ""},
-		"a key after it":     {cert + private("PRIVATE KEY"), "private key"},
-		"a key before it":    {private("RSA PRIVATE KEY") + cert, "private key"},
-		"an encrypted key":   {cert + private("ENCRYPTED PRIVATE KEY"), "private key"},
-		"a key alone":        {private("EC PRIVATE KEY"), "private key"},
-		"other blocks":       {private("PUBLIC KEY"), "no certificate"},
+		"a key after it":     {cert + private("PRIVATE KEY"), "PRIVATE KEY"},
+		"a key before it":    {private("RSA PRIVATE KEY") + cert, "PRIVATE KEY"},
+		"an encrypted key":   {cert + private("ENCRYPTED PRIVATE KEY"), "PRIVATE KEY"},
+		"a key alone":        {private("EC PRIVATE KEY"), "PRIVATE KEY"},
+		"other blocks":       {private("PUBLIC KEY"), "PUBLIC KEY"},
 		"nothing":            {"", "no certificate"},
 		"a damaged document": {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "can't be read"},
 	} {

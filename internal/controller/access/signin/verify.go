@@ -201,12 +201,12 @@ func mark(issuer, token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// named reports whether a text can be somebody's name: lists and the audit log show it as it is, so that it must not look
-// like another, nor be that of who calls without having signed in.
+// named reports whether a text can be somebody's name: lists and the audit log show it as it is, so that it must not
+// look like another, nor be that of who calls without having signed in.
 func named(name string) bool {
-	return len(name) <= longestName && (roles.Who{Kind: roles.Person, Name: name}).Check() == nil &&
-		strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) &&
-		name != "root" && name != "the controller"
+	taken := map[string]bool{"root": true, "the controller": true}
+	return !taken[name] && len(name) <= longestName && (roles.Who{Kind: roles.Person, Name: name}).Check() == nil &&
+		strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // suits checks what the verifier does not.
@@ -240,8 +240,8 @@ func (p *Provider) groups(claims map[string]any) (list []string, err error) {
 	switch v := claims[p.conf.GroupsClaim].(type) {
 	case nil:
 		if elsewhere[p.conf.GroupsClaim] != nil { // as Entra ID has it for people in many groups
-			return nil, fault("it has too many groups to list them (_claim_names): have the provider send those for Heddle " +
-				"alone")
+			return nil, fault("it has too many groups to list them (_claim_names): have the provider send those for " +
+				"Heddle alone")
 		}
 	case string:
 		all = []any{v}
