@@ -22,17 +22,20 @@ import (
 const (
 	// smallBody is how long a request may be, but those of which the rule says that they may be large.
 	smallBody = 64 << 10
-	// largeBody is how long those may be.
+	// largeBody is how long those may be, partBody how long of who has a part of the cluster, and applies what they
+	// see.
 	largeBody = 40 << 20
+	partBody  = 4 << 20
 	// largeSum is how much memory all large bodies together may take: as much again is there for who manages the
-	// cluster.
+	// cluster. partSum is that of those who have a part of it.
 	largeSum = 48 << 20
+	partSum  = 8 << 20
 )
 
 // memory is what the large bodies of some callers may take together; who comes first has it first.
 type memory struct{ *semaphore.Weighted }
 
-func newMemory() memory { return memory{semaphore.NewWeighted(largeSum)} }
+func newMemory(sum int64) memory { return memory{semaphore.NewWeighted(sum)} }
 
 // take waits until there is room for so many bytes, for a time at most.
 func (m memory) take(ctx context.Context, bytes int64, within time.Duration) (leave func(),
@@ -111,41 +114,45 @@ func (g *Guard) received(w http.ResponseWriter, r *http.Request, c Caller) (q *h
 		q.Body = http.MaxBytesReader(w, rest, smallBody)
 		return q, func() {}, nil
 	}
-	if leave, err = g.large(r, c); err != nil {
+	most, leave, err := g.large(r, c, rule)
+	if err != nil {
 		return r, nil, err
 	}
 	_ = control.SetReadDeadline(time.Now().Add(within))
-	body, failed := read(http.MaxBytesReader(w, rest, largeBody))
+	body, failed := read(http.MaxBytesReader(w, rest, most))
 	_ = control.SetReadDeadline(time.Time{})
 	if failed != nil {
 		leave()
 		return r, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("the request did not come as a "+
-			"whole within %s, or is longer than %d bytes", within, largeBody))
+			"whole within %s, or is longer than %d bytes", within, most))
 	}
 	q.Body = io.NopCloser(body)
 	return q, leave, nil
 }
 
-// large takes what a large body needs.
-func (g *Guard) large(r *http.Request, c Caller) (leave func(), err *connect.Error) {
-	size := r.ContentLength
-	if size < 0 || size > largeBody {
-		size = largeBody
-	}
+// large takes what a large body needs, which has so many bytes at most.
+func (g *Guard) large(r *http.Request, c Caller, rule Rule) (most int64, leave func(), err *connect.Error) {
 	done, err := g.larges.take(c)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	of := g.memory
-	if c.manages() {
+	of, most := g.memory, int64(largeBody)
+	rule.Judged = false
+	if _, part := c.may(rule); part != nil {
+		of, most = g.partMemory, partBody
+	} else if c.manages() {
 		of = g.adminMemory
+	}
+	size := r.ContentLength
+	if size < 0 || size > most {
+		size = most
 	}
 	free, err := of.take(r.Context(), size, g.ReadTime)
 	if err != nil {
 		done()
-		return nil, err
+		return 0, nil, err
 	}
-	return func() { free(); done() }, nil
+	return most, func() { free(); done() }, nil
 }
 
 // pieces is a large body that has come. What was read of it takes no memory any more.

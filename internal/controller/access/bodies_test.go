@@ -99,6 +99,8 @@ func TestS135_WhoSendsSlowlyKeepsNobodyOut(t *testing.T) {
 func TestS136_LargeBodiesAreBounded(t *testing.T) {
 	h := newHouse(t)
 	network := h.token(pki.APITerms{Name: "nat", Role: roles.NetworkAdmin, Life: time.Hour})
+	part := h.token(pki.APITerms{Name: "pat", Role: roles.NetworkAdmin, Life: time.Hour,
+		Scopes: []roles.Scope{{Switch: "dvs", PortGroup: "web"}}})
 	admin := h.token(pki.APITerms{Name: "ada", Role: roles.Admin, Life: time.Hour})
 	s := h.answers()
 	large := strings.Repeat("a", 1<<20)
@@ -118,7 +120,16 @@ func TestS136_LargeBodiesAreBounded(t *testing.T) {
 			}
 		})
 	}
-	if !h.memory.TryAcquire(largeSum) { // nothing is kept of those before
+	for token, want := range map[string]int{network: http.StatusOK, part: http.StatusTooManyRequests} {
+		if got := h.posts(s, "FleetService/ApplyDefinition", token,
+			strings.NewReader(strings.Repeat("a", partBody+1))); got != want {
+			t.Errorf("more than a part's body is answered %d, want %d", got, want)
+		}
+	}
+	if got := h.posts(s, "FleetService/ApplyDefinition", part, strings.NewReader(large)); got != http.StatusOK {
+		t.Errorf("a part's definition is answered %d", got)
+	}
+	if !h.memory.TryAcquire(largeSum) || !h.partMemory.TryAcquire(partSum) { // nothing is kept of those before
 		t.Fatal("large bodies that were answered take memory")
 	}
 	h.ReadTime = 50 * time.Millisecond

@@ -30,8 +30,9 @@ type rooms struct {
 	// opening and open have requests without a token, which anybody may send, while they come and while they are
 	// answered: they take no room from those with one.
 	opening, open *places
-	// memory is for large bodies, adminMemory for those of who manages the cluster.
-	memory, adminMemory memory
+	// memory is for large bodies, partMemory for those of who has a part of the cluster, adminMemory for those of who
+	// manages it.
+	memory, partMemory, adminMemory memory
 }
 
 func newRooms() rooms {
@@ -42,8 +43,9 @@ func newRooms() rooms {
 		larges:      newPlaces(shares{each: 2, address: 16, all: 64, reserved: 16}),
 		opening:     newPlaces(shares{address: 8, all: 128}),
 		open:        newPlaces(shares{address: 8, all: 32}),
-		memory:      newMemory(),
-		adminMemory: newMemory(),
+		memory:      newMemory(largeSum),
+		partMemory:  newMemory(partSum),
+		adminMemory: newMemory(largeSum),
 	}
 }
 

@@ -26,27 +26,28 @@ import (
 func call(name string) string { return "/heddle.controller.v1." + name }
 
 // attacks are those that are made at once. Each goes on until its context ends, whatever it is answered.
-func (c *castle) attacks() []func(context.Context) {
-	viewer, network := c.tokens["viewer"], c.tokens["network-admin"]
+func (a *attacker) attacks() []func(context.Context) {
+	viewer, network := a.Viewer, a.Network
 	return []func(context.Context){
 		// Strangers at the hosts' port: long headers, requests that never come, and hellos that go no further.
 		func(ctx context.Context) {
-			c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 900_000)
+			a.streams(ctx, a.Hosts, call("HostService/JoinHost"), "", 20, 100, 900_000)
 		},
 		func(ctx context.Context) {
-			c.streams(ctx, c.Address, call("HostService/JoinHost"), "", 20, 100, 10_000)
+			a.streams(ctx, a.Hosts, call("HostService/JoinHost"), "", 20, 100, 10_000)
 		},
-		c.hellos,
+		a.hellos,
 		// Strangers at the people's port, who keep others from signing in.
-		func(ctx context.Context) { c.streams(ctx, c.api, call("AccessService/GetSignIn"), "", 2, 20, 0) },
-		func(ctx context.Context) { c.streams(ctx, c.api, call("AccessService/SignIn"), "", 2, 20, 0) },
+		func(ctx context.Context) { a.streams(ctx, a.People, call("AccessService/GetSignIn"), "", 2, 20, 0) },
+		func(ctx context.Context) { a.streams(ctx, a.People, call("AccessService/SignIn"), "", 2, 20, 0) },
 		// Tokens that may do little: requests that never come, long ones, and calls that fail.
-		func(ctx context.Context) { c.streams(ctx, c.api, call("AccessService/WhoAmI"), viewer, 5, 60, 0) },
-		func(ctx context.Context) { c.bodies(ctx, call("AccessService/SignOut"), viewer) },
-		func(ctx context.Context) { c.bodies(ctx, call("FleetService/ApplyDefinition"), network) },
-		func(ctx context.Context) { c.fails(ctx, call("AccessService/SignOut"), viewer) },
-		func(ctx context.Context) { c.fails(ctx, call("FleetService/ApplyDefinition"), network) },
-		c.reports,
+		func(ctx context.Context) { a.streams(ctx, a.People, call("AccessService/WhoAmI"), viewer, 5, 60, 0) },
+		func(ctx context.Context) { a.bodies(ctx, call("AccessService/SignOut"), viewer, 39) },
+		func(ctx context.Context) { a.bodies(ctx, call("FleetService/ApplyDefinition"), network, 39) },
+		func(ctx context.Context) { a.bodies(ctx, call("FleetService/ApplyDefinition"), network, 3) },
+		func(ctx context.Context) { a.fails(ctx, call("AccessService/SignOut"), viewer) },
+		func(ctx context.Context) { a.fails(ctx, call("FleetService/ApplyDefinition"), network) },
+		a.reports,
 	}
 }
 
@@ -67,26 +68,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // streams makes connections with so many requests each, whose bodies never come, and headers of some bytes more.
-func (c *castle) streams(ctx context.Context, to, path, token string, connections, requests, header int) {
+func (a *attacker) streams(ctx context.Context, to, path, token string, connections, requests, header int) {
 	var g sync.WaitGroup
 	defer g.Wait()
 	for range connections {
 		g.Go(func() {
 			for pause(ctx, 100*time.Millisecond) {
-				c.held(ctx, to, path, token, requests, header) // whatever became of it
+				a.held(ctx, to, path, token, requests, header) // whatever became of it
 			}
 		})
 	}
 }
 
 // held holds requests on a connection for some seconds.
-func (c *castle) held(ctx context.Context, to, path, token string, requests, header int) {
+func (a *attacker) held(ctx context.Context, to, path, token string, requests, header int) {
 	raw, err := dial(ctx, to)
 	if err != nil {
 		return
 	}
 	defer raw.Close()
-	conf := c.tls()
+	conf := a.tls()
 	conf.NextProtos = []string{"h2"}
 	conn := tls.Client(raw, conf)
 	if conn.HandshakeContext(ctx) != nil {
@@ -135,14 +136,14 @@ func request(f *http2.Framer, id uint32, block []byte) error {
 }
 
 // hellos says hello at the hosts' port 400 times a second, and goes no further.
-func (c *castle) hellos(ctx context.Context) {
+func (a *attacker) hellos(ctx context.Context) {
 	here, there := net.Pipe()
-	go func() { _ = tls.Client(here, c.tls()).Handshake() }() // ends with the pipe
+	go func() { _ = tls.Client(here, a.tls()).Handshake() }() // ends with the pipe
 	first := make([]byte, 4096)
 	n, err := there.Read(first)
 	_ = there.Close()
 	if err != nil {
-		c.Errorf("there is no hello: %v", err)
+		a.failed("there is no hello: %v", err)
 		return
 	}
 	var list []net.Conn
@@ -152,7 +153,7 @@ func (c *castle) hellos(ctx context.Context) {
 		}
 	}()
 	for pause(ctx, time.Second/400) {
-		conn, err := dial(ctx, c.Address)
+		conn, err := dial(ctx, a.Hosts)
 		if err != nil {
 			continue
 		}
@@ -165,7 +166,7 @@ func (c *castle) hellos(ctx context.Context) {
 }
 
 // client makes requests as an attacker.
-func (c *castle) client(conf *tls.Config) *http.Client {
+func (a *attacker) client(conf *tls.Config) *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Protocols: protocols,
@@ -173,10 +174,10 @@ func (c *castle) client(conf *tls.Config) *http.Client {
 }
 
 // post makes a request with a token, whatever it is answered.
-func (c *castle) post(ctx context.Context, client *http.Client, path, token string, body io.Reader) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.api+path, body)
+func (a *attacker) post(ctx context.Context, client *http.Client, path, token string, body io.Reader) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.People+path, body)
 	if err != nil {
-		c.Error(err)
+		a.failed("%v", err)
 		return
 	}
 	q.Header.Set("Content-Type", "application/json")
@@ -207,17 +208,17 @@ func (b *blanks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// bodies sends bodies of 39 MB, many at a time.
-func (c *castle) bodies(ctx context.Context, path, token string) {
+// bodies sends bodies of so many MiB, many at a time.
+func (a *attacker) bodies(ctx context.Context, path, token string, size int) {
 	var g sync.WaitGroup
 	defer g.Wait()
 	for i := range 24 {
 		g.Go(func() {
-			client := c.client(c.tls())
+			client := a.client(a.tls())
 			defer client.CloseIdleConnections()
 			for pause(ctx, 100*time.Millisecond) {
 				soon, cancel := context.WithTimeout(ctx, 10*time.Second)
-				c.post(soon, client, path, token, &blanks{soon, 39 << 20, i%2 == 0})
+				a.post(soon, client, path, token, &blanks{soon, size << 20, i%2 == 0})
 				cancel()
 			}
 		})
@@ -225,38 +226,38 @@ func (c *castle) bodies(ctx context.Context, path, token string) {
 }
 
 // fails makes a call again and again that comes to nothing.
-func (c *castle) fails(ctx context.Context, path, token string) {
+func (a *attacker) fails(ctx context.Context, path, token string) {
 	var g sync.WaitGroup
 	defer g.Wait()
 	for range 8 {
 		g.Go(func() {
-			client := c.client(c.tls())
+			client := a.client(a.tls())
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
-				c.post(ctx, client, path, token, strings.NewReader("{}"))
+				a.post(ctx, client, path, token, strings.NewReader("{}"))
 			}
 		})
 	}
 }
 
 // reports joins as a host, and reports changes of many ports as fast as it is let.
-func (c *castle) reports(ctx context.Context) {
-	record, err := cluster.JoinInMemory(ctx, cluster.Request{Controller: c.Address, Token: c.join, Name: "evil"})
+func (a *attacker) reports(ctx context.Context) {
+	record, err := cluster.JoinInMemory(ctx, cluster.Request{Controller: a.Hosts, Token: a.Join, Name: "evil"})
 	if err != nil {
-		c.Errorf("the host does not join: %v", err)
+		a.failed("the host does not join: %v", err)
 		return
 	}
 	conf, err := record.TLS()
 	if err != nil {
-		c.Error(err)
+		a.failed("%v", err)
 		return
 	}
-	client := c.client(conf)
+	client := a.client(conf)
 	defer client.CloseIdleConnections()
 	s, err := controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(client,
-		"https://"+c.Address, connecthttp.WithCompressors()))).FollowSlice(ctx)
+		"https://"+a.Hosts, connecthttp.WithCompressors()))).FollowSlice(ctx)
 	if err != nil {
-		c.Errorf("the host does not connect: %v", err)
+		a.failed("the host does not connect: %v", err)
 		return
 	}
 	port := func(i int) *controllerv1.HostPort {

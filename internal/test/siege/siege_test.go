@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +25,12 @@ const (
 	adminsAddress    = "127.0.0.1"
 )
 
-// mostMemory is how much the controller may have resident, in KiB.
-const mostMemory = 300 << 10
+// mostMemory is how much the controller may have resident, in KiB. On a busy machine, which has no time to collect what
+// is not used any more, it may have mostMemoryBusy.
+const (
+	mostMemory     = 300 << 10
+	mostMemoryBusy = 600 << 10
+)
 
 // castle is a controller with an admin, and what attackers have.
 type castle struct {
@@ -173,17 +176,19 @@ func TestS135_S136_S137_AnAttackedControllerAnswersItsAdmin(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
-	var attackers sync.WaitGroup
-	for _, attack := range c.attacks() {
-		attackers.Go(func() { attack(ctx) })
-	}
+	ended := (&attacker{Hosts: c.Address, People: c.api, Trust: c.trust, Viewer: c.tokens["viewer"],
+		Network: c.tokens["network-admin"], Join: c.join}).attack(ctx, t)
 	calls, hosts := c.works(ctx)
-	attackers.Wait()
+	ended()
 	now, most := c.resident()
 	t.Logf("%d calls of the admin: half within %s, 99 %% within %s, at most %s; %d hosts connect within %s; the "+
 		"controller has %d MiB, and had %d at most", len(calls), quantile(calls, 500), quantile(calls, 990),
 		quantile(calls, 1000), len(hosts), quantile(hosts, 1000), now>>10, most>>10)
-	if most > mostMemory {
+	bound := mostMemoryBusy
+	if soak != "" {
+		bound = mostMemory
+	}
+	if most > bound {
 		t.Errorf("the controller had %d MiB", most>>10)
 	}
 	if soak != "" && (quantile(calls, 990) > time.Second || quantile(hosts, 1000) > 3*time.Second) {
