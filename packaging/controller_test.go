@@ -130,3 +130,14 @@ func TestTheSameSourceMakesTheSamePackages(t *testing.T) {
 		})
 	}
 }
+
+// What a controller can take of the machine's memory is bounded, whatever it is asked.
+func TestS136_TheControllersUnitBoundsItsMemory(t *testing.T) {
+	text, err := os.ReadFile("controller/heddle-controller.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\nMemoryMax=") {
+		t.Error("the unit has no MemoryMax")
+	}
+}
