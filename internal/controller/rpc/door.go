@@ -26,7 +26,7 @@ const (
 	mostQueued = 1024
 	fairQueued = 64
 	// mostProving is how many have been answered and have not proved who they are; a further one ends the oldest.
-	mostProving = 1024
+	mostProving = 2048
 	// seats is how many shake hands at a time. Who takes longer than seatTime to answer shakes hands standing, so that
 	// nobody keeps the others waiting.
 	seats    = 128
