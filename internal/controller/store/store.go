@@ -35,6 +35,10 @@ type Store struct {
 	// identity is what the cluster is known by.
 	identity atomic.Pointer[Cluster]
 	keeper   *keeper
+	// held says why nothing is written for the sake of the other members; nil while nothing is in the way.
+	held atomic.Pointer[NoRoomElsewhere]
+	// measuredAt is when the size of the database was measured anew, in nanoseconds.
+	measuredAt atomic.Int64
 
 	// ctx ends with the store; batchDone is closed when the batcher has answered everybody.
 	ctx       context.Context
@@ -221,7 +225,7 @@ func (s *Store) Sync(ctx context.Context) error {
 // touch writes something that nobody reads: a write is the one thing that all versions of etcd order with the events of
 // a watch. It is repeated while a leader is elected: etcd drops what comes meanwhile, and says so late.
 func (s *Store) touch(ctx context.Context) (revision int64, err error) {
-	if s.opts.room() != nil { // all that an embedded etcd has is below the prefix
+	if s.room() != nil { // all that an embedded etcd has is below the prefix
 		head, err := s.client.Get(ctx, s.keys.meta("sync"))
 		if err != nil {
 			return 0, err
