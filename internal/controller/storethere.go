@@ -30,9 +30,12 @@ const (
 
 // missingStore is how a controller without its store comes back.
 const missingStore = "If it is on a disk that is not mounted, or lies elsewhere, put it back and start again. If it " +
-	"is lost: where other controllers have the cluster, run \"heddle-controller remove NAME\" and \"heddle-controller " +
-	"token\" at one of them and \"heddle-controller join\" here; where there is none, \"heddle-controller restore " +
-	"SNAPSHOT\" here"
+	"is lost: " + anew
+
+// anew is how a controller without a store gets one.
+const anew = "where other controllers have the cluster, run \"heddle-controller remove NAME\" and " +
+	"\"heddle-controller token\" at one of them and \"heddle-controller join\" here; where there is none, " +
+	"\"heddle-controller restore SNAPSHOT\" here"
 
 // expectStore refuses to begin an empty store in place of the one that this controller had, and a store that is damaged
 // or another controller's.
@@ -48,10 +51,8 @@ func (s *self) expectStore() error {
 	have, err := store.Inspect(s.file(etcdDir))
 	var damaged *store.Damaged
 	if errors.As(err, &damaged) {
-		return fmt.Errorf("the controller's store cannot be read: %w. Nothing was changed. Move %s away; where other "+
-			"controllers have the cluster, run \"heddle-controller remove NAME\" and \"heddle-controller token\" at "+
-			"one of them and \"heddle-controller join\" here; where there is none, \"heddle-controller restore "+
-			"SNAPSHOT\" here", damaged, s.file(etcdDir))
+		return fmt.Errorf("the controller's store cannot be read: %w. Nothing was changed. Move %s away; %s", damaged,
+			s.file(etcdDir), anew)
 	}
 	if err != nil {
 		return err
@@ -65,13 +66,13 @@ func (s *self) expectStore() error {
 
 // otherStore is the error of a store that is not the one that was recorded.
 func (s *self) otherStore(have, kept store.Etcd) error {
-	return fmt.Errorf("%s is not this controller's store: it is of member %s of etcd's cluster %s, and this controller "+
-		"is member %s of cluster %s (%s). %s", s.file(etcdDir), have.Member, have.Cluster, kept.Member, kept.Cluster,
-		s.file(storeFile), missingStore)
+	return fmt.Errorf("%s is not this controller's store: it is of member %s of etcd's cluster %s, and this "+
+		"controller is member %s of cluster %s (%s). %s", s.file(etcdDir), have.Member, have.Cluster, kept.Member,
+		kept.Cluster, s.file(storeFile), missingStore)
 }
 
-// hadStore reports whether this controller's store has begun some day: it has what a cluster gives, and is neither about
-// to join one nor to found it.
+// hadStore reports whether this controller's store has begun some day: it has what a cluster gives, and is neither
+// about to join one nor to found it.
 func (s *self) hadStore() (bool, error) {
 	for _, name := range []string{joinFile, foundingFile} {
 		if there, err := s.has(name); there || err != nil {
@@ -118,7 +119,7 @@ func (s *self) keepStore(st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	now := keptStore{Etcd: st.Etcd(), Store: st.Cluster().ID}
+	now := keptStore{Etcd: store.EtcdOf(st), Store: st.Cluster().ID}
 	if kept != nil && kept.Store != now.Store {
 		return s.otherStore(store.Etcd{Member: now.Member, Cluster: now.Store}, store.Etcd{Member: kept.Member,
 			Cluster: kept.Store})

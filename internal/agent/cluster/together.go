@@ -118,8 +118,8 @@ func (s *session) activateOne(next *state.Slice) ([]string, error) {
 	}
 }
 
-// madeTogether keeps when the host changed that had to wait for an instant: it says so in each conversation from now on,
-// as the one in which it heard of it may have ended before.
+// madeTogether keeps when the host changed that had to wait for an instant: it says so in each conversation from now
+// on, as the one in which it heard of it may have ended before.
 func (s *session) madeTogether(next *state.Slice, problems []string) {
 	if next.Together == "" || s.Together == nil || len(problems) > 0 {
 		return

@@ -5,8 +5,8 @@ import "heddle/internal/api"
 // Other is what another controller says of itself.
 type Other struct {
 	Name string
-	// Away says why it does not answer, Apart why it is none of the cluster, NoRoom why its disk takes no change; "" for
-	// not so.
+	// Away says why it does not answer, Apart why it is none of the cluster, NoRoom why its disk takes no change; ""
+	// for not so.
 	Away, Apart, NoRoom string
 }
 

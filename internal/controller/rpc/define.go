@@ -70,8 +70,8 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 		out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	}
 	if err != nil { // what is written counts
-		out.Notes = append(out.Notes, fmt.Sprintf("the change counts, as revision %d, and which hosts have it active is "+
-			"not known: %v", out.GetRevision(), err))
+		out.Notes = append(out.Notes, fmt.Sprintf("the change counts, as revision %d, and which hosts have it active "+
+			"is not known: %v", out.GetRevision(), err))
 	}
 	return out, nil
 }

@@ -174,8 +174,8 @@ func (s *everywhere) shown(h *host, e *elsewhere) *controllerv1.Host {
 	return out
 }
 
-// remember asks the other controllers from time to time which hosts they have, until ctx ends: where one of them is lost,
-// this one knows when its hosts were there last, and what they had.
+// remember asks the other controllers from time to time which hosts they have, until ctx ends: where one of them is
+// lost, this one knows when its hosts were there last, and what they had.
 func (s *everywhere) remember(ctx context.Context) {
 	for {
 		select {

@@ -207,8 +207,8 @@ func boundPorts(s Store) (list []store.Port) {
 	return list
 }
 
-// Whichever write of a change fails, and in whatever way: a change that is answered as done counts, one that is answered
-// as failed is not there, and of the others the answer says that it is not known.
+// Whichever write of a change fails, and in whatever way: a change that is answered as done counts, one that is
+// answered as failed is not there, and of the others the answer says that it is not known.
 func TestS129_AnAnswerSaysWhetherTheChangeCounts(t *testing.T) {
 	for name, o := range changing() {
 		for _, how := range []wayToFail{before, noSpace, after, never} {

@@ -169,7 +169,8 @@ func (s claimant) bind(ctx context.Context, h *host, as store.Claim, q *controll
 	switch {
 	case err == nil && answer.GetRefused() == "":
 		s.keeper().starts(h, n, startingTime)
-	case !errors.As(err, &away) && !errors.Is(err, store.ErrNoSpace): // a write that nobody answered may have happened, and the guest starts even so
+	case !errors.As(err, &away) && !errors.Is(err, store.ErrNoSpace):
+		// A write that nobody answered may have happened, and the guest starts even so.
 		s.keeper().starts(h, n, 0)
 	}
 	return err

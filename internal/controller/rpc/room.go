@@ -19,11 +19,11 @@ import (
 const roomTime = 2 * time.Second
 
 // noRoom says why this controller's disk takes no change; "" where it does.
-func (s *Server) noRoom() string {
-	if s.Self.Etcd == (store.Etcd{}) || s.Self.Dir == "" {
+func (s Self) noRoom() string {
+	if s.Etcd == (store.Etcd{}) || s.Dir == "" {
 		return ""
 	}
-	if err := store.Room(s.Self.Dir); err != nil {
+	if err := store.Room(s.Dir); err != nil {
 		return err.Error()
 	}
 	return ""

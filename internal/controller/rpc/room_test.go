@@ -61,8 +61,8 @@ func TestS128_AMajorityWithoutRoomTakesNoChange(t *testing.T) {
 	}
 }
 
-// A controller whose store is another one than the cluster's is told apart, and one whose disk is full is named; one of
-// an earlier version says neither.
+// A controller whose store is another one than the cluster's is told apart, and one whose disk is full is named; one
+// of an earlier version says neither.
 func TestS127_S128_ControllersThatAreNotWellAreNamed(t *testing.T) {
 	mine := Self{StoreID: "s1", Etcd: store.Etcd{Cluster: "ab", Member: "1"}}
 	for name, c := range map[string]struct {
@@ -70,7 +70,8 @@ func TestS127_S128_ControllersThatAreNotWellAreNamed(t *testing.T) {
 		state string
 		part  string
 	}{
-		"well":                  {&controllerv1.GetControllerResponse{Store: "s1", EtcdCluster: "ab", EtcdMember: "2"}, "up", ""},
+		"well": {&controllerv1.GetControllerResponse{Store: "s1", EtcdCluster: "ab", EtcdMember: "2"},
+			"up", ""},
 		"of an earlier version": {&controllerv1.GetControllerResponse{}, "up", ""},
 		"with an empty store": {&controllerv1.GetControllerResponse{Store: "s2", EtcdCluster: "ab"}, "apart",
 			"a store of its own"},

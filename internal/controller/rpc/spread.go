@@ -37,7 +37,8 @@ func (s *Server) GetController(ctx context.Context, q *controllerv1.GetControlle
 func (s *Server) standing(ctx context.Context, brief bool) *controllerv1.GetControllerResponse {
 	out := &controllerv1.GetControllerResponse{Version: s.This.Version, Hosts: int32(s.fleet.count()),
 		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.Cluster()),
-		Store: s.Self.StoreID, EtcdCluster: s.Self.Etcd.Cluster, EtcdMember: s.Self.Etcd.Member, NoRoom: s.noRoom()}
+		Store: s.Self.StoreID, EtcdCluster: s.Self.Etcd.Cluster, EtcdMember: s.Self.Etcd.Member,
+		NoRoom: s.Self.noRoom()}
 	for _, root := range s.Self.EtcdRoots {
 		out.EtcdRoots = append(out.EtcdRoots, root.String())
 	}

@@ -83,7 +83,8 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	}
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), timing{s.fleet}.skews(),
-		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(), s.otherControllers(ctx))
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
+		s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

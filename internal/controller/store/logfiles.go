@@ -101,8 +101,8 @@ func inspectFile(name string) (of Etcd, err error) {
 
 func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
 
-// Etcd is the member of an embedded etcd that this store runs; nothing with an existing cluster.
-func (s *Store) Etcd() Etcd {
+// EtcdOf is the member of an embedded etcd that a store runs; nothing with an existing cluster.
+func EtcdOf(s *Store) Etcd {
 	if s.etcd == nil {
 		return Etcd{}
 	}

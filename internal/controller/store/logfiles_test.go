@@ -12,7 +12,7 @@ func TestInspectReadsWhatTheStoreIsOf(t *testing.T) {
 		t.Error("an empty directory has a log")
 	}
 	s := open(t, o)
-	want := s.Etcd()
+	want := EtcdOf(s)
 	if got, err := Inspect(o.Dir); err != nil || got != want || got.Member == "" || got.Cluster == "" {
 		t.Errorf("while it runs: %+v, %v, want %+v", got, err, want)
 	}

@@ -91,7 +91,7 @@ func (k *keeper) begin(ctx context.Context) {
 	full := slices.ContainsFunc(k.s.etcd.Server.Alarms(), func(a *etcdserverpb.AlarmMember) bool {
 		return a.Alarm == etcdserverpb.AlarmType_NOSPACE
 	})
-	if !full && !k.s.crowded() {
+	if !full && !k.s.Limits.crowded() {
 		return
 	}
 	if err := k.makeSpace(ctx); err != nil {
@@ -170,7 +170,7 @@ var errBusy = errors.New("another controller does it now")
 // the database has reached its quota it makes what space it can, and has writes accepted again.
 func (s *Store) Maintain(ctx context.Context) error {
 	k := s.keeper
-	if err := s.room(); err != nil {
+	if err := s.Limits.room(); err != nil {
 		return err // its lock is a write
 	}
 	alarms, err := s.alarms(ctx)
@@ -182,7 +182,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 			return k.makeSpace(ctx)
 		}
 	}
-	if s.crowded() {
+	if s.Limits.crowded() {
 		return k.makeSpace(ctx)
 	}
 	err = k.alone(ctx, func() error {

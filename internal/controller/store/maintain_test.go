@@ -84,7 +84,7 @@ func TestOneControllerAtATimeCompacts(t *testing.T) {
 func TestAWatchGoesOnBehindACompaction(t *testing.T) {
 	s := openNew(t)
 	write(t, s, put(KindHost, "goes", `0`, New), put(KindHost, "stays", `0`, New))
-	late := &Store{opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client}
+	late := &Store{Limits: s.Limits, opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client}
 	m := newMirror(late)
 	if err := m.load(patient(t)); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestS129_AFullStoreTakesRevocationsRemovalsAndClaims(t *testing.T) {
 func TestS128_NothingIsWrittenWhileItIsHeldBack(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir()})
 	write(t, s, put(KindHost, "a", `1`, New))
-	s.HoldBack(&NoRoomElsewhere{Members: []string{"controller c2: it is full"}, Away: []string{"controller c3"}})
+	s.Limits.HoldBack(&NoRoomElsewhere{Members: []string{"controller c2: it is full"}, Away: []string{"controller c3"}})
 	_, err := s.Write(patient(t), []Change{put(KindHost, "b", `1`, New)})
 	var away *Unavailable
 	if !errors.As(err, &away) || away.MaybeWritten || !strings.Contains(err.Error(), "c2: it is full") ||
@@ -56,6 +56,6 @@ func TestS128_NothingIsWrittenWhileItIsHeldBack(t *testing.T) {
 	if err := s.Sync(patient(t)); err != nil {
 		t.Errorf("a read: %v", err)
 	}
-	s.HoldBack(nil)
+	s.Limits.HoldBack(nil)
 	write(t, s, put(KindHost, "b", `1`, New))
 }

@@ -47,21 +47,19 @@ func (n *NoRoomElsewhere) Error() string {
 		away = fmt.Sprintf(" (and %s cannot be asked)", strings.Join(n.Away, ", "))
 	}
 	return fmt.Sprintf("no change is taken, as the majority of the controllers has no room for it on disk: %s%s; a "+
-		"change would end their etcd: make space there, and changes are taken again", strings.Join(n.Members, "; "), away)
+		"change would end their etcd: make space there, and changes are taken again", strings.Join(n.Members, "; "),
+		away)
 }
 
-// HoldBack has every write refused, for the reason that is given, until it is called with nil.
-func (s *Store) HoldBack(why *NoRoomElsewhere) { s.held.Store(why) }
-
-// room says why nothing may be written for want of space on disks; nil with an existing cluster.
-func (s *Store) room() error {
-	if s.opts.Dir == "" {
+// room says why nothing may be written for want of space on disks.
+func (l *Limits) room() error {
+	if l.dir == "" {
 		return nil
 	}
-	if err := Room(s.opts.Dir); err != nil {
+	if err := Room(l.dir); err != nil {
 		return &Unavailable{Cause: err}
 	}
-	if why := s.held.Load(); why != nil {
+	if why := l.held.Load(); why != nil {
 		return &Unavailable{Cause: why}
 	}
 	return nil

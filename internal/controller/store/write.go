@@ -22,7 +22,10 @@ func onView(s *Store, eval func(*tx) error) func(*view) error {
 func (s *Store) do(ctx context.Context, u use, eval func(*tx) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	if err := errors.Join(s.room(), s.space(u)); err != nil {
+	if err := s.Limits.bear(u); err != nil {
+		if errors.Is(err, ErrNoSpace) {
+			s.keeper.hurry()
+		}
 		return 0, err
 	}
 	r := &request{eval: onView(s, eval), done: make(chan result, 1)}

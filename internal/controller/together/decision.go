@@ -82,8 +82,8 @@ func Outcome(hosts, others []string, told Told, announced time.Duration) (late [
 		}
 	}
 	for _, name := range others {
-		late = append(late, Late{name, cmp.Or(told.Missing[name], "it was not connected, and takes the change when it is "+
-			"back")})
+		late = append(late, Late{name, cmp.Or(told.Missing[name], "it was not connected, and takes the change when it "+
+			"is back")})
 	}
 	slices.SortFunc(late, func(a, b Late) int { return cmp.Compare(a.Host, b.Host) })
 	return late, time.Duration(last - first)

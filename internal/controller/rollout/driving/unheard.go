@@ -6,8 +6,8 @@ import (
 	"heddle/internal/controller/rollout"
 )
 
-// A host that a change has cut off is silent, and its controller notices that after half a minute only. So no stage ends
-// before each of its hosts has answered the last question of the stage; one that does not is a finding in the end.
+// A host that a change has cut off is silent, and its controller notices that after half a minute only. So no stage
+// ends before each of its hosts has answered the last question of the stage; one that does not is a finding in the end.
 
 // unheard reports whether a host that has the change has not answered the last question yet.
 func (v *drive) unheard() bool {
