@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -123,7 +122,7 @@ func (s Front) otherControllers(ctx context.Context) (found []api.HealthFinding)
 	for _, a := range s.standings(ctx, true) {
 		what := health.Other{Name: peers.NameOf(a.Of), Apart: apart(s.Self, a.Got), NoRoom: a.Got.GetNoRoom()}
 		if a.Err != nil {
-			what.Away = fmt.Sprint(a.Err)
+			_, what.Away = codeAndText(a.Err)
 		}
 		found = append(found, health.Others(what)...)
 	}
