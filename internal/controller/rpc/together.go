@@ -316,7 +316,7 @@ func (f preparing) toldOf(id string, names []string, there *elsewhere) (off map[
 		}
 		switch {
 		case !connected:
-			unsure[name] = "it is not connected, and says when it is back whether it changed at the instant"
+			unsure[name] = "it is not connected: whether it changed at the instant is not known"
 		case made.GetTold() && made.GetId() == id:
 			off[name] = made.GetOff()
 		case made.GetId() == id || !made.GetTells():
