@@ -193,6 +193,7 @@ func (s Front) storeStatus(ctx context.Context) (out api.StoreStatus) {
 		}
 		out.Members = append(out.Members, one)
 	}
+	out.Full = st.Embedded && store.Full(out.Size, out.Quota)
 	for _, a := range st.Alarms {
 		out.Alarms = append(out.Alarms, a.Kind)
 	}

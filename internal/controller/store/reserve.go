@@ -42,6 +42,9 @@ const leastKept = 4 << 20
 // most is how large the database may be for other than vital writes.
 func most(quota int64) int64 { return quota - max(quota/10, leastKept) }
 
+// Full reports whether a database of that size takes vital writes alone.
+func Full(size, quota int64) bool { return quota > 0 && size > most(quota) }
+
 // Etcd knows the size of what it wrote in the last 100 ms when that is committed. near is more than it writes
 // meanwhile: so near the bound that is committed and the size measured, but not more often than after measured.
 const (
