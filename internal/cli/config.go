@@ -208,8 +208,8 @@ func versionBefore(list []api.AppliedConfig, at int) (int, error) {
 		of := list[at].Restores
 		i := slices.IndexFunc(list[:at], func(c api.AppliedConfig) bool { return c.Number == of })
 		if i < 0 {
-			return 0, fmt.Errorf("version %d brought back version %d, which the history has no more: say which version "+
-				"to go back to (heddle config history)", list[at].Number, of)
+			return 0, fmt.Errorf("version %d brought back version %d, which the history has no more: say which "+
+				"version to go back to (heddle config history)", list[at].Number, of)
 		}
 		at = i
 	}

@@ -27,8 +27,8 @@ func Nobody(list []Tunnel) (out []Finding) {
 		f := g.finding(Unreachable, slices.SortedFunc(maps.Keys(own), netip.Addr.Compare), nil)
 		f.Text = fmt.Sprintf("the tunnel of switch %s reaches none of the %d endpoints of other hosts that it probes",
 			sw, len(by[sw]))
-		f.Remedy = "look at the network of this host's endpoints: their devices, addresses and routes, and a firewall " +
-			"in between (heddle uplink show tunnel)"
+		f.Remedy = "look at the network of this host's endpoints: their devices, addresses and routes, and a " +
+			"firewall in between (heddle uplink show tunnel)"
 		out = append(out, f)
 	}
 	return out

@@ -2,8 +2,8 @@ package fabric
 
 import "testing"
 
-// A host whose tunnel reaches nobody knows that by itself; one that reaches some host, or does not know yet, says nothing,
-// and what controllers have said of the same switch is not said twice.
+// A host whose tunnel reaches nobody knows that by itself; one that reaches some host, or does not know yet, says
+// nothing, and what controllers have said of the same switch is not said twice.
 func TestS109_AHostKnowsThatItsTunnelReachesNobody(t *testing.T) {
 	to := func(n int, s State, mute bool) Tunnel {
 		return Tunnel{Switch: "dvs", Host: "h", Name: "esx1", Own: address(1), Peer: address(n), Port: 4789, MTU: 1500,

@@ -21,8 +21,8 @@ func (q *call) expect(f *fleet) {
 	defer q.mu.Unlock()
 	q.silent = time.AfterFunc(silentTime, func() {
 		if !f.answers(context.Background(), q.conn) {
-			q.fail(connect.NewError(connect.CodeUnavailable, fmt.Sprintf("nothing was heard of it for %s: it has hung, "+
-				"or the network between it and its controller is cut", silentTime+pongTime)))
+			q.fail(connect.NewError(connect.CodeUnavailable, fmt.Sprintf("nothing was heard of it for %s: it has "+
+				"hung, or the network between it and its controller is cut", silentTime+pongTime)))
 		}
 	})
 }
