@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -22,8 +24,10 @@ func (s Self) noRoom() string {
 	if s.Etcd == (store.Etcd{}) || s.Dir == "" {
 		return ""
 	}
-	if err := store.Room(s.Dir); err != nil {
-		return err.Error()
+	var full *store.NoRoom
+	if errors.As(store.Room(s.Dir), &full) {
+		return fmt.Sprintf("the file system of %s has %d MiB left, and etcd needs %d MiB", full.Dir, full.Free>>20,
+			store.LeastFree>>20)
 	}
 	return ""
 }
