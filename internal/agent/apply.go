@@ -34,7 +34,8 @@ func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, er
 		g.what = fmt.Sprintf("config rollback %d", q.Rollback)
 	}
 	return out, cg.trials.tried(ctx, cg.attaching.doAttached, g, out, func() error {
-		src := state.Source{File: q.File, Content: q.Content, By: g.what, Seen: cg.ports.seenNow()}
+		src := state.Source{File: q.File, Content: q.Content, By: g.what, Restores: q.Rollback,
+			Seen: cg.ports.seenNow()}
 		done, err := cg.apply(cfg, src, q)
 		if err == nil {
 			*out = *done

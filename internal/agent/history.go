@@ -86,7 +86,8 @@ func (h *history) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
 	}
 	out := make([]api.AppliedConfig, len(list))
 	for i, v := range list {
-		out[i] = api.AppliedConfig{Number: v.Number, At: v.At, By: v.By, File: v.File, Size: v.Bytes}
+		out[i] = api.AppliedConfig{Number: v.Number, At: v.At, By: v.By, File: v.File, Size: v.Bytes,
+			Restores: v.Restores}
 	}
 	for i, v := range slices.Backward(list) {
 		if v.Holds(counts) {

@@ -120,7 +120,8 @@ func (p *probing) found() ([]fabric.Finding, *fabric.Verdict, bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Concat(p.findings, fabric.Tunnels(tunnels.Own)), v, true
+	told := fabric.Added(p.findings, fabric.Nobody(tunnels.Defined))
+	return slices.Concat(told, fabric.Tunnels(tunnels.Own)), v, true
 }
 
 // tell publishes findings that are new, and those that are gone.

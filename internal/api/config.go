@@ -26,6 +26,8 @@ type AppliedConfig struct {
 	// By is the command that applied it: "apply /etc/heddle/heddle.yaml". File is where it came from.
 	By   string `json:"by"`
 	File string `json:"file"`
+	// Restores is the number of the version that it brought back; 0 for a configuration of its own.
+	Restores int `json:"restores,omitempty"`
 	// Size is the length of the content, in bytes.
 	Size int `json:"size"`
 	// Content is the configuration, in YAML; "" in a list.

@@ -82,6 +82,8 @@ type StoreStatus struct {
 	Members []StoreMember `json:"members"`
 	Alarms  []string      `json:"alarms"`
 	Error   string        `json:"error"`
+	// Full: no changes are taken but what only removes, revocations and claims of static ports.
+	Full bool `json:"full"`
 }
 
 // StoreMember is one of etcd's members.

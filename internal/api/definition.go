@@ -55,6 +55,8 @@ type ChangedTogether struct {
 	Spread    time.Duration `json:"spread"`
 	// Late are hosts that did not change at the instant, with why.
 	Late []HostProblem `json:"late"`
+	// Unsure are hosts of which it is not known whether they did, with why.
+	Unsure []HostProblem `json:"unsure"`
 	// Away are hosts that were not connected.
 	Away []string `json:"away"`
 	// Prepared is how long it took until all were ready, Decided until that was written.
@@ -92,6 +94,8 @@ type Defined struct {
 	Rollout *Rollout `json:"rollout"`
 	// Superseded are the ids of the rollouts that the change ended.
 	Superseded []string `json:"superseded"`
+	// Notes are what could not be done after the change was written: it counts all the same.
+	Notes []string `json:"notes"`
 }
 
 // FleetForeseen is what hosts would newly lose of what their ports sent lately.

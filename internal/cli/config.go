@@ -143,10 +143,12 @@ func newConfigRollback(d Deps, t *target) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollback [NUMBER]", Short: "Apply the version before the applied one again, or version NUMBER",
 		Long: "Apply an earlier configuration again: the version before the applied one, or version NUMBER of the " +
-			"history. It is\n" +
-			"applied as \"heddle apply\" would: all or nothing, ports connected by command stay, and a change that " +
-			"concerns the\n" +
-			"way to this host's own addresses is tried first. The file of the configuration is not touched.",
+			"history. Where\n" +
+			"the applied one was brought back itself, that is the version before the one that it brought back. It is " +
+			"applied as\n" +
+			"\"heddle apply\" would: all or nothing, ports connected by command stay, and a change that concerns the " +
+			"way to this\n" +
+			"host's own addresses is tried first. The file of the configuration is not touched.",
 		Example: "  heddle config rollback --dry-run\n  heddle config rollback 3",
 		Args:    atMost("NUMBER"), ValidArgsFunction: t.completeVersions,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -196,10 +198,25 @@ func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	if before < 0 { // it could not be added to the history: all versions are older
 		before = len(list)
 	}
-	if before == 0 {
+	return versionBefore(list, before)
+}
+
+// versionBefore is the number of the version before that one. A version that brought back another one stands for it:
+// going back twice goes back two versions, and not forward to what was just taken back.
+func versionBefore(list []api.AppliedConfig, at int) (int, error) {
+	for at < len(list) && list[at].Restores != 0 {
+		of := list[at].Restores
+		i := slices.IndexFunc(list[:at], func(c api.AppliedConfig) bool { return c.Number == of })
+		if i < 0 {
+			return 0, fmt.Errorf("version %d brought back version %d, which the history has no more: say which "+
+				"version to go back to (heddle config history)", list[at].Number, of)
+		}
+		at = i
+	}
+	if at == 0 {
 		return 0, fmt.Errorf("there is no version before the applied one (see \"heddle config history\")")
 	}
-	return list[before-1].Number, nil
+	return list[at-1].Number, nil
 }
 
 // appliedOf returns the index of the applied version, -1 if the history lacks it.

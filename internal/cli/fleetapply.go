@@ -155,6 +155,9 @@ func printDefined(d Deps, w io.Writer, out *api.Defined, dry bool) error {
 	lines = append(lines, togetherLines(out, dry)...)
 	lines = append(lines, stagedLines(out, dry)...)
 	lines = append(lines, problemLines("not active on ", out.Waiting)...)
+	for _, n := range out.Notes {
+		lines = append(lines, "note: "+n)
+	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }

@@ -66,7 +66,8 @@ func togetherLines(out *api.Defined, dry bool) (lines []string) {
 		line += fmt.Sprintf(", within %s of each other", shortTime(t.Spread))
 	}
 	line += fmt.Sprintf(" (announced: %s)", shortTime(t.Announced))
-	return append(append(lines, line), problemLines("late: ", t.Late)...)
+	lines = append(append(lines, line), problemLines("late: ", t.Late)...)
+	return append(lines, problemLines("not known: ", t.Unsure)...)
 }
 
 // shortTime is a time in three digits or so.

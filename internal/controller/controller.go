@@ -117,7 +117,8 @@ func run(ctx context.Context, o Options) (ended error) {
 		Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
 		SignIn: provider,
-		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots,
+		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, Etcd: store.EtcdOf(st),
+			StoreID: st.Cluster().ID, EtcdRoots: self.etcdRoots,
 			Snapshots: keeper.State},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
@@ -172,6 +173,7 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 	g.Go(func() error { return self.keep(ctx, o.Log) })
 	g.Go(func() error { self.rotate(ctx, st, front, o.Log); return nil })
 	g.Go(func() error { self.turns(ctx, front, anew); return nil })
+	g.Go(func() error { front.WatchRoom(ctx, st.Limits.HoldBack); return nil })
 	g.Go(func() error { return self.settle(ctx, st, o.Log) })
 	g.Go(func() error { return watch(ctx, st, anew) })
 	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "controller", self.Name, "agents",

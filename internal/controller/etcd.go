@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
 )
 
@@ -55,7 +54,12 @@ func begin(ctx context.Context, o Options) (*self, *store.Store, error) {
 		st.Close()
 		return nil, nil, err
 	}
-	if err := os.Remove(s.file(joinFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if len(o.Outside.Endpoints) > 0 {
+		err = s.drop(joinFile)
+	} else {
+		err = s.keepStore(st)
+	}
+	if err != nil {
 		st.Close()
 		return nil, nil, err
 	}
@@ -70,6 +74,9 @@ func (s *self) alone(o Options) store.Options {
 // embedded are the options of this controller's own etcd, and the authority that its connections to the others need.
 func (s *self) embedded(ctx context.Context, o Options, doc *pki.Document) (store.Options, *pki.Document, error) {
 	opts := s.alone(o)
+	if err := s.expectStore(); err != nil {
+		return opts, nil, err
+	}
 	listen, advertise, err := o.peers()
 	if err != nil || listen == "" {
 		return opts, doc, err
@@ -100,10 +107,7 @@ func (s *self) embedded(ctx context.Context, o Options, doc *pki.Document) (stor
 }
 
 // begun reports whether this controller's etcd has data.
-func (s *self) begun() bool {
-	_, err := os.Stat(filepath.Join(s.file(etcdDir), "member", "wal"))
-	return err == nil
-}
+func (s *self) begun() bool { return store.Begun(s.file(etcdDir)) }
 
 // firstAuthority is the authority of a cluster that begins here, or of a data directory that lacks the copy.
 func (s *self) firstAuthority(ctx context.Context, o Options) (*pki.Document, error) {
@@ -125,6 +129,9 @@ func (s *self) firstAuthority(ctx context.Context, o Options) (*pki.Document, er
 	}
 	text, err := doc.Encode()
 	if err != nil {
+		return nil, err
+	}
+	if err := ownfile.Replace(s.file(foundingFile), nil); err != nil {
 		return nil, err
 	}
 	return doc, s.keepAuthority(text)

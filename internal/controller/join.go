@@ -227,7 +227,8 @@ func takeStaged(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, old := range []string{etcdDir, peerDir} { // of a cluster of its own, which was empty
+	// Of a cluster of its own, which was empty, or of one whose store is lost.
+	for _, old := range []string{storeFile, foundingFile, etcdDir, peerDir} {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func (s *self) fromSnapshot(file string, o Options) (aside string, err error) {
 		return "", err
 	}
 	dir := s.file(etcdDir)
-	if s.begun() {
+	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
 		aside = dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405")
 		if err := os.Rename(dir, aside); err != nil {
 			return "", err
@@ -163,7 +163,10 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 	if err := s.keepAuthority(o.Doc); err != nil {
 		return err
 	}
-	if err := os.Remove(s.file(joinFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.drop(storeFile); err != nil { // etcd's cluster is another one
+		return err
+	}
+	if err := s.keepStore(st); err != nil {
 		return err
 	}
 	cluster := st.Cluster()

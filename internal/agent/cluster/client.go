@@ -128,6 +128,7 @@ type Client struct {
 	denied     string // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
+	made          atomic.Pointer[made]
 	// wait waits for a pause between two attempts; false when ctx has ended.
 	wait func(ctx context.Context, pause time.Duration) bool
 	// first is closed when a controller has answered for the first time, began is when the client began to look for
@@ -248,6 +249,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
 		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.Now(),
 		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
+	c.tellMade(hello.GetHello())
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))

@@ -121,7 +121,7 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	default:
 	}
 	next := s.received.ready()
-	next.Forced, next.NotBefore = m.GetForced(), m.GetNotBefore()
+	next.Forced, next.NotBefore, next.Together = m.GetForced(), m.GetNotBefore(), m.GetTogetherId()
 	s.next <- next
 	return nil
 }

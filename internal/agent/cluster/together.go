@@ -105,6 +105,9 @@ func (s *session) activateOne(next *state.Slice) ([]string, error) {
 	done := make(chan taken, 1)
 	go func() {
 		problems, err := s.Host.Take(context.WithoutCancel(s.ctx), next)
+		if err == nil {
+			s.madeTogether(next, problems)
+		}
 		done <- taken{problems, err}
 	}()
 	select {
@@ -112,6 +115,34 @@ func (s *session) activateOne(next *state.Slice) ([]string, error) {
 		return t.problems, t.err
 	case <-s.ctx.Done():
 		return nil, s.ctx.Err()
+	}
+}
+
+// madeTogether keeps when the host changed that had to wait for an instant: it says so in each conversation from now
+// on, as the one in which it heard of it may have ended before.
+func (s *session) madeTogether(next *state.Slice, problems []string) {
+	if next.Together == "" || s.Together == nil || len(problems) > 0 {
+		return
+	}
+	at, err := s.Together.ActiveAt(context.WithoutCancel(s.ctx))
+	if err != nil {
+		s.Log.Debug("when the host changed together with others is not known", "err", err)
+		return
+	}
+	s.made.Store(&made{next.Together, max(at, next.NotBefore) - next.NotBefore})
+}
+
+// made is the newest change that the host made together with others: which one, and by how much after the instant.
+type made struct {
+	id  string
+	off int64
+}
+
+// tellMade completes a first message with that.
+func (c *Client) tellMade(h *controllerv1.HostHello) {
+	h.TellsTogether = c.Together != nil
+	if m := c.made.Load(); m != nil {
+		h.TogetherId, h.TogetherOff = m.id, m.off
 	}
 }
 

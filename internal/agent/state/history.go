@@ -36,6 +36,8 @@ type Version struct {
 	// Sum is the SHA-256 of the content, in hexadecimal digits; Bytes is its length.
 	Sum   string `json:"sha256"`
 	Bytes int    `json:"bytes"`
+	// Restores is the number of the version that it brought back; 0 for a configuration of its own.
+	Restores int `json:"restores,omitempty"`
 }
 
 // Holds reports whether the version has that content.
@@ -109,7 +111,7 @@ func (h History) Keep(src Source, at time.Time) error {
 		return err
 	}
 	v := Version{Number: 1, At: at.UTC(), By: src.By, File: src.File, Sum: sum([]byte(src.Content)),
-		Bytes: len(src.Content)}
+		Bytes: len(src.Content), Restores: src.Restores}
 	if len(list) > 0 {
 		if last := list[len(list)-1]; last.Sum == v.Sum {
 			return nil

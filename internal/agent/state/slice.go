@@ -17,6 +17,8 @@ type Slice struct {
 	Forced bool `json:"-"`
 	// NotBefore is the instant before which it is not activated, in nanoseconds of CLOCK_MONOTONIC; 0 for at once.
 	NotBefore int64 `json:"-"`
+	// Together is the change that hosts make at that instant.
+	Together string `json:"-"`
 }
 
 // Reverted is a controller's version from which the host went back, since it lost its controllers by it. It is replaced

@@ -95,6 +95,8 @@ type Source struct {
 	Content string `json:"content"`
 	// By is the command that applied it: "apply /etc/heddle/heddle.yaml".
 	By string `json:"by,omitzero"`
+	// Restores is the number of the version of the history that it brought back; 0 for a configuration of its own.
+	Restores int `json:"restores,omitzero"`
 	// Seen is the digest of the file given with --config when it was last read. If the file differs at the next start,
 	// it was edited since, and is used; otherwise Content is used, which "heddle apply" may have made newer than the
 	// file.

@@ -73,7 +73,15 @@ func (s Writer) Write(ctx context.Context, file string, revision int64, c slice.
 		return 0, err
 	}
 	list = append(list, store.Change{Key: Key(), Doc: doc, IfVersion: revision})
-	return s.Store.Write(ctx, append(list, more...))
+	return s.Store.Write(ctx, useOf(c, append(list, more...)))
+}
+
+// useOf lets a change that only removes use what the store keeps of its quota.
+func useOf(c slice.Change, list []store.Change) []store.Change {
+	if len(c.Put) > 0 {
+		return list
+	}
+	return store.AllVital(list)
 }
 
 // ChangesOf are the changes of the store's objects, made on those versions.
@@ -148,8 +156,8 @@ func (s Writer) WriteInParts(ctx context.Context, file string, revision int64, c
 	if err != nil {
 		return 0, err
 	}
-	revision, err = s.Store.Write(ctx, append([]store.Change{{Key: changeKey(id), Doc: open},
-		{Key: Key(), Doc: doc, IfVersion: revision}}, more...))
+	revision, err = s.Store.Write(ctx, useOf(c, append([]store.Change{{Key: changeKey(id), Doc: open},
+		{Key: Key(), Doc: doc, IfVersion: revision}}, more...)))
 	if err != nil {
 		var conflict *store.Conflict
 		if errors.As(err, &conflict) { // it will never count
@@ -223,7 +231,7 @@ func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 	if len(kept) > 0 { // the definition is another one than the change made it
 		end = append(end, store.Change{Key: current.Key, Doc: current.Doc, IfVersion: current.Version})
 	}
-	_, err = s.Store.Write(ctx, end)
+	_, err = s.Store.Write(ctx, store.AllVital(end)) // the change counts
 	return err
 }
 
@@ -232,8 +240,8 @@ func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 func (s Writer) writeSome(ctx context.Context, open *store.Object, list []store.Change) error {
 	for len(list) > 0 {
 		next, left := cut(list)
-		version, err := s.Store.Write(ctx, append(slices.Clone(next), store.Change{Key: open.Key, Doc: open.Doc,
-			IfVersion: open.Version}))
+		version, err := s.Store.Write(ctx, store.AllVital(append(next, store.Change{Key: open.Key, Doc: open.Doc,
+			IfVersion: open.Version})))
 		if err != nil {
 			return err
 		}

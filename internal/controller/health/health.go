@@ -88,6 +88,9 @@ func quota(s *api.StoreStatus) api.HealthFinding {
 	const remedy = "the controller compacts and defragments by itself; where what is in use grows, remove objects " +
 		"that are no longer needed, or start every controller with a larger --etcd-quota"
 	switch {
+	case s.Full:
+		return finding(check, api.HealthWrong, text+": no changes are taken but what only removes, revocations and "+
+			"claims of static ports", remedy)
 	case share >= wrongQuota:
 		return finding(check, api.HealthWrong, text, remedy)
 	case share >= noteQuota:

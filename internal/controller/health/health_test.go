@@ -31,6 +31,8 @@ func TestExamine(t *testing.T) {
 			"wrong alarms NOSPACE"},
 		"quota": {func(s *api.ControllerStatus) { s.Store.Size = 7 << 30 }, nil,
 			"wrong quota 7.0 GiB of its 8.0 GiB"},
+		"full": {func(s *api.ControllerStatus) { s.Store.Full, s.Store.Size = true, 5<<30 }, nil,
+			"wrong quota no changes are taken"},
 		"growing": {func(s *api.ControllerStatus) { s.Store.Size = 5 << 30 }, nil, "note quota 5.0 GiB"},
 		"lag":     {func(s *api.ControllerStatus) { s.Store.Members[0].Lag = 5000 }, nil, "wrong members c1 is 5000"},
 		"leader": {func(s *api.ControllerStatus) { s.Store.Members[0].Leader = false }, nil,

@@ -61,7 +61,7 @@ type Roster struct {
 
 	// last is which hosts other controllers had, by their ids.
 	lastMu sync.Mutex
-	last   map[string]hostsThen
+	last   map[string]map[string]then // by controller and host
 }
 
 // New is the roster of a store.

@@ -12,6 +12,8 @@ type Vitals struct {
 	// Known: the counters are those of the host. Otherwise it has not said them: it is away or, by Silent, can't.
 	Known  bool
 	Silent string
+	// Mute: it never says them, as its agent is of an earlier version.
+	Mute bool
 	// Start tells the starts of the host's agent apart; At is when it counted, by its clock, in seconds.
 	Start string
 	At    float64

@@ -100,6 +100,8 @@ type Seen struct {
 	// known.
 	Looked bool
 	Found  []Finding
+	// Unheard: some host with the change has not answered the last question of the stage.
+	Unheard bool
 	// Epoch of the controllers' data.
 	Epoch int64
 }
@@ -129,7 +131,7 @@ func (r Rollout) Next(now time.Time, s Seen) (Rollout, bool) {
 	case r.Settled.IsZero(), r.Settled.After(now): // the latter by a driver whose clock is ahead
 		r.Settled = now
 		return r, true
-	case now.Sub(r.Settled) < r.time() || !s.Looked:
+	case now.Sub(r.Settled) < r.time() || !s.Looked || s.Unheard:
 		return r, false
 	}
 	return r.begin(now), true

@@ -77,6 +77,20 @@ func (w *Watch) Silent() (n int, one Finding) {
 	return n, one
 }
 
+// Unheard are those of the hosts that did not say at the last look what they have counted, though they can.
+func (w *Watch) Unheard(names []string) (list []string) {
+	if len(w.samples) == 0 {
+		return names
+	}
+	last := w.samples[len(w.samples)-1].hosts
+	for _, name := range names {
+		if v, ok := last[name]; !ok || v.Silent != "" && !v.Mute {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // span are the hosts at the first and the last look.
 func (w *Watch) span(names []string) (list []Watched) {
 	if len(w.samples) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -41,6 +42,8 @@ type call struct {
 	read    int                        // how many were read since more were granted
 	err     error                      // why nothing comes any more
 	changed chan struct{}              // holds one token when there is something to read
+	// silent asks whether the host is there, where it says nothing.
+	silent *time.Timer
 }
 
 // call begins a call to a host.
@@ -108,6 +111,7 @@ func (k *calls) end(why error) {
 func (q *call) take(a *controllerv1.HostAnswer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.heard()
 	if q.err != nil {
 		return
 	}
@@ -191,6 +195,7 @@ func (k *calls) send(q *call, m *controllerv1.HostCall) {
 
 // close ends a call, however far it came.
 func (q *call) close() {
+	q.heard()
 	q.of.cancel(q)
 	q.fail(context.Canceled)
 }

@@ -64,12 +64,16 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 	}
 	switch {
 	case out.GetTogether() != nil:
-		return out, p.awaitTogether(ctx, q.ApplyDefinitionRequest, out)
+		err = p.awaitTogether(ctx, q.ApplyDefinitionRequest, out)
 	case out.GetRollout() != nil: // its driver waits for the hosts
-		return out, nil
+	default:
+		out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
 	}
-	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
-	return out, err
+	if err != nil { // what is written counts
+		out.Notes = append(out.Notes, fmt.Sprintf("the change counts, as revision %d, and which hosts have it active "+
+			"is not known: %v", out.GetRevision(), err))
+	}
+	return out, nil
 }
 
 // applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
@@ -175,7 +179,10 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	if change.Empty() {
 		out.Rollout = rollouts{p}.making(ctx)
-		return out, errors.Join(way.endAlone(ctx, p), claimant(p).resize(ctx, sizes))
+		if err := claimant(p).resize(ctx, sizes); err != nil {
+			return nil, err
+		}
+		return out, way.endAlone(ctx, p)
 	}
 	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {
 		return nil, err
@@ -212,7 +219,12 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	p.recorder().Prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	return out, claimant(p).resize(context.WithoutCancel(ctx), sizes) // also where the caller leaves
+	if err := claimant(p).resize(context.WithoutCancel(ctx), sizes); err != nil { // also where the caller leaves
+		out.Notes = append(out.Notes, fmt.Sprintf("the change counts, as revision %d, and static ports are missing: %v",
+			out.GetRevision(), err))
+		p.Log.Warn("a change of the definition counts, and static ports are missing", "err", err)
+	}
+	return out, nil
 }
 
 // entryOf is what the history says of a change.

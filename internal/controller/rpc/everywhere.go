@@ -111,10 +111,13 @@ func (s *everywhere) askHosts(ctx context.Context, q *controllerv1.GetHostsHereR
 		if a.Err != nil {
 			s.log.Debug("another controller does not answer", "controller", peers.NameOf(a.Of), "err", a.Err)
 			e.away = append(e.away, peers.NameOf(a.Of))
-			for _, h := range s.roster.Remembered(a.Of.ID) {
+			for _, h := range s.roster.Remembered(a.Of.ID, nil, false) {
 				e.take(h)
 			}
 			continue
+		}
+		for _, h := range s.roster.Remembered(a.Of.ID, a.Got.GetHosts(), true) {
+			e.take(h)
 		}
 		if len(q.GetNames()) == 0 {
 			s.roster.Remember(a.Of.ID, a.Got.GetHosts())
@@ -170,6 +173,24 @@ func (s *everywhere) shown(h *host, e *elsewhere) *controllerv1.Host {
 	}
 	return out
 }
+
+// remember asks the other controllers from time to time which hosts they have, until ctx ends: where one of them is
+// lost, this one knows when its hosts were there last, and what they had.
+func (s *everywhere) remember(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(rememberTime):
+		case <-ctx.Done():
+			return
+		}
+		if len(s.roster.Others()) > 0 {
+			s.askHosts(ctx, &controllerv1.GetHostsHereRequest{})
+		}
+	}
+}
+
+// rememberTime is how often that is.
+const rememberTime = 10 * time.Second
 
 // reportOf is what a host reported last, to whichever controller; nil for nothing. The caller holds the lock.
 func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {

@@ -126,6 +126,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 		h.conn.end(errors.New("the host has connected again"))
 	}
 	h.conn, h.agent, h.address, h.since = c, hello.GetAgent(), c.address, time.Now()
+	c.prep.told(hello)
 	h.active, h.failed, h.why = version{}, version{}, nil
 	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {
 		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
@@ -361,5 +362,6 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 	}
 	u := f.update(was, set)
 	*sent, c.resend = content{true, hash, set}, false
-	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced, NotBefore: notBefore}, nil
+	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced, NotBefore: notBefore,
+		TogetherId: c.togetherAt(notBefore)}, nil
 }

@@ -191,5 +191,9 @@ func (f *fleet) call(name string, begin *controllerv1.HostCallBegin) (*call, err
 		return nil, connect.NewError(connect.CodeUnimplemented, fmt.Sprintf("its agent (version %s) answers no calls "+
 			"that come by way of a controller", h.agent))
 	}
-	return h.conn.call(begin)
+	q, err := h.conn.call(begin)
+	if err == nil {
+		q.expect(f)
+	}
+	return q, err
 }

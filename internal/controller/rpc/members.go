@@ -167,7 +167,7 @@ func (p people) ListControllers(ctx context.Context, _ *controllerv1.ListControl
 	if err != nil && stale == "" {
 		return nil, fault.OfStore(err)
 	}
-	said := map[string]peers.Answer[*controllerv1.GetControllerResponse]{p.This.ID: {Got: p.standing(ctx)}}
+	said := map[string]peers.Answer[*controllerv1.GetControllerResponse]{p.This.ID: {Got: p.standing(ctx, false)}}
 	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
@@ -180,15 +180,15 @@ func (p people) ListControllers(ctx context.Context, _ *controllerv1.ListControl
 		out.Notes = append(out.Notes, stale)
 	}
 	for _, c := range p.Cluster() {
-		row := shownController(c, said[c.ID])
+		row := shownController(c, said[c.ID], p.Self)
 		row.Self, row.Role = c.ID == p.This.ID, roleOf(c.ID, members)
 		out.Controllers = append(out.Controllers, row)
 	}
 	return out, nil
 }
 
-func shownController(c peers.Controller,
-	said peers.Answer[*controllerv1.GetControllerResponse]) *controllerv1.Controller {
+func shownController(c peers.Controller, said peers.Answer[*controllerv1.GetControllerResponse],
+	mine Self) *controllerv1.Controller {
 	out := &controllerv1.Controller{Name: peers.NameOf(c), Id: c.ID, Address: c.Address, Peer: c.Peer,
 		Version: c.Version,
 		State:   "up", Hosts: said.Got.GetHosts(), Lag: said.Got.GetLag()}
@@ -199,8 +199,12 @@ func shownController(c peers.Controller,
 		if errors.As(said.Err, &by) {
 			out.Problem = by.Message()
 		}
+	case apart(mine, said.Got) != "":
+		out.State, out.Problem = "apart", apart(mine, said.Got)
 	case said.Got.GetStale() != "":
 		out.State, out.Problem = "stale", said.Got.GetStale()
+	case said.Got.GetNoRoom() != "":
+		out.Problem = said.Got.GetNoRoom()
 	}
 	return out
 }

@@ -105,7 +105,7 @@ func (s claimant) claimPort(ctx context.Context, h *host, c *conn, q *controller
 	var taken *store.Taken
 	if err != nil {
 		answer.Refused = s.keeper().named(err)
-		answer.Unavailable = errors.As(err, &away)
+		answer.Unavailable = errors.As(err, &away) || errors.Is(err, store.ErrNoSpace)
 		answer.Conflict = errors.As(err, &taken)
 		if answer.GetUnavailable() {
 			s.turns.untaken(s.keeper().nameOf(h), q, answer.GetRefused())
@@ -169,7 +169,8 @@ func (s claimant) bind(ctx context.Context, h *host, as store.Claim, q *controll
 	switch {
 	case err == nil && answer.GetRefused() == "":
 		s.keeper().starts(h, n, startingTime)
-	case !errors.As(err, &away): // a write that nobody answered may have happened, and the guest starts even so
+	case !errors.As(err, &away) && !errors.Is(err, store.ErrNoSpace):
+		// A write that nobody answered may have happened, and the guest starts even so.
 		s.keeper().starts(h, n, 0)
 	}
 	return err

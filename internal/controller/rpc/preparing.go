@@ -172,7 +172,7 @@ func (f preparing) notBefore(c *conn) (at int64, held bool) {
 		return 0, true
 	}
 	c.prep.id, c.prep.set = "", nil // what it prepared is decided
-	c.prep.made = &controllerv1.TogetherHere{Id: f.deciding.decision.ID}
+	c.prep.made = &controllerv1.TogetherHere{Id: f.deciding.decision.ID, Tells: c.prep.made.GetTells()}
 	return f.deciding.instant + ahead, false
 }
 
@@ -183,6 +183,22 @@ func (f preparing) changed(c *conn, at int64) {
 	}
 	if ahead, _, known := c.prep.clocks.Ahead(f.deciding.ticks()); known {
 		c.prep.made = &controllerv1.TogetherHere{Id: c.prep.made.GetId(), Off: at - ahead - f.deciding.instant,
-			Told: true}
+			Told: true, Tells: c.prep.made.GetTells()}
 	}
+}
+
+// told takes in what a host says of the newest change that it made together with others, when it connects.
+func (p *preparation) told(hello *controllerv1.HostHello) {
+	if hello.GetTellsTogether() {
+		p.made = &controllerv1.TogetherHere{Id: hello.GetTogetherId(), Off: hello.GetTogetherOff(),
+			Told: hello.GetTogetherId() != "", Tells: true}
+	}
+}
+
+// togetherAt is the change whose instant a host waits for; "" where it waits for none. The caller holds the lock.
+func (c *conn) togetherAt(notBefore int64) string {
+	if notBefore == 0 {
+		return ""
+	}
+	return c.prep.made.GetId()
 }

@@ -21,7 +21,7 @@ func (s *Server) revoking(change func(*pki.Revocations) *pki.Revocations) (store
 		return store.Change{}, err
 	}
 	text, err := change(list.Prune(s.TLS.Now())).Encode()
-	return store.Change{Key: RevocationsKey(), Doc: text, IfVersion: o.Version}, err
+	return store.Change{Key: RevocationsKey(), Doc: text, IfVersion: o.Version, Vital: true}, err
 }
 
 // revokeAll is the list with these certificates.

@@ -10,6 +10,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/audit"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/rollout/kept"
@@ -87,10 +88,15 @@ func (w rolloutWorld) brief(h *host, there *elsewhere) (state controllerv1.HostS
 		return state, problems, h.since
 	case there.hosts[h.id].GetConnected() && !at.GetStale():
 		return at.GetState(), at.GetProblems(), at.GetSince().AsTime()
-	case at != nil && at.GetSince().AsTime().After(h.since):
-		since = at.GetSince().AsTime()
-	default:
-		since = h.since
+	}
+	// It was lost when it was heard of last, by whomever: a host that is connected elsewhere since an hour ago, to a
+	// controller that was lost a moment ago, is on its way.
+	since = h.since
+	if at != nil {
+		since = peers.Later(since, there.hosts[h.id].GetHeard().AsTime())
+		if !there.hosts[h.id].GetConnected() {
+			since = peers.Later(since, at.GetSince().AsTime())
+		}
 	}
 	return controllerv1.HostState_HOST_STATE_DISCONNECTED, nil, since
 }

@@ -200,6 +200,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { s.quorum.watch(ctx, s) })
 	beside.Go(func() { spread(ctx, s) })
 	beside.Go(func() { s.share(ctx) })
+	beside.Go(func() { s.everywhere().remember(ctx) })
 	beside.Go(func() { claimant{s}.clear(ctx) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })

@@ -93,8 +93,8 @@ func (s claimant) resize(ctx context.Context, l sizes) error {
 		}
 		all.Go(func() error {
 			if err := s.Store.Resize(ctx, g.group, number); err != nil {
-				return fmt.Errorf("the definition is written, but port group %s has not got its %d ports; apply it "+
-					"again: %w", g.group, number, fault.OfStore(err))
+				return fmt.Errorf("port group %s has not got its %d ports, apply the definition again when the "+
+					"cause is gone: %w", g.group, number, fault.OfStore(err))
 			}
 			return nil
 		})

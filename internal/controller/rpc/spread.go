@@ -25,25 +25,27 @@ func (s *Server) whereTo(c *conn) (list []string, moveTo string) {
 }
 
 // GetController says how this controller stands.
-func (s *Server) GetController(ctx context.Context, _ *controllerv1.GetControllerRequest) (
+func (s *Server) GetController(ctx context.Context, q *controllerv1.GetControllerRequest) (
 	*controllerv1.GetControllerResponse, error) {
 	if _, err := controllerOf(ctx); err != nil {
 		return nil, err
 	}
-	return s.standing(ctx), nil
+	return s.standing(ctx, q.GetBrief()), nil
 }
 
-// standing is how this controller stands.
-func (s *Server) standing(ctx context.Context) *controllerv1.GetControllerResponse {
+// standing is how this controller stands: brief says that etcd is not asked.
+func (s *Server) standing(ctx context.Context, brief bool) *controllerv1.GetControllerResponse {
 	out := &controllerv1.GetControllerResponse{Version: s.This.Version, Hosts: int32(s.fleet.count()),
-		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.Cluster())}
+		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.Cluster()),
+		Store: s.Self.StoreID, EtcdCluster: s.Self.Etcd.Cluster, EtcdMember: s.Self.Etcd.Member,
+		NoRoom: s.Self.noRoom()}
 	for _, root := range s.Self.EtcdRoots {
 		out.EtcdRoots = append(out.EtcdRoots, root.String())
 	}
 	if err := s.Store.Stale(); err != nil {
 		out.Stale = err.Error()
 	}
-	if s.Members == nil {
+	if s.Members == nil || brief {
 		return out
 	}
 	st, _ := s.Members.Status(ctx) // what it says besides an error is right

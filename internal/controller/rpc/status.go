@@ -32,6 +32,9 @@ type Self struct {
 	Dir string
 	// Store says how etcd is.
 	Store func(context.Context) (store.Status, error)
+	// Etcd is the member of etcd that it runs, and StoreID what its store was called when the cluster began.
+	Etcd    store.Etcd
+	StoreID string
 	// EtcdRoots are the roots that its etcd trusts since it started; nil where it has no other members to know.
 	EtcdRoots []identity.Fingerprint
 	// Snapshots are those by schedule; it returns nil for no schedule.
@@ -80,7 +83,8 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	}
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), timing{s.fleet}.skews(),
-		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical())
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
+		s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }
@@ -189,6 +193,7 @@ func (s Front) storeStatus(ctx context.Context) (out api.StoreStatus) {
 		}
 		out.Members = append(out.Members, one)
 	}
+	out.Full = st.Embedded && store.Full(out.Size, out.Quota)
 	for _, a := range st.Alarms {
 		out.Alarms = append(out.Alarms, a.Kind)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -269,27 +270,18 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 		return err
 	}
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names})
-	missing, off := map[string]string{}, map[string]int64{}
+	missing := map[string]string{}
 	for _, w := range out.GetWaiting() {
 		missing[w.GetHost()] = strings.Join(w.GetProblems(), "; ")
 	}
-	f := p.fleet
-	f.mu.Lock()
-	for _, name := range names {
-		if h := f.names[name]; h != nil {
-			made := there.hosts[h.id].GetTogether()
-			if h.conn != nil {
-				made = h.conn.prep.made
-			}
-			if made.GetTold() && made.GetId() == t.GetId() {
-				off[name] = made.GetOff()
-			}
-		}
-	}
-	f.mu.Unlock()
-	late, spread := together.Outcome(names, t.GetAway(), off, t.GetAnnounced().AsDuration(), missing)
+	off, unsure := preparing{p.fleet}.toldOf(t.GetId(), names, there)
+	late, spread := together.Outcome(names, t.GetAway(), together.Told{Off: off, Missing: missing, Unsure: unsure},
+		t.GetAnnounced().AsDuration())
 	for _, l := range late {
 		t.Late = append(t.Late, &controllerv1.HostProblem{Host: l.Host, Problems: []string{l.Why}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(unsure)) {
+		t.Unsure = append(t.Unsure, &controllerv1.HostProblem{Host: name, Problems: []string{unsure[name]}})
 	}
 	if len(off) > 1 {
 		t.Spread = durationpb.New(spread)
@@ -300,9 +292,38 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 			c.Spread = spread
 		}
 	})
-	access.Note(ctx, fmt.Sprintf("together: %d hosts within %s, %d late", len(names)-len(late)+len(t.GetAway()), spread,
-		len(late)))
+	access.Note(ctx, fmt.Sprintf("together: %d hosts within %s, %d late, %d not known", len(names)-len(late)+
+		len(t.GetAway())-len(unsure), spread, len(late), len(unsure)))
 	return nil
+}
+
+// toldOf is what hosts have told of a change that they were to make at an instant: off by how much after it each made
+// it, unsure those of which that is not known, with why.
+func (f preparing) toldOf(id string, names []string, there *elsewhere) (off map[string]int64,
+	unsure map[string]string) {
+	off, unsure = map[string]int64{}, map[string]string{}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		h := f.names[name]
+		if h == nil {
+			continue
+		}
+		at := there.hosts[h.id]
+		made, connected := at.GetTogether(), at.GetConnected() && !at.GetHost().GetStale()
+		if h.conn != nil {
+			made, connected = h.conn.prep.made, true
+		}
+		switch {
+		case !connected:
+			unsure[name] = "it is not connected: whether it changed at the instant is not known"
+		case made.GetTold() && made.GetId() == id:
+			off[name] = made.GetOff()
+		case made.GetId() == id || !made.GetTells():
+			unsure[name] = "it has the change, and has not said when it made it"
+		}
+	}
+	return off, unsure
 }
 
 // PrepareHostsHere has hosts that are connected here prepare a change.

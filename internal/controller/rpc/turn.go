@@ -42,7 +42,7 @@ func (s Front) MyTurn(ctx context.Context) bool {
 	if len(own) == 0 || sameRoots(own, want) || len(s.Others()) == 0 || s.Store.Stale() != nil {
 		return false
 	}
-	for _, a := range s.standings(ctx) {
+	for _, a := range s.standings(ctx, false) {
 		switch {
 		case a.Err != nil, a.Got.GetStale() != "", a.Got.GetLag() > mostTurnLag:
 			return false
@@ -53,12 +53,12 @@ func (s Front) MyTurn(ctx context.Context) bool {
 	return true
 }
 
-// standings are how the other controllers stand.
-func (s Front) standings(ctx context.Context) []peers.Answer[*controllerv1.GetControllerResponse] {
+// standings are how the other controllers stand: brief leaves out what etcd is asked for.
+func (s Front) standings(ctx context.Context, brief bool) []peers.Answer[*controllerv1.GetControllerResponse] {
 	return peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse,
 		error) {
-		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
+		return k.GetController(ctx, &controllerv1.GetControllerRequest{Brief: brief})
 	})
 }
 
@@ -72,7 +72,7 @@ func (s Front) etcdUnready(ctx context.Context, d *pki.Document) (late []string)
 	if !slices.Contains(s.Self.EtcdRoots, s.Authority.Fingerprint()) {
 		late = append(late, "controller "+peers.NameOf(s.This))
 	}
-	for _, a := range s.standings(ctx) {
+	for _, a := range s.standings(ctx, false) {
 		if roots := a.Got.GetEtcdRoots(); a.Err != nil || len(roots) > 0 && !slices.Contains(roots, issuing) {
 			late = append(late, "controller "+peers.NameOf(a.Of))
 		}

@@ -70,7 +70,8 @@ func (v vitals) of(ctx context.Context, names, switches []string) map[string]rol
 // vitalsOf are those of a host, for these switches.
 func vitalsOf(h *controllerv1.HostVitals, switches []string) rollout.Vitals {
 	of := rollout.Rollout{Switches: switches}
-	sum := rollout.Vitals{Known: h.GetSilent() == "", Silent: h.GetSilent(), Start: string(h.GetStart()),
+	sum := rollout.Vitals{Known: h.GetSilent() == "", Silent: h.GetSilent(),
+		Mute: h.GetMute(), Start: string(h.GetStart()),
 		Drops: map[string]uint64{}}
 	for _, s := range h.GetSwitches() {
 		if !of.Touches([]string{s.GetName()}) {
@@ -166,6 +167,7 @@ func (v vitals) ask(ctx context.Context, h *controllerv1.HostVitals) {
 	if code, text := codeAndText(err); code != 0 {
 		h.Silent = text
 		if code == connect.CodeUnimplemented || code == connect.CodePermissionDenied {
+			h.Mute = true
 			h.Silent = "its agent is of an earlier version, and does not say what it has counted"
 		}
 		return

@@ -56,14 +56,14 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Port, error) {
 		got, err = t.claim(&r)
 		return err
 	}
-	_, err := s.do(ctx, claim)
+	_, err := s.do(ctx, vital, claim)
 	var none *NoFreePort
 	if errors.As(err, &none) {
 		// Which chunks have free ports is known from memory alone, which may be behind.
 		if err := s.Sync(ctx); err != nil {
 			return Port{}, err
 		}
-		_, err = s.do(ctx, claim)
+		_, err = s.do(ctx, vital, claim)
 	}
 	if err != nil {
 		return Port{}, err

@@ -40,7 +40,7 @@ func (s *Store) ImportPorts(ctx context.Context, group string, ports []Port, gua
 	}
 	slices.Sort(numbers)
 	for _, number := range numbers {
-		rev, err := s.do(ctx, func(t *tx) error {
+		rev, err := s.do(ctx, ordinary, func(t *tx) error {
 			if err := t.change(guard, cmp.Or(guard.ID, NewID())); err != nil {
 				return err
 			}

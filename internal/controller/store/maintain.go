@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,14 +87,15 @@ func (k *keeper) begin(ctx context.Context) {
 	if k.s.etcd == nil || k.s.borrowed {
 		return
 	}
-	for _, a := range k.s.etcd.Server.Alarms() { // what this member knows; nobody else is asked
-		if a.Alarm != etcdserverpb.AlarmType_NOSPACE {
-			continue
-		}
-		if err := k.makeSpace(ctx); err != nil {
-			k.s.log.Warn("etcd's database is at its quota, and no space could be made at the start", "err", err)
-		}
+	// What this member knows; nobody else is asked.
+	full := slices.ContainsFunc(k.s.etcd.Server.Alarms(), func(a *etcdserverpb.AlarmMember) bool {
+		return a.Alarm == etcdserverpb.AlarmType_NOSPACE
+	})
+	if !full && !k.s.Limits.crowded() {
 		return
+	}
+	if err := k.makeSpace(ctx); err != nil {
+		k.s.log.Warn("etcd's database is at its quota, and no space could be made at the start", "err", err)
 	}
 }
 
@@ -168,7 +170,7 @@ var errBusy = errors.New("another controller does it now")
 // the database has reached its quota it makes what space it can, and has writes accepted again.
 func (s *Store) Maintain(ctx context.Context) error {
 	k := s.keeper
-	if err := s.opts.room(); err != nil {
+	if err := s.Limits.room(); err != nil {
 		return err // its lock is a write
 	}
 	alarms, err := s.alarms(ctx)
@@ -179,6 +181,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 		if a.Kind == etcdserverpb.AlarmType_NOSPACE.String() {
 			return k.makeSpace(ctx)
 		}
+	}
+	if s.Limits.crowded() {
+		return k.makeSpace(ctx)
 	}
 	err = k.alone(ctx, func() error {
 		if err := k.compact(ctx); err != nil {
@@ -253,7 +258,7 @@ func (k *keeper) makeSpace(ctx context.Context) error {
 			continue // its own controller does it
 		}
 		// With less than a tenth to spare the next alarm would come at once.
-		if st.Quota > 0 && m.Health.Size > st.Quota/10*9 {
+		if st.Quota > 0 && m.Health.Size > most(st.Quota) {
 			return fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: start every controller "+
 				"with a larger --etcd-quota", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
 		}

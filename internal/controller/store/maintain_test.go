@@ -84,7 +84,7 @@ func TestOneControllerAtATimeCompacts(t *testing.T) {
 func TestAWatchGoesOnBehindACompaction(t *testing.T) {
 	s := openNew(t)
 	write(t, s, put(KindHost, "goes", `0`, New), put(KindHost, "stays", `0`, New))
-	late := &Store{opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client}
+	late := &Store{Limits: s.Limits, opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client}
 	m := newMirror(late)
 	if err := m.load(patient(t)); err != nil {
 		t.Fatal(err)
@@ -132,6 +132,23 @@ func fill(t *testing.T, s *Store, name func(i int) string) {
 	t.Fatal("the quota is not reached")
 }
 
+// overfill writes what may use what is kept of the quota, until that is reached.
+func overfill(t *testing.T, s *Store) {
+	t.Helper()
+	c := put(KindTemplate, "vital", `"`+strings.Repeat("x", 1<<19)+`"`, Any)
+	c.Vital = true
+	for range 100 {
+		_, err := s.Write(patient(t), []Change{c})
+		if errors.Is(err, ErrNoSpace) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the quota is not reached")
+}
+
 func hasAlarm(t *testing.T, s *Store) bool {
 	t.Helper()
 	st, err := s.Status(patient(t))
@@ -146,6 +163,10 @@ func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
 	write(t, s, put(KindHost, "before", `1`, New))
 	t.Run("by its history", func(t *testing.T) {
 		fill(t, s, func(int) string { return "one" })
+		if hasAlarm(t, s) {
+			t.Error("ordinary writes take what is kept of the quota")
+		}
+		overfill(t, s)
 		if !hasAlarm(t, s) {
 			t.Error("there is no alarm")
 		}
@@ -166,8 +187,12 @@ func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
 			fill(t, s, func(i int) string { return fmt.Sprint(round, "-", i) })
 			err = s.Maintain(patient(t))
 		}
-		if !errors.Is(err, ErrNoSpace) || !hasAlarm(t, s) {
+		if !errors.Is(err, ErrNoSpace) {
 			t.Errorf("nothing can be compacted, and the error is %v", err)
+		}
+		overfill(t, s)
+		if !hasAlarm(t, s) {
+			t.Error("there is no alarm")
 		}
 		var deletions []Change
 		for _, o := range s.List(KindTemplate) {
@@ -198,6 +223,7 @@ func TestALargerQuotaEndsTheAlarm(t *testing.T) {
 	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "--etcd-quota") {
 		t.Fatal(err)
 	}
+	overfill(t, s)
 	want := docsOf(s)
 	s.Close()
 	s = open(t, o)

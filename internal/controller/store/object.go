@@ -65,6 +65,8 @@ type Change struct {
 	// Doc is the new document. It is left empty when Delete is set.
 	Doc    []byte
 	Delete bool
+	// Vital: it may use what is kept of the quota, as what removes may. A revocation is such a change.
+	Vital bool
 	// IfVersion is the version that the change was made on, New or Any.
 	IfVersion int64
 	// ID is taken for an object that is created; empty makes a new one. An import keeps the identifiers that way, and

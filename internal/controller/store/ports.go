@@ -145,7 +145,7 @@ func (t *tx) newChunk(group string) (*chunk, error) {
 // EditPort changes a port's own fields. The function gets the port as it is, may be called several times, and returns
 // the new document.
 func (s *Store) EditPort(ctx context.Context, group, id string, edit func(Port) ([]byte, error)) error {
-	_, err := s.do(ctx, func(t *tx) error {
+	_, err := s.do(ctx, ordinary, func(t *tx) error {
 		c, p, err := t.port(group, id)
 		if err != nil {
 			return err

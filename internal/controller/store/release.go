@@ -33,7 +33,7 @@ func (r *ReleaseRequest) of(b *Binding) bool {
 // under way.
 func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 	var first *Binding
-	_, err := s.do(ctx, func(t *tx) error {
+	_, err := s.do(ctx, vital, func(t *tx) error {
 		if err := ctx.Err(); err != nil {
 			return &Unavailable{Cause: err}
 		}

@@ -32,7 +32,7 @@ func (s *Store) Resize(ctx context.Context, group string, ports int) error {
 	}
 	for {
 		var left int
-		_, err := s.do(ctx, func(t *tx) (err error) {
+		_, err := s.do(ctx, ordinary, func(t *tx) (err error) {
 			left, err = t.resizeStep(group, ports)
 			return err
 		})
@@ -106,7 +106,7 @@ func (s *Store) RemovePorts(ctx context.Context, group string, force bool) error
 	}
 	for {
 		left := 0
-		_, err := s.do(ctx, func(t *tx) (err error) {
+		_, err := s.do(ctx, vital, func(t *tx) (err error) {
 			left, err = t.removeStep(group, force)
 			return err
 		})

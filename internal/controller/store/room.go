@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,13 +34,33 @@ func Room(dir string) error {
 	return nil
 }
 
-// room is Room of a store; nil with an existing cluster.
-func (o *Options) room() error {
-	if o.Dir == "" {
+// NoRoomElsewhere is returned where a majority of an embedded etcd's members would not bear a write: etcd ends where it
+// can't write. Nothing was written.
+type NoRoomElsewhere struct {
+	// Members are those without room, with why; Away those that do not answer.
+	Members, Away []string
+}
+
+func (n *NoRoomElsewhere) Error() string {
+	away := ""
+	if len(n.Away) > 0 {
+		away = fmt.Sprintf(" (and %s cannot be asked)", strings.Join(n.Away, ", "))
+	}
+	return fmt.Sprintf("no change is taken, as the majority of the controllers has no room for it on disk: %s%s; a "+
+		"change would end their etcd: make space there, and changes are taken again", strings.Join(n.Members, "; "),
+		away)
+}
+
+// room says why nothing may be written for want of space on disks.
+func (l *Limits) room() error {
+	if l.dir == "" {
 		return nil
 	}
-	if err := Room(o.Dir); err != nil {
+	if err := Room(l.dir); err != nil {
 		return &Unavailable{Cause: err}
+	}
+	if why := l.held.Load(); why != nil {
+		return &Unavailable{Cause: why}
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ type Store struct {
 	// identity is what the cluster is known by.
 	identity atomic.Pointer[Cluster]
 	keeper   *keeper
+	// Limits say whether a write can be borne.
+	Limits *Limits
 
 	// ctx ends with the store; batchDone is closed when the batcher has answered everybody.
 	ctx       context.Context
@@ -51,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opts: o, keys: layout{o.Prefix}, log: o.Log.With("component", "store"), mem: newMemory(),
-		closing: &atomic.Bool{}, batchDone: make(chan struct{})}
+		closing: &atomic.Bool{}, batchDone: make(chan struct{}), Limits: &Limits{dir: o.Dir, quota: o.QuotaBytes}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.connect(ctx); err != nil {
 		s.disconnect()
@@ -221,7 +223,7 @@ func (s *Store) Sync(ctx context.Context) error {
 // touch writes something that nobody reads: a write is the one thing that all versions of etcd order with the events of
 // a watch. It is repeated while a leader is elected: etcd drops what comes meanwhile, and says so late.
 func (s *Store) touch(ctx context.Context) (revision int64, err error) {
-	if s.opts.room() != nil { // all that an embedded etcd has is below the prefix
+	if s.Limits.room() != nil { // all that an embedded etcd has is below the prefix
 		head, err := s.client.Get(ctx, s.keys.meta("sync"))
 		if err != nil {
 			return 0, err

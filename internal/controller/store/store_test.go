@@ -64,8 +64,9 @@ func beside(t *testing.T, s *Store) *Store {
 }
 
 func openBeside(ctx context.Context, s *Store) (*Store, error) {
-	o := &Store{opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client, closing: s.closing,
-		etcd: s.etcd, borrowed: true, batchDone: make(chan struct{})}
+	o := &Store{Limits: s.Limits, opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client,
+		closing: s.closing,
+		etcd:    s.etcd, borrowed: true, batchDone: make(chan struct{})}
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o, o.begin(ctx)
 }

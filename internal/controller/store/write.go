@@ -19,10 +19,13 @@ func onView(s *Store, eval func(*tx) error) func(*view) error {
 }
 
 // do has a request carried out and waits for it.
-func (s *Store) do(ctx context.Context, eval func(*tx) error) (int64, error) {
+func (s *Store) do(ctx context.Context, u use, eval func(*tx) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	if err := s.opts.room(); err != nil {
+	if err := s.Limits.bear(u); err != nil {
+		if errors.Is(err, ErrNoSpace) {
+			s.keeper.hurry()
+		}
 		return 0, err
 	}
 	r := &request{eval: onView(s, eval), done: make(chan result, 1)}
@@ -89,7 +92,7 @@ func (s *Store) Write(ctx context.Context, changes []Change) (int64, error) {
 			ids[i] = NewID()
 		}
 	}
-	return s.do(ctx, func(t *tx) error {
+	return s.do(ctx, useOf(changes), func(t *tx) error {
 		for i := range changes {
 			if err := t.change(&changes[i], ids[i]); err != nil {
 				return err

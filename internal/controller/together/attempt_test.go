@@ -214,8 +214,9 @@ func TestS101_TheLastAnswerCounts(t *testing.T) {
 
 func TestS101_WhoIsLateIsNamed(t *testing.T) {
 	off := map[string]int64{"a": 10_000, "b": 900_000, "c": int64(2 * time.Second)}
-	late, spread := together.Outcome([]string{"a", "b", "c", "d", "e"}, []string{"f"}, off, time.Millisecond,
-		map[string]string{"e": "it is not connected"})
+	late, spread := together.Outcome([]string{"a", "b", "c", "d", "e", "g"}, []string{"f"}, together.Told{Off: off,
+		Missing: map[string]string{"e": "it can't make the change", "g": "it is not connected"},
+		Unsure:  map[string]string{"g": "it is not connected"}}, time.Millisecond)
 	var names []string
 	for _, l := range late {
 		names = append(names, l.Host+": "+l.Why)

@@ -50,19 +50,26 @@ type Late struct{ Host, Why string }
 // tolerance is how late a host may be, beside what is not known of its clock.
 const tolerance = 5 * time.Millisecond
 
-// Outcome says what became of a decision, by what hosts told: off is by how much after the instant each changed, in
-// nanoseconds. announced is by how much what is known of their clocks may be wrong. missing says why a host has not
-// changed yet; hosts that are in neither took the change without the instant.
-func Outcome(hosts, others []string, off map[string]int64, announced time.Duration, missing map[string]string) (
-	late []Late, spread time.Duration) {
+// Told is what is known of hosts that were to change at an instant.
+type Told struct {
+	// Off is by how much after the instant each changed, in nanoseconds.
+	Off map[string]int64
+	// Missing says why a host has not changed yet, Unsure why it is not known whether it has changed at the instant.
+	// Hosts that are in none of the three took the change without the instant.
+	Missing, Unsure map[string]string
+}
+
+// Outcome says what became of a decision. announced is by how much what is known of the hosts' clocks may be wrong.
+func Outcome(hosts, others []string, told Told, announced time.Duration) (late []Late, spread time.Duration) {
 	var first, last int64
 	some := false
 	for _, name := range hosts {
-		by, told := off[name]
+		by, said := told.Off[name]
 		switch {
-		case missing[name] != "":
-			late = append(late, Late{name, missing[name]})
-		case !told:
+		case told.Unsure[name] != "":
+		case told.Missing[name] != "":
+			late = append(late, Late{name, told.Missing[name]})
+		case !said:
 			late = append(late, Late{name, "it lost its connection before the instant, and took the change when it " +
 				"was back"})
 		case time.Duration(by) > announced+tolerance:
@@ -75,8 +82,8 @@ func Outcome(hosts, others []string, off map[string]int64, announced time.Durati
 		}
 	}
 	for _, name := range others {
-		late = append(late, Late{name, cmp.Or(missing[name], "it was not connected, and takes the change when it is "+
-			"back")})
+		late = append(late, Late{name, cmp.Or(told.Missing[name], "it was not connected, and takes the change when it "+
+			"is back")})
 	}
 	slices.SortFunc(late, func(a, b Late) int { return cmp.Compare(a.Host, b.Host) })
 	return late, time.Duration(last - first)

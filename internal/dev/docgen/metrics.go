@@ -18,15 +18,15 @@ the process (` + "`process_…`" + `).
 - *Received* is from the owner into the switch, *sent* is the other way. A segmentation-offload frame counts once.
 - Every frame received was delivered or dropped: ` + "`received − delivered`" +
 	` is what was dropped, whatever the reason.
-- Labels are names from the configuration and words of fixed lists, so no guest can make series: a port has 12, one more with MAC
+- Labels are names from the configuration and words of fixed lists, so no guest can make series: a port has 14, one more with MAC
   learning, and one for each reason and kind of loss that it ever had. Names: ` +
 	"`switch`, `port`, `port_group`, `uplink`" + `. Words: ` + "`class`" + `
   (unicast, multicast, broadcast), ` + "`reason`" + ` (as in [reasons.md](reasons.md)), ` + "`state`" +
 	` (up, down, blocked, pending, out), ` + "`kind`" + ` (rx-dropped,
   tx-dropped, rx-errors, tx-errors, rx-missed).
 - A series marked * begins with its first frame. ` + "`rate()`" + ` sees what comes after that one.
-- Counters go on across restarts of the agent, except those named ` + "`heddle_agent_…` and `heddle_failovers_total`" +
-	`, which begin anew.
+- Counters go on across restarts of the agent, except those named ` + "`heddle_agent_…`, `heddle_probes_…`" +
+	` and ` + "`heddle_failovers_total`" + `, which begin anew.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/diagnose"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // Station is what is known of an end.
@@ -140,6 +141,8 @@ func walk(ctx context.Context, ask Ask, from, to Station, q diagnose.Request) (*
 		return l, l.through(ctx, ask, from, to, out[0])
 	}
 	l.Network = network(out, from, to)
+	// What left by an uplink comes by none of the tunnel.
+	to.Uplinks = slices.DeleteFunc(slices.Clone(to.Uplinks), func(u string) bool { return u == spec.TunnelName })
 	if len(to.Uplinks) == 0 {
 		l.Host, l.Reason, l.Path = to.Host, "no-uplink", "no uplink of "+to.Host+" is up"
 		return l, nil

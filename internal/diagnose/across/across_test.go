@@ -130,7 +130,15 @@ func TestFrame_WhoIsAsked(t *testing.T) {
 	if !slices.Equal(h.asked, want) {
 		t.Errorf("%q, want %q", h.asked, want)
 	}
-	b.Uplinks = nil
+	// The tunnel beside its uplinks is not asked: what left by an uplink does not come in by it.
+	h.asked, b.Uplinks = nil, []string{"tunnel", "up1", "up2"}
+	if _, err := Frame(t.Context(), h.ask, a, b, diagnose.Request{Frame: &diagnose.Fields{}}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(h.asked, want) {
+		t.Errorf("with a tunnel: %q, want %q", h.asked, want)
+	}
+	b.Uplinks = []string{"tunnel"}
 	s, err := Frame(t.Context(), h.ask, a, b, diagnose.Request{Frame: &diagnose.Fields{}})
 	if err != nil || s.Answer.Verdict != diagnose.No || s.Legs[0].Path != "no uplink of esx2 is up" {
 		t.Errorf("%+v %v", s, err)

@@ -219,7 +219,9 @@ type AppliedConfig struct {
 	// content is the configuration, in YAML; "" in a list.
 	Content string `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
 	// applied: this is the configuration that is applied now.
-	Applied       bool `protobuf:"varint,7,opt,name=applied,proto3" json:"applied,omitempty"`
+	Applied bool `protobuf:"varint,7,opt,name=applied,proto3" json:"applied,omitempty"`
+	// restores is the number of the version that it brought back; 0 for a configuration of its own.
+	Restores      int32 `protobuf:"varint,8,opt,name=restores,proto3" json:"restores,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +305,13 @@ func (x *AppliedConfig) GetApplied() bool {
 	return false
 }
 
+func (x *AppliedConfig) GetRestores() int32 {
+	if x != nil {
+		return x.Restores
+	}
+	return 0
+}
+
 var File_heddle_agent_v1_config_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_config_proto_rawDesc = "" +
@@ -315,7 +324,7 @@ const file_heddle_agent_v1_config_proto_rawDesc = "" +
 	"\x06config\x18\x01 \x01(\v2\x1e.heddle.agent.v1.AppliedConfigR\x06config\"\x14\n" +
 	"\x12ListConfigsRequest\"O\n" +
 	"\x13ListConfigsResponse\x128\n" +
-	"\aconfigs\x18\x01 \x03(\v2\x1e.heddle.agent.v1.AppliedConfigR\aconfigs\"\xbf\x01\n" +
+	"\aconfigs\x18\x01 \x03(\v2\x1e.heddle.agent.v1.AppliedConfigR\aconfigs\"\xdb\x01\n" +
 	"\rAppliedConfig\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x0e\n" +
@@ -323,7 +332,8 @@ const file_heddle_agent_v1_config_proto_rawDesc = "" +
 	"\x04file\x18\x04 \x01(\tR\x04file\x12\x12\n" +
 	"\x04size\x18\x05 \x01(\x05R\x04size\x12\x18\n" +
 	"\acontent\x18\x06 \x01(\tR\acontent\x12\x18\n" +
-	"\aapplied\x18\a \x01(\bR\aapplied2\xbd\x01\n" +
+	"\aapplied\x18\a \x01(\bR\aapplied\x12\x1a\n" +
+	"\brestores\x18\b \x01(\x05R\brestores2\xbd\x01\n" +
 	"\rConfigService\x12R\n" +
 	"\tGetConfig\x12!.heddle.agent.v1.GetConfigRequest\x1a\".heddle.agent.v1.GetConfigResponse\x12X\n" +
 	"\vListConfigs\x12#.heddle.agent.v1.ListConfigsRequest\x1a$.heddle.agent.v1.ListConfigsResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"

@@ -1326,7 +1326,9 @@ func (x *AddMemberResponse) GetMembers() []string {
 
 // GetControllerRequest asks how the controller stands.
 type GetControllerRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// brief: only what the controller knows by itself is asked for, and nothing of its etcd.
+	Brief         bool `protobuf:"varint,60,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1361,6 +1363,13 @@ func (*GetControllerRequest) Descriptor() ([]byte, []int) {
 	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
+func (x *GetControllerRequest) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
+}
+
 // GetControllerResponse is the answer.
 type GetControllerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1379,7 +1388,15 @@ type GetControllerResponse struct {
 	Carriers []*ControllerCarrier `protobuf:"bytes,60,rep,name=carriers,proto3" json:"carriers,omitempty"`
 	// etcd_roots are the fingerprints of the roots that its etcd trusts, which it reads when it starts; empty where it
 	// has no other members to know.
-	EtcdRoots     []string `protobuf:"bytes,61,rep,name=etcd_roots,json=etcdRoots,proto3" json:"etcd_roots,omitempty"`
+	EtcdRoots []string `protobuf:"bytes,61,rep,name=etcd_roots,json=etcdRoots,proto3" json:"etcd_roots,omitempty"`
+	// store is what its store was called when the cluster began, which stays through restores.
+	Store string `protobuf:"bytes,62,opt,name=store,proto3" json:"store,omitempty"`
+	// etcd_cluster and etcd_member are etcd's identifiers of what its store is, in hexadecimal; empty with an existing
+	// etcd cluster.
+	EtcdCluster string `protobuf:"bytes,63,opt,name=etcd_cluster,json=etcdCluster,proto3" json:"etcd_cluster,omitempty"`
+	EtcdMember  string `protobuf:"bytes,64,opt,name=etcd_member,json=etcdMember,proto3" json:"etcd_member,omitempty"`
+	// no_room says why its disk takes no change; empty where it does.
+	NoRoom        string `protobuf:"bytes,65,opt,name=no_room,json=noRoom,proto3" json:"no_room,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1468,6 +1485,34 @@ func (x *GetControllerResponse) GetEtcdRoots() []string {
 		return x.EtcdRoots
 	}
 	return nil
+}
+
+func (x *GetControllerResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *GetControllerResponse) GetEtcdCluster() string {
+	if x != nil {
+		return x.EtcdCluster
+	}
+	return ""
+}
+
+func (x *GetControllerResponse) GetEtcdMember() string {
+	if x != nil {
+		return x.EtcdMember
+	}
+	return ""
+}
+
+func (x *GetControllerResponse) GetNoRoom() string {
+	if x != nil {
+		return x.NoRoom
+	}
+	return ""
 }
 
 // ControllerCarrier is a host with a port by which a controller's machine is connected.
@@ -1667,6 +1712,9 @@ type HostHere struct {
 	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
 	// reverted is what the host went back from; unset for nothing.
 	Reverted *RevertedSlice `protobuf:"bytes,31,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	// heard is when another controller was heard of it last, of a host that the controller itself does not speak of; unset
+	// in answers.
+	Heard *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=heard,proto3" json:"heard,omitempty"`
 	// together is how the host made the newest change that hosts made together; unset where it told nothing of it.
 	Together      *TogetherHere `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1745,6 +1793,13 @@ func (x *HostHere) GetReverted() *RevertedSlice {
 	return nil
 }
 
+func (x *HostHere) GetHeard() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Heard
+	}
+	return nil
+}
+
 func (x *HostHere) GetTogether() *TogetherHere {
 	if x != nil {
 		return x.Together
@@ -1761,7 +1816,9 @@ type TogetherHere struct {
 	// before it.
 	Off int64 `protobuf:"varint,2,opt,name=off,proto3" json:"off,omitempty"`
 	// told: the host has told when it changed.
-	Told          bool `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
+	Told bool `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
+	// tells: the host says when it connects how it made the newest change.
+	Tells         bool `protobuf:"varint,4,opt,name=tells,proto3" json:"tells,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1813,6 +1870,13 @@ func (x *TogetherHere) GetOff() int64 {
 func (x *TogetherHere) GetTold() bool {
 	if x != nil {
 		return x.Told
+	}
+	return false
+}
+
+func (x *TogetherHere) GetTells() bool {
+	if x != nil {
+		return x.Tells
 	}
 	return false
 }
@@ -2333,7 +2397,9 @@ type HostVitals struct {
 	Start    []byte          `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
 	Switches []*SwitchVitals `protobuf:"bytes,3,rep,name=switches,proto3" json:"switches,omitempty"`
 	// silent says why it has not said what it counted.
-	Silent        string `protobuf:"bytes,4,opt,name=silent,proto3" json:"silent,omitempty"`
+	Silent string `protobuf:"bytes,4,opt,name=silent,proto3" json:"silent,omitempty"`
+	// mute: it never says that, as its agent is of an earlier version.
+	Mute          bool `protobuf:"varint,60,opt,name=mute,proto3" json:"mute,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2394,6 +2460,13 @@ func (x *HostVitals) GetSilent() string {
 		return x.Silent
 	}
 	return ""
+}
+
+func (x *HostVitals) GetMute() bool {
+	if x != nil {
+		return x.Mute
+	}
+	return false
 }
 
 // SwitchVitals are as of heddle.agent.v1.Vitals, with how many ports and uplinks of the switch are as they should be.
@@ -3414,8 +3487,9 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x10AddMemberRequest\x12\x12\n" +
 	"\x04urls\x18\x01 \x03(\tR\x04urls\"-\n" +
 	"\x11AddMemberResponse\x12\x18\n" +
-	"\amembers\x18\x01 \x03(\tR\amembers\"\x16\n" +
-	"\x14GetControllerRequest\"\x85\x02\n" +
+	"\amembers\x18\x01 \x03(\tR\amembers\",\n" +
+	"\x14GetControllerRequest\x12\x14\n" +
+	"\x05brief\x18< \x01(\bR\x05brief\"\xf8\x02\n" +
 	"\x15GetControllerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x12\x14\n" +
@@ -3425,7 +3499,12 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\brevision\x18\x06 \x01(\x03R\brevision\x12C\n" +
 	"\bcarriers\x18< \x03(\v2'.heddle.controller.v1.ControllerCarrierR\bcarriers\x12\x1d\n" +
 	"\n" +
-	"etcd_roots\x18= \x03(\tR\tetcdRoots\"G\n" +
+	"etcd_roots\x18= \x03(\tR\tetcdRoots\x12\x14\n" +
+	"\x05store\x18> \x01(\tR\x05store\x12!\n" +
+	"\fetcd_cluster\x18? \x01(\tR\vetcdCluster\x12\x1f\n" +
+	"\vetcd_member\x18@ \x01(\tR\n" +
+	"etcdMember\x12\x17\n" +
+	"\ano_room\x18A \x01(\tR\x06noRoom\"G\n" +
 	"\x11ControllerCarrier\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +
@@ -3438,19 +3517,21 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\xeb\x02\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\x9d\x03\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12@\n" +
 	"\bstarting\x18\x04 \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\bstarting\x12\x14\n" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
-	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12>\n" +
-	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"D\n" +
+	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x120\n" +
+	"\x05heard\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x05heard\x12>\n" +
+	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"Z\n" +
 	"\fTogetherHere\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03off\x18\x02 \x01(\x03R\x03off\x12\x12\n" +
-	"\x04told\x18\x03 \x01(\bR\x04told\"`\n" +
+	"\x04told\x18\x03 \x01(\bR\x04told\x12\x14\n" +
+	"\x05tells\x18\x04 \x01(\bR\x05tells\"`\n" +
 	"\x10ClaimHostRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\fR\x05start\x12\"\n" +
@@ -3479,13 +3560,14 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x15ReadVitalsHereRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"P\n" +
 	"\x16ReadVitalsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.HostVitalsR\x05hosts\"\x8e\x01\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.HostVitalsR\x05hosts\"\xa2\x01\n" +
 	"\n" +
 	"HostVitals\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\fR\x05start\x12>\n" +
 	"\bswitches\x18\x03 \x03(\v2\".heddle.controller.v1.SwitchVitalsR\bswitches\x12\x16\n" +
-	"\x06silent\x18\x04 \x01(\tR\x06silent\"\xb6\x02\n" +
+	"\x06silent\x18\x04 \x01(\tR\x06silent\x12\x12\n" +
+	"\x04mute\x18< \x01(\bR\x04mute\"\xb6\x02\n" +
 	"\fSwitchVitals\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
 	"\x05drops\x18\x02 \x03(\v2-.heddle.controller.v1.SwitchVitals.DropsEntryR\x05drops\x12\x12\n" +
@@ -3697,71 +3779,72 @@ var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	66, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
 	67, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
 	68, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	28, // 25: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	69, // 26: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	70, // 27: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	64, // 28: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	33, // 29: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	64, // 30: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
-	38, // 31: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
-	39, // 32: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
-	55, // 33: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
-	42, // 34: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	64, // 35: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	61, // 36: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	71, // 37: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	72, // 38: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	73, // 39: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	74, // 40: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	18, // 41: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	20, // 42: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	22, // 43: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	25, // 44: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	53, // 45: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	51, // 46: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	29, // 47: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 48: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 49: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 50: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 51: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 52: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	31, // 53: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	36, // 54: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
-	34, // 55: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	75, // 56: heddle.controller.v1.ControllerService.FollowSegmentsHere:input_type -> heddle.controller.v1.FollowSegmentsHereRequest
-	76, // 57: heddle.controller.v1.ControllerService.ReadProbesHere:input_type -> heddle.controller.v1.ReadProbesHereRequest
-	40, // 58: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	43, // 59: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	45, // 60: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	47, // 61: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	49, // 62: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	19, // 63: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	21, // 64: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	23, // 65: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	26, // 66: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	54, // 67: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	52, // 68: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 69: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 70: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 71: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 72: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 73: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 74: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 75: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	37, // 76: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
-	35, // 77: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	77, // 78: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
-	78, // 79: heddle.controller.v1.ControllerService.ReadProbesHere:output_type -> heddle.controller.v1.ReadProbesHereResponse
-	41, // 80: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	44, // 81: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	46, // 82: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	48, // 83: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	50, // 84: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	63, // [63:85] is the sub-list for method output_type
-	41, // [41:63] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	61, // 25: heddle.controller.v1.HostHere.heard:type_name -> google.protobuf.Timestamp
+	28, // 26: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
+	69, // 27: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	70, // 28: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	64, // 29: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	33, // 30: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
+	64, // 31: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	38, // 32: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
+	39, // 33: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
+	55, // 34: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
+	42, // 35: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	64, // 36: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	61, // 37: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	71, // 38: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	72, // 39: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	73, // 40: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	74, // 41: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	18, // 42: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	20, // 43: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	22, // 44: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	25, // 45: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	53, // 46: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	51, // 47: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	29, // 48: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 49: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 50: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 51: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 52: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 53: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	31, // 54: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	36, // 55: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
+	34, // 56: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	75, // 57: heddle.controller.v1.ControllerService.FollowSegmentsHere:input_type -> heddle.controller.v1.FollowSegmentsHereRequest
+	76, // 58: heddle.controller.v1.ControllerService.ReadProbesHere:input_type -> heddle.controller.v1.ReadProbesHereRequest
+	40, // 59: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	43, // 60: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	45, // 61: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	47, // 62: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	49, // 63: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 64: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 65: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 66: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 67: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	54, // 68: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	52, // 69: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 70: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 71: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 72: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 73: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 74: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 75: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 76: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	37, // 77: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	35, // 78: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	77, // 79: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
+	78, // 80: heddle.controller.v1.ControllerService.ReadProbesHere:output_type -> heddle.controller.v1.ReadProbesHereResponse
+	41, // 81: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	44, // 82: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	46, // 83: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	48, // 84: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	50, // 85: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	64, // [64:86] is the sub-list for method output_type
+	42, // [42:64] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }

@@ -461,6 +461,8 @@ type ChangedTogether struct {
 	Spread *durationpb.Duration `protobuf:"bytes,4,opt,name=spread,proto3" json:"spread,omitempty"`
 	// late are hosts that did not change at the instant, with why.
 	Late []*HostProblem `protobuf:"bytes,5,rep,name=late,proto3" json:"late,omitempty"`
+	// unsure are hosts of which it is not known, with why.
+	Unsure []*HostProblem `protobuf:"bytes,10,rep,name=unsure,proto3" json:"unsure,omitempty"`
 	// away are hosts that were not connected, and take the change when they are back.
 	Away []string `protobuf:"bytes,6,rep,name=away,proto3" json:"away,omitempty"`
 	// prepared is how long it took until all were ready, decided how long until that was written.
@@ -537,6 +539,13 @@ func (x *ChangedTogether) GetLate() []*HostProblem {
 	return nil
 }
 
+func (x *ChangedTogether) GetUnsure() []*HostProblem {
+	if x != nil {
+		return x.Unsure
+	}
+	return nil
+}
+
 func (x *ChangedTogether) GetAway() []string {
 	if x != nil {
 		return x.Away
@@ -596,7 +605,9 @@ type ApplyDefinitionResponse struct {
 	// rollout is the one that the change began, or of a dry run would begin; unset otherwise.
 	Rollout *Rollout `protobuf:"bytes,101,opt,name=rollout,proto3" json:"rollout,omitempty"`
 	// superseded are the ids of the rollouts that the change ended.
-	Superseded    []string `protobuf:"bytes,102,rep,name=superseded,proto3" json:"superseded,omitempty"`
+	Superseded []string `protobuf:"bytes,102,rep,name=superseded,proto3" json:"superseded,omitempty"`
+	// notes are what could not be done after the change was written: the change counts all the same.
+	Notes         []string `protobuf:"bytes,103,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -725,6 +736,13 @@ func (x *ApplyDefinitionResponse) GetRollout() *Rollout {
 func (x *ApplyDefinitionResponse) GetSuperseded() []string {
 	if x != nil {
 		return x.Superseded
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -2569,17 +2587,19 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\vexcept_away\x18\x01 \x01(\bR\n" +
 	"exceptAway\x12-\n" +
 	"\x04lead\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04lead\x125\n" +
-	"\bpatience\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"\x86\x03\n" +
+	"\bpatience\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"\xc1\x03\n" +
 	"\x0fChangedTogether\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x127\n" +
 	"\tannounced\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tannounced\x121\n" +
 	"\x06spread\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06spread\x125\n" +
-	"\x04late\x18\x05 \x03(\v2!.heddle.controller.v1.HostProblemR\x04late\x12\x12\n" +
+	"\x04late\x18\x05 \x03(\v2!.heddle.controller.v1.HostProblemR\x04late\x129\n" +
+	"\x06unsure\x18\n" +
+	" \x03(\v2!.heddle.controller.v1.HostProblemR\x06unsure\x12\x12\n" +
 	"\x04away\x18\x06 \x03(\tR\x04away\x125\n" +
 	"\bprepared\x18\a \x01(\v2\x19.google.protobuf.DurationR\bprepared\x123\n" +
 	"\adecided\x18\b \x01(\v2\x19.google.protobuf.DurationR\adecided\x12\x0e\n" +
-	"\x02id\x18\t \x01(\tR\x02id\"\xd2\x05\n" +
+	"\x02id\x18\t \x01(\tR\x02id\"\xe8\x05\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -2597,7 +2617,8 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\arollout\x18e \x01(\v2\x1d.heddle.controller.v1.RolloutR\arollout\x12\x1e\n" +
 	"\n" +
 	"superseded\x18f \x03(\tR\n" +
-	"superseded\"\x99\x02\n" +
+	"superseded\x12\x14\n" +
+	"\x05notes\x18g \x03(\tR\x05notes\"\x99\x02\n" +
 	"\x0fForeseenByHosts\x126\n" +
 	"\x06losses\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostLossR\x06losses\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x16\n" +
@@ -2834,59 +2855,60 @@ var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
 	35, // 8: heddle.controller.v1.ChangedTogether.announced:type_name -> google.protobuf.Duration
 	35, // 9: heddle.controller.v1.ChangedTogether.spread:type_name -> google.protobuf.Duration
 	13, // 10: heddle.controller.v1.ChangedTogether.late:type_name -> heddle.controller.v1.HostProblem
-	35, // 11: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
-	35, // 12: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
-	13, // 13: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	13, // 14: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	10, // 15: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	12, // 16: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	13, // 17: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	9,  // 18: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
-	7,  // 19: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	5,  // 20: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
-	37, // 21: heddle.controller.v1.ApplyDefinitionResponse.rollout:type_name -> heddle.controller.v1.Rollout
-	8,  // 22: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
-	13, // 23: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
-	38, // 24: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
-	11, // 25: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	18, // 26: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	33, // 27: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 28: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	36, // 29: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	39, // 30: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	19, // 31: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
-	26, // 32: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	34, // 33: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	35, // 34: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	36, // 35: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	35, // 36: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	31, // 37: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 38: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 39: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	32, // 40: heddle.controller.v1.SyncedHost.drift:type_name -> heddle.controller.v1.HostDrift
-	1,  // 41: heddle.controller.v1.HostDrift.kind:type_name -> heddle.controller.v1.DriftKind
-	36, // 42: heddle.controller.v1.HostDrift.since:type_name -> google.protobuf.Timestamp
-	2,  // 43: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	14, // 44: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	16, // 45: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	20, // 46: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	24, // 47: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	29, // 48: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	22, // 49: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	27, // 50: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	6,  // 51: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	15, // 52: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	17, // 53: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	21, // 54: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	25, // 55: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	30, // 56: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	23, // 57: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	28, // 58: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	51, // [51:59] is the sub-list for method output_type
-	43, // [43:51] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	13, // 11: heddle.controller.v1.ChangedTogether.unsure:type_name -> heddle.controller.v1.HostProblem
+	35, // 12: heddle.controller.v1.ChangedTogether.prepared:type_name -> google.protobuf.Duration
+	35, // 13: heddle.controller.v1.ChangedTogether.decided:type_name -> google.protobuf.Duration
+	13, // 14: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	13, // 15: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	10, // 16: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	12, // 17: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	13, // 18: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	9,  // 19: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	7,  // 20: heddle.controller.v1.ApplyDefinitionResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	5,  // 21: heddle.controller.v1.ApplyDefinitionResponse.together:type_name -> heddle.controller.v1.ChangedTogether
+	37, // 22: heddle.controller.v1.ApplyDefinitionResponse.rollout:type_name -> heddle.controller.v1.Rollout
+	8,  // 23: heddle.controller.v1.ForeseenByHosts.losses:type_name -> heddle.controller.v1.HostLoss
+	13, // 24: heddle.controller.v1.ForeseenByHosts.unasked:type_name -> heddle.controller.v1.HostProblem
+	38, // 25: heddle.controller.v1.HostLoss.loss:type_name -> heddle.agent.v1.ForeseenLoss
+	11, // 26: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	18, // 27: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	33, // 28: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 29: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	36, // 30: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	39, // 31: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	19, // 32: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	26, // 33: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	34, // 34: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	35, // 35: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	36, // 36: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	35, // 37: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	31, // 38: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 39: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 40: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	32, // 41: heddle.controller.v1.SyncedHost.drift:type_name -> heddle.controller.v1.HostDrift
+	1,  // 42: heddle.controller.v1.HostDrift.kind:type_name -> heddle.controller.v1.DriftKind
+	36, // 43: heddle.controller.v1.HostDrift.since:type_name -> google.protobuf.Timestamp
+	2,  // 44: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	14, // 45: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	16, // 46: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	20, // 47: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	24, // 48: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	29, // 49: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	22, // 50: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	27, // 51: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	6,  // 52: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	15, // 53: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	17, // 54: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	21, // 55: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	25, // 56: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	30, // 57: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	23, // 58: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	28, // 59: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	52, // [52:60] is the sub-list for method output_type
+	44, // [44:52] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }

@@ -1402,7 +1402,12 @@ type HostHello struct {
 	Connecting []*ClaimedAdapter `protobuf:"bytes,101,rep,name=connecting,proto3" json:"connecting,omitempty"`
 	// begun rises with every start of the host's agent: what a start with a lower one still asks for was asked for before.
 	// 0 where that is not known, and from an earlier version.
-	Begun         uint64 `protobuf:"varint,110,opt,name=begun,proto3" json:"begun,omitempty"`
+	Begun uint64 `protobuf:"varint,110,opt,name=begun,proto3" json:"begun,omitempty"`
+	// tells_together: the host says in together_id and together_off how it made the newest change that it made at an
+	// instant with other hosts: which one, "" for none since its start, and by how much after the instant, in nanoseconds.
+	TellsTogether bool   `protobuf:"varint,120,opt,name=tells_together,json=tellsTogether,proto3" json:"tells_together,omitempty"`
+	TogetherId    string `protobuf:"bytes,121,opt,name=together_id,json=togetherId,proto3" json:"together_id,omitempty"`
+	TogetherOff   int64  `protobuf:"varint,122,opt,name=together_off,json=togetherOff,proto3" json:"together_off,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1510,6 +1515,27 @@ func (x *HostHello) GetConnecting() []*ClaimedAdapter {
 func (x *HostHello) GetBegun() uint64 {
 	if x != nil {
 		return x.Begun
+	}
+	return 0
+}
+
+func (x *HostHello) GetTellsTogether() bool {
+	if x != nil {
+		return x.TellsTogether
+	}
+	return false
+}
+
+func (x *HostHello) GetTogetherId() string {
+	if x != nil {
+		return x.TogetherId
+	}
+	return ""
+}
+
+func (x *HostHello) GetTogetherOff() int64 {
+	if x != nil {
+		return x.TogetherOff
 	}
 	return 0
 }
@@ -2241,6 +2267,8 @@ type FollowSliceResponse struct {
 	// not_before is the instant before which the update's version is not activated, by the clock of ClockAnswer, in
 	// nanoseconds; 0 for at once.
 	NotBefore int64 `protobuf:"varint,102,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
+	// together_id is the change that hosts make at that instant; "" without one.
+	TogetherId string `protobuf:"bytes,120,opt,name=together_id,json=togetherId,proto3" json:"together_id,omitempty"`
 	// report_anew asks the host to look at its ports now and to answer by reported, with what is another: a report may be
 	// older than what another host says. A number that rises; 0 for nothing. A host that reports no generations does not
 	// answer.
@@ -2396,6 +2424,13 @@ func (x *FollowSliceResponse) GetNotBefore() int64 {
 		return x.NotBefore
 	}
 	return 0
+}
+
+func (x *FollowSliceResponse) GetTogetherId() string {
+	if x != nil {
+		return x.TogetherId
+	}
+	return ""
 }
 
 func (x *FollowSliceResponse) GetReportAnew() uint64 {
@@ -2879,7 +2914,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06rivals\x18P \x03(\tR\x06rivals\"\xa5\x03\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\"\x90\x04\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -2893,7 +2928,11 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"connecting\x18e \x03(\v2$.heddle.controller.v1.ClaimedAdapterR\n" +
 	"connecting\x12\x14\n" +
-	"\x05begun\x18n \x01(\x04R\x05begun\"\xc1\x01\n" +
+	"\x05begun\x18n \x01(\x04R\x05begun\x12%\n" +
+	"\x0etells_together\x18x \x01(\bR\rtellsTogether\x12\x1f\n" +
+	"\vtogether_id\x18y \x01(\tR\n" +
+	"togetherId\x12!\n" +
+	"\ftogether_off\x18z \x01(\x03R\vtogetherOff\"\xc1\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
@@ -2954,7 +2993,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06rivals\x18P \x03(\tR\x06rivals\x12\x1e\n" +
 	"\n" +
 	"generation\x18F \x01(\x04R\n" +
-	"generation\"\xf5\x06\n" +
+	"generation\"\x96\a\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2974,6 +3013,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05clock\x18e \x01(\v2#.heddle.controller.v1.ClockQuestionR\x05clock\x12\x1d\n" +
 	"\n" +
 	"not_before\x18f \x01(\x03R\tnotBefore\x12\x1f\n" +
+	"\vtogether_id\x18x \x01(\tR\n" +
+	"togetherId\x12\x1f\n" +
 	"\vreport_anew\x18G \x01(\x04R\n" +
 	"reportAnew\"Z\n" +
 	"\rPrepareChange\x12\x0e\n" +

@@ -659,7 +659,9 @@ type StoreStatus struct {
 	// alarms that etcd raised, such as NOSPACE.
 	Alarms []string `protobuf:"bytes,8,rep,name=alarms,proto3" json:"alarms,omitempty"`
 	// error says why etcd could not be asked.
-	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	// full: no changes are taken but what only removes, revocations and claims of static ports.
+	Full          bool `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +757,13 @@ func (x *StoreStatus) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *StoreStatus) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
 }
 
 // StoreMember is one of etcd's members.
@@ -1079,7 +1088,7 @@ const file_heddle_controller_v1_status_proto_rawDesc = "" +
 	"\x03url\x18\x03 \x01(\tR\x03url\x12\x12\n" +
 	"\x04self\x18\x04 \x01(\bR\x04self\x12\x12\n" +
 	"\x04name\x18< \x01(\tR\x04name\x12\x12\n" +
-	"\x04host\x18= \x01(\tR\x04host\"\x87\x02\n" +
+	"\x04host\x18= \x01(\tR\x04host\"\x9b\x02\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bembedded\x18\x01 \x01(\bR\bembedded\x12\x14\n" +
 	"\x05stale\x18\x02 \x01(\tR\x05stale\x12\x1a\n" +
@@ -1089,7 +1098,9 @@ const file_heddle_controller_v1_status_proto_rawDesc = "" +
 	"\x05quota\x18\x06 \x01(\x03R\x05quota\x12;\n" +
 	"\amembers\x18\a \x03(\v2!.heddle.controller.v1.StoreMemberR\amembers\x12\x16\n" +
 	"\x06alarms\x18\b \x03(\tR\x06alarms\x12\x14\n" +
-	"\x05error\x18\t \x01(\tR\x05error\"\xd6\x01\n" +
+	"\x05error\x18\t \x01(\tR\x05error\x12\x12\n" +
+	"\x04full\x18\n" +
+	" \x01(\bR\x04full\"\xd6\x01\n" +
 	"\vStoreMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\bR\x06leader\x12\x18\n" +

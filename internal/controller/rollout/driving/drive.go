@@ -27,15 +27,17 @@ type drive struct {
 	looks                   int
 	changed, others, making []string
 	since                   map[string]time.Time // hosts that have not answered
-	watch                   *rollout.Watch
-	sampled                 chan sample
-	known                   bool // what is usual was found out since
-	samples                 int  // that were begun since the hosts changed
-	asking                  bool // a sample is under way
-	unask                   context.CancelFunc
-	finally                 bool // the last one before the end of the stage has begun
-	last                    time.Time
-	round                   int
+	// quiet are hosts with the change that do not say what they have counted, and since when.
+	quiet   map[string]time.Time
+	watch   *rollout.Watch
+	sampled chan sample
+	known   bool // what is usual was found out since
+	samples int  // that were begun since the hosts changed
+	asking  bool // a sample is under way
+	unask   context.CancelFunc
+	finally bool // the last one before the end of the stage has begun
+	last    time.Time
+	round   int
 	// anewAt is when what was seen was forgotten, took how long the hosts took for the last sample.
 	anewAt time.Time
 	took   time.Duration
@@ -49,7 +51,8 @@ func (d Driver) Drive(ctx context.Context, id string) error {
 	if d.Answer == 0 {
 		d.Answer = answers
 	}
-	v := &drive{Driver: &d, id: id, since: map[string]time.Time{}, sampled: make(chan sample, 1), unask: func() {}}
+	v := &drive{Driver: &d, id: id, since: map[string]time.Time{}, quiet: map[string]time.Time{},
+		sampled: make(chan sample, 1), unask: func() {}}
 	defer func() { // nothing of it goes on
 		if v.unask(); v.asking {
 			<-v.sampled
@@ -165,6 +168,7 @@ func (v *drive) anew() {
 	v.round++
 	v.known, v.samples, v.finally, v.anewAt = false, 0, false, v.Now()
 	v.hosts, v.looks, v.looked = nil, 0, time.Time{}
+	clear(v.quiet)
 }
 
 // takeBack takes the change back. Where that is refused it halts.

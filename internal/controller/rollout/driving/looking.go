@@ -105,6 +105,7 @@ func (v *drive) seen(ctx context.Context, r *rollout.Rollout) (s rollout.Seen, e
 	}
 	if r.Begun > 0 {
 		s.Found, s.Looked = v.watch.Found(v.changed, v.others)
+		s.Unheard = v.unheard()
 		return s, nil
 	}
 	if v.known {

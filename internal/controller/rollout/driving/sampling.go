@@ -29,7 +29,7 @@ func (v *drive) sample(ctx context.Context, r *rollout.Rollout) {
 	select {
 	case s := <-v.sampled:
 		if v.asking, v.took = false, s.took; s.round == v.round {
-			v.watch.Add(s.at, v.troubled(s.hosts))
+			v.watch.Add(s.at, v.troubled(v.quieted(s)))
 		}
 	default:
 	}
@@ -63,7 +63,10 @@ func (v *drive) due(r *rollout.Rollout) time.Time {
 	}
 	next := v.last.Add(v.every())
 	left, ok := r.Left(v.Now())
-	if !ok || left == 0 {
+	switch {
+	case ok && left == 0 && !v.finally: // the stage waits for it
+		return v.watch.Full()
+	case !ok || left == 0:
 		return next
 	}
 	end := v.Now().Add(left)

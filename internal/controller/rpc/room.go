@@ -1,0 +1,134 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
+	"heddle/internal/controller/health"
+	"heddle/internal/controller/peers"
+	"heddle/internal/controller/store"
+)
+
+// Etcd ends where it can't write, and whoever proposes a change has all members write it. So a controller asks the
+// others whether they have room, and takes no change that a majority would not bear.
+
+// roomTime is how often the others are asked: in less than that nobody writes what is kept free on every disk.
+const roomTime = 2 * time.Second
+
+// noRoom says why this controller's disk takes no change; "" where it does.
+func (s Self) noRoom() string {
+	if s.Etcd == (store.Etcd{}) || s.Dir == "" {
+		return ""
+	}
+	var full *store.NoRoom
+	if errors.As(store.Room(s.Dir), &full) {
+		return fmt.Sprintf("the file system of %s has %d MiB left, and etcd needs %d MiB", full.Dir, full.Free>>20,
+			store.LeastFree>>20)
+	}
+	return ""
+}
+
+// WatchRoom has changes held back while the majority has no room for them, until ctx ends.
+func (s Front) WatchRoom(ctx context.Context, hold func(*store.NoRoomElsewhere)) {
+	if s.Self.Etcd == (store.Etcd{}) {
+		return
+	}
+	held := false
+	for {
+		select {
+		case <-time.After(roomTime):
+		case <-ctx.Done():
+			return
+		}
+		why := s.roomElsewhere(ctx)
+		hold(why)
+		switch {
+		case why != nil && !held:
+			s.Log.Warn("no changes are taken", "why", why)
+		case why == nil && held:
+			s.Log.Info("the majority of the controllers has room again: changes are taken")
+		}
+		held = why != nil
+	}
+}
+
+// roomElsewhere is why the others would not bear a change; nil where they would.
+func (s Front) roomElsewhere(ctx context.Context) *store.NoRoomElsewhere {
+	if len(s.Others()) == 0 {
+		return nil
+	}
+	answers := s.standings(ctx, true)
+	full := false
+	for _, a := range answers {
+		full = full || a.Got.GetNoRoom() != ""
+	}
+	if !full {
+		return nil
+	}
+	st, err := s.Members.Status(ctx)
+	if err != nil {
+		return nil // nothing can be written anyway
+	}
+	return tooFull(answers, votersOf(st))
+}
+
+// votersOf are the controllers with a vote, by id.
+func votersOf(st store.Status) map[string]bool {
+	voters := map[string]bool{}
+	for _, m := range st.Members {
+		if !m.Learner {
+			voters[m.Name] = true
+		}
+	}
+	return voters
+}
+
+// tooFull says which of the others have no room where, without them and those that do not answer, there is no majority.
+func tooFull(answers []peers.Answer[*controllerv1.GetControllerResponse],
+	voters map[string]bool) *store.NoRoomElsewhere {
+	why := &store.NoRoomElsewhere{}
+	for _, a := range answers {
+		name := "controller " + peers.NameOf(a.Of)
+		switch {
+		case !voters[a.Of.ID]:
+		case a.Err != nil:
+			why.Away = append(why.Away, name)
+		case a.Got.GetNoRoom() != "":
+			why.Members = append(why.Members, name+": "+a.Got.GetNoRoom())
+		}
+	}
+	able := len(voters) - len(why.Away) - len(why.Members)
+	if len(why.Members) == 0 || able >= len(voters)/2+1 {
+		return nil
+	}
+	return why
+}
+
+// apart says why a controller that answers as one of the cluster is none: its store is another one; "" where it is the
+// same, or where one of the two does not say.
+func apart(mine Self, theirs *controllerv1.GetControllerResponse) string {
+	const what = "it has a store of its own, and not the cluster's: what is changed there is in nobody's definition, " +
+		"and its vote is missing here. Take it out (heddle-controller remove), empty its data directory, and let it " +
+		"join again"
+	other := func(a, b string) bool { return a != "" && b != "" && a != b }
+	if other(mine.StoreID, theirs.GetStore()) || other(mine.Etcd.Cluster, theirs.GetEtcdCluster()) {
+		return what
+	}
+	return ""
+}
+
+// otherControllers is what is found of the other controllers.
+func (s Front) otherControllers(ctx context.Context) (found []api.HealthFinding) {
+	for _, a := range s.standings(ctx, true) {
+		what := health.Other{Name: peers.NameOf(a.Of), Apart: apart(s.Self, a.Got), NoRoom: a.Got.GetNoRoom()}
+		if a.Err != nil {
+			_, what.Away = codeAndText(a.Err)
+		}
+		found = append(found, health.Others(what)...)
+	}
+	return found
+}
