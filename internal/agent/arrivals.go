@@ -132,8 +132,13 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 			}
 			forced[q.Guest] = true
 		}
+		expected, was := c.state.Expected, c.state.Forced
 		c.state.Expected, c.state.Forced = all, forced
-		return c.ports.save()
+		if err := c.ports.save(); err != nil {
+			c.state.Expected, c.state.Forced = expected, was
+			return err
+		}
+		return nil
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
 )
 
@@ -55,7 +55,7 @@ func begin(ctx context.Context, o Options) (*self, *store.Store, error) {
 		st.Close()
 		return nil, nil, err
 	}
-	if err := os.Remove(s.file(joinFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := ownfile.Remove(s.file(joinFile)); err != nil {
 		st.Close()
 		return nil, nil, err
 	}
