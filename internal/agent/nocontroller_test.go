@@ -97,7 +97,10 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 			m.since = time.Now().Add(-time.Minute)
 			return nil
 		}, "has had no controller for 1m"},
-		{"a controller", time.Hour, func(m *membership, _ string) error { m.now("192.0.2.1:7411", nil); return nil }, ""},
+		{"a controller", time.Hour, func(m *membership, _ string) error {
+			m.now("192.0.2.1:7411", nil)
+			return nil
+		}, ""},
 		{"a controller that is about to answer", time.Hour, nil, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
