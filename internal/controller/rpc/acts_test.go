@@ -295,6 +295,15 @@ func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 		connect.CodeNotFound {
 		t.Errorf("nothing to cancel: %v", err)
 	}
+	came := actsPort(false)
+	came.Arrived = true
+	to.reports(came)
+	c.await("a guest that has come is named", func() bool {
+		_, err := a.ActivateMove(ctx, &controllerv1.ActivateMoveRequest{Port: "vm/eth0"})
+		return err != nil && strings.HasSuffix(err.Error(), "port vm/eth0: it runs on host esx2 already")
+	})
+	to.reports()
+	c.await("its port is gone", func() bool { return len(c.ports()) == 1 })
 	to.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	to.reports(actsPort(true))
 	c.await("the port waits", func() bool { return len(c.ports()) == 2 })

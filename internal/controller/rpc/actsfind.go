@@ -233,7 +233,11 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	var found []*moving
+	arrived := "" // the host where its guest came a moment ago
 	for _, p := range a.instances(there) {
+		if p.GetArrived() && p.named(port) && (host == "" || p.host == host) {
+			arrived = p.host
+		}
 		if !p.GetWaits() || host != "" && p.host != host || !p.connected || !p.named(port) {
 			continue
 		}
@@ -251,7 +255,11 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	switch len(found) {
 	case 0:
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host waits for the guest of port %s", port))
+		text := fmt.Sprintf("no host waits for the guest of port %s", port)
+		if arrived != "" {
+			text += fmt.Sprintf(": it runs on host %s already", arrived)
+		}
+		return nil, connect.NewError(connect.CodeNotFound, text)
 	case 1:
 		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}
