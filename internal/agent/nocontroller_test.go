@@ -21,17 +21,16 @@ import (
 )
 
 // joined writes the identity of a host, with a certificate that is valid until then.
-func joined(t *testing.T, dir string, until time.Time) {
-	t.Helper()
+func joined(dir string, until time.Time) error {
 	d, err := keystore.Open(dir)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	key, err := d.NextKey()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	sign := func(n identity.Name, ca bool, by *x509.Certificate, until time.Time) *x509.Certificate {
+	sign := func(n identity.Name, ca bool, by *x509.Certificate, until time.Time) (*x509.Certificate, error) {
 		c := &x509.Certificate{SerialNumber: big.NewInt(1), URIs: []*url.URL{n.URI()}, IsCA: ca,
 			BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: until}
 		if by == nil {
@@ -39,20 +38,20 @@ func joined(t *testing.T, dir string, until time.Time) {
 		}
 		der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, key.PrivateKey)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		if c, err = x509.ParseCertificate(der); err != nil {
-			t.Fatal(err)
-		}
-		return c
+		return x509.ParseCertificate(der)
 	}
-	root := sign(identity.Name{Cluster: "abc", Kind: identity.Authority}, true, nil, time.Now().Add(time.Hour))
-	err = d.Save(&keystore.Identity{Trust: identity.Trust{Cluster: "abc", Roots: []*x509.Certificate{root}}, Key: key,
-		Certificate: sign(identity.Name{Cluster: "abc", Kind: identity.Host, ID: "h1"}, false, root, until),
-		Display:     "h1", Controllers: []string{"192.0.2.1:7411"}})
+	root, err := sign(identity.Name{Cluster: "abc", Kind: identity.Authority}, true, nil, time.Now().Add(time.Hour))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	own, err := sign(identity.Name{Cluster: "abc", Kind: identity.Host, ID: "h1"}, false, root, until)
+	if err != nil {
+		return err
+	}
+	return d.Save(&keystore.Identity{Trust: identity.Trust{Cluster: "abc", Roots: []*x509.Certificate{root}}, Key: key,
+		Certificate: own, Display: "h1", Controllers: []string{"192.0.2.1:7411"}})
 }
 
 // Whatever keeps a host from its cluster, advise, doctor and with them status say it and what to do; a host that is in
@@ -107,7 +106,9 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, base)
 			dir := filepath.Join(r.dir, "identity")
-			joined(t, dir, time.Now().Add(row.until))
+			if err := joined(dir, time.Now().Add(row.until)); err != nil {
+				t.Fatal(err)
+			}
 			r.state.Slice = &state.Slice{Epoch: 1, Revision: 7}
 			beforeOpen := strings.Contains(row.says, "identity") || row.says == damaged
 			if row.fault != nil && beforeOpen {

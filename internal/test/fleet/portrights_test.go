@@ -54,9 +54,10 @@ func TestS113_S117_APortIsItsPortGroups(t *testing.T) {
 
 	// A move that is prepared is activated at once by who says that its guest runs there.
 	f.controller.Heddle("port", "migrate", "web/eth0", "--to", "esx1", "--device", "tap2", "--wait", "1s")
-	if _, errs, status := f.controller.Heddle("port", "migrate", "web/eth0", "--activate", "--to", "esx1"); status != 0 {
+	_, said, status := f.controller.Heddle("port", "migrate", "web/eth0", "--activate", "--to", "esx1")
+	if status != 0 {
 		out, _, _ := f.controller.Heddle("port", "list", "--switch", "dvs")
-		t.Errorf("port migrate --activate: %s\n%s", errs, out)
+		t.Errorf("port migrate --activate: %s\n%s", said, out)
 	}
 
 	cmd := f.controller.Command("capture", "web/eth0", "--host", "esx0")

@@ -37,7 +37,7 @@ func Follow(pid int, dir string, begin func() error, before func(step string) er
 		if err != nil {
 			return err
 		}
-		if err := f.seize(tid); err != nil {
+		if err := f.seize(tid); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended in between
 			return err
 		}
 	}
