@@ -56,6 +56,9 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	if err != nil {
 		return nil, err
 	}
+	if s.Membership, err = an.member(ctx); err != nil {
+		return nil, err
+	}
 	s.Events, s.Now = an.kept(), time.Now()
 	return advise.Examine(s), nil
 }

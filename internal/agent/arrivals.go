@@ -47,8 +47,17 @@ func (wt *waiting) told(p *plan.Port) error {
 }
 
 // ConnectIncoming makes a port whose guest will arrive by migration: the port waits for it. If a port of that name
-// serves the guest until then, the new port stands beside it, and replaces it when the guest runs.
+// serves the guest until then, the new port stands beside it, and replaces it when the guest runs. It takes nothing
+// from another guest: only a hook that has just given its guest the device may do that (Reconnect).
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
+	return c.connectIncoming(ctx, q, func(p spec.Port) error {
+		return (admission{c.shared, c.ports, q, api.CameByController(ctx)}).refuses(p)
+	})
+}
+
+// connectIncoming is ConnectIncoming; refuses says by an error why the port must not be made.
+func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses func(spec.Port) error) (*api.Applied,
+	error) {
 	out := &api.Applied{}
 	if err := c.checkBerth(ctx, q); err != nil {
 		return nil, err
@@ -72,6 +81,9 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 		p = c.ports.withKept(p)
 		if nic != nil {
 			p.MAC = cmp.Or(p.MAC, nic.MAC)
+		}
+		if err := refuses(p); err != nil {
+			return err
 		}
 		w := c.waiting.incoming(&p)
 		if c.waiting.comesAlready(p, w) {
@@ -132,8 +144,13 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 			}
 			forced[q.Guest] = true
 		}
+		expected, was := c.state.Expected, c.state.Forced
 		c.state.Expected, c.state.Forced = all, forced
-		return c.ports.save()
+		if err := c.ports.save(); err != nil {
+			c.state.Expected, c.state.Forced = expected, was
+			return err
+		}
+		return nil
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
@@ -51,6 +52,7 @@ func (ch *chains) lookAt(devices []uint32) (changed bool) {
 			ch.complain("look at the programs on the devices", err)
 			continue
 		}
+		ch.noteExchanged(index, c.Exchanged)
 		if !c.Ours {
 			lost = true
 			ch.log.Warn("somebody took the switch's program off a device: it is attached again", "ifindex", index)
@@ -61,6 +63,20 @@ func (ch *chains) lookAt(devices []uint32) (changed bool) {
 		ch.attaching.attach(nextTurn)
 	}
 	return changed
+}
+
+// noteExchanged says that somebody had put other programs behind the switch's attachments to a device.
+func (ch *chains) noteExchanged(index uint32, programs []uint32) {
+	device := fmt.Sprintf("device %d", index)
+	if d, ok, err := ch.dev.DeviceAt(index); err == nil && ok {
+		device = "device " + d.Name
+	}
+	for _, id := range programs {
+		text := fmt.Sprintf("somebody had exchanged the switch's program on %s for program %d, so that its frames did "+
+			"not come to the switch: the switch's program is back", device, id)
+		ch.log.Warn(text)
+		ch.events.Publish(event.Event{Kind: event.Program, Text: text})
+	}
 }
 
 // lookAtNew examines devices that have just been attached.

@@ -136,6 +136,17 @@ func TestAnXDPProgramRunsBeforeTheSwitch(t *testing.T) {
 	}
 }
 
+// A program that somebody had put behind the switch's own attachment is told.
+func TestS116_AnExchangedProgramIsTold(t *testing.T) {
+	r := chainRig(t)
+	r.kernel.chains[r.dev.byName["pa"].Index] = dataplane.Chain{Ours: true, Exchanged: []uint32{77}}
+	r.chains.lookAtChains()
+	if got := r.told(event.Program); len(got) != 1 ||
+		!strings.Contains(got[0].Text, "exchanged the switch's program on device pa for program 77") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // If somebody removes the switch's program from a device, it is attached again.
 func TestAProgramThatWasTakenOffIsAttachedAgain(t *testing.T) {
 	r := chainRig(t)

@@ -34,7 +34,7 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 // guest that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	if is, forced := c.isExpected(ctx, q.Name); is {
-		return c.ConnectIncoming(ctx, api.Incoming{Connect: q, Force: forced})
+		return c.connectIncoming(ctx, api.Incoming{Connect: q, Force: forced}, func(spec.Port) error { return nil })
 	}
 	return c.connect(ctx, q, c.ports.replacing)
 }

@@ -408,7 +408,7 @@ func (k *fakeKernel) Chain(index uint32) (dataplane.Chain, error) {
 	if !ok {
 		c.Ours = true
 	}
-	return dataplane.Chain{Ours: c.Ours, Strangers: slices.Clone(c.Strangers)}, nil
+	return dataplane.Chain{Ours: c.Ours, Strangers: slices.Clone(c.Strangers), Exchanged: c.Exchanged}, nil
 }
 func (k *fakeKernel) Adopted(index uint32) bool {
 	if k.lost || len(k.applied) == 0 {

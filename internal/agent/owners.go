@@ -98,6 +98,7 @@ func join(s *shared) (o owners) {
 	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
 		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,
 			limit: event.Limiter[string]{Burst: tellBurst, Every: tellEvery}}}
+	o.answers.member = o.membership.Membership
 	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
 	o.statics.asked = o.membership.ended
 	o.statics.change = o.changer.change

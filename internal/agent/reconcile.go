@@ -72,7 +72,8 @@ func (rc *reconciler) reconcile() error {
 	desired := rc.desired(bounds)
 	formed := teams.Form(&desired, rc.teaming.formed())
 	rc.state.Uses = formed.Remember(desired.Plan)
-	if rc.effect.applied == nil || rc.effect.redo || !reflect.DeepEqual(*rc.effect.applied, desired) {
+	activates := rc.effect.applied == nil || rc.effect.redo || !reflect.DeepEqual(*rc.effect.applied, desired)
+	if activates {
 		if err := rc.effect.activate(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
@@ -88,8 +89,12 @@ func (rc *reconciler) reconcile() error {
 	rc.reporter.report()
 	rc.looping.tellLoops(rc.looping.changes())
 	rc.tellFollowers(bounds)
+	errSave := rc.ports.save()
+	if errSave != nil && rc.effect.commanded && !activates {
+		return errors.Join(errPrepare, errSave) // activate has saved what it activated; nobody else has saved this
+	}
 	// A failure here does not undo what is active and saved; the rest is tried again.
-	rc.settler.late = errors.Join(errRelease, rc.ports.save())
+	rc.settler.late = errors.Join(errRelease, errSave)
 	return errPrepare
 }
 

@@ -26,6 +26,8 @@ type answers struct {
 	dated     *dated
 	moving    *moving
 
+	// member is the host's part in a cluster.
+	member    func(context.Context) (*api.Membership, error)
 	losses    Losses
 	abilities Abilities     // nil if devices can't be asked
 	registry  *metrics.Host // the agent's counters, and what a scrape reads

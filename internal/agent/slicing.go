@@ -146,7 +146,11 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 			sl.ports.restore(before)
 			return err
 		}
-		return sl.ports.save()
+		if err := sl.ports.save(); err != nil { // a version that is not on disk is not the host's
+			sl.ports.restore(before)
+			return err
+		}
+		return nil
 	}
 	if err := sl.changer.change(func() { keeper{sl.ports}.take(h); sl.state.Slice = next }); err != nil {
 		return err

@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	first := len(st.Held) == 0 && !exists(o.Paths.Pins(o.Name))
-	a, err := start(o, store, st, given)
+	a, err := start(o, lock, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
 		err = errors.Join(err, removeAll(o.Paths, store, o.Name, DownOptions{}))
 	}
@@ -151,8 +151,9 @@ func givenTo(ctx context.Context, o Options) (*givenConfig, error) {
 }
 
 // start makes an agent whose plan is active. After an error it holds nothing open.
-func start(o Options, store *state.Store, st *state.State, given *givenConfig) (a *Agent, err error) {
-	mount := func() error { return instance.Mount(o.Paths, o.Name) }
+func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, given *givenConfig) (a *Agent,
+	err error) {
+	mount := func() error { return lock.Mount(o.Paths, o.Name) }
 	if err := mount(); err != nil {
 		return nil, err
 	}
@@ -224,6 +225,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
 			return a.do(ctx, func() error { return f(a.ports.plan) })
 		}, Ends: a.tunnelEnds})
+	a.follow(capturewatch{a.captures})
 	dev, err := hostdev.Open()
 	if err != nil {
 		return nil, err

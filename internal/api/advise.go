@@ -35,7 +35,7 @@ type Finding struct {
 	Rule  string       `json:"rule"`
 	Level FindingLevel `json:"level"`
 	// Switch, and the object in it: at most one of PortGroup, Port, Uplink is set; none if the finding is about the
-	// whole switch.
+	// whole switch. All are empty if it is about the host.
 	Switch    string `json:"switch"`
 	PortGroup string `json:"portGroup,omitempty"`
 	Port      string `json:"port,omitempty"`
@@ -56,7 +56,8 @@ type Finding struct {
 	Command string         `json:"command"`
 }
 
-// Object names the object of the finding: "port vm1/eth0", "port group web", "uplink uplink1", "switch lab".
+// Object names the object of the finding: "port vm1/eth0", "port group web", "uplink uplink1", "switch lab", "this
+// host".
 func (f *Finding) Object() string {
 	switch {
 	case f.Port != "":
@@ -65,6 +66,9 @@ func (f *Finding) Object() string {
 		return "port group " + f.PortGroup
 	case f.Uplink != "":
 		return "uplink " + f.Uplink
+	}
+	if f.Switch == "" {
+		return "this host"
 	}
 	return "switch " + f.Switch
 }

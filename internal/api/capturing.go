@@ -46,7 +46,8 @@ func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest,
 	w := &captureWriter{a: a, send: out.Send}
 	err := a.service.Capture(ctx, q, w.emit)
 	began := w.close()
-	if err != nil && !began {
+	var ended *Error
+	if err != nil && (!began || errors.As(err, &ended)) {
 		return refusal(err)
 	}
 	return nil // a caller that has disconnected needs no answer

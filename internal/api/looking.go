@@ -63,10 +63,7 @@ func OfMove(procedure string) bool {
 	case agentv1connect.PortServiceConnectIncomingPortProcedure,
 		agentv1connect.PortServiceMovePortProcedure,
 		agentv1connect.PortServiceActivatePortProcedure,
-		agentv1connect.MoveServiceCopyMovingPortProcedure,
-		agentv1connect.MoveServiceSilencePortProcedure,
-		agentv1connect.MoveServiceCancelMoveProcedure,
-		agentv1connect.MoveServiceReleaseMovedPortProcedure:
+		agentv1connect.MoveServiceCancelMoveProcedure:
 		return true
 	}
 	return false
@@ -80,7 +77,8 @@ func OfBenchmark(procedure string) bool {
 }
 
 // Looking answers the calls of the contract that look, those of moves and of benchmarks, and refuses the others: it is
-// for callers that come by way of a controller. Calls that follow something end with ctx.
+// for callers that come by way of a controller, and its calls say so (CameByController). Calls that follow something
+// end with ctx.
 func Looking(ctx context.Context, s Service) http.Handler {
 	all := handler(ctx, s)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +86,7 @@ func Looking(ctx context.Context, s Service) http.Handler {
 			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
 			return
 		}
-		all.ServeHTTP(w, r)
+		all.ServeHTTP(w, r.WithContext(ByController(r.Context())))
 	})
 }
 

@@ -154,7 +154,7 @@ func writeAlike(b *strings.Builder, d Deps, alike []hosted[api.Finding], now tim
 		parts = append(parts, [2]string{"measured:", of + h.of.Sign}, [2]string{"seen:", seenText(&h.of, now)})
 	}
 	where := f.Object()
-	if !strings.HasPrefix(where, "switch ") {
+	if f.Switch != "" && !strings.HasPrefix(where, "switch ") {
 		where += " of switch " + f.Switch
 	}
 	if hosts[0] != "" {

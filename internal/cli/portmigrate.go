@@ -61,7 +61,8 @@ func newPortMigrate(d Deps) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --cancel and --activate only where several wait")
 	f.StringVar(&m.Host, "from", "", "the host that the port is on; may be left out where one host has it")
-	f.StringVar(&m.Device, "device", "", "device of the port at the target; default: as at the source")
+	f.StringVar(&m.Device, "device", "", "device of the port at the target, which nobody uses there; "+
+		"default: as at the source")
 	f.StringSliceVar(&m.Needs, "needs", nil, "host port or port group that the VM needs at the target; may be "+
 		"repeated")
 	f.BoolVar(&m.Force, "force", false, "move even where the target serves the port worse")

@@ -276,8 +276,12 @@ func (s *Status) writeFindings(d Deps, b *strings.Builder) {
 		if f.Level == api.FindingWrong {
 			colour = red
 		}
+		about := f.Object()
+		if f.Switch == "" { // about the host itself: which one is known
+			about = f.Sign
+		}
 		fmt.Fprintf(b, "%-12s%s  %s: %s\n", first(i, "findings"), d.coloured(colour, string(f.Level)), f.Rule,
-			printable.Text(f.Object()))
+			printable.Text(about))
 	}
 	if len(s.Findings) > 0 {
 		fmt.Fprintf(b, "%-12sthe fix of each: heddle advise\n", "")

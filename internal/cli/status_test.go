@@ -39,6 +39,18 @@ func TestStatusOfAHealthyHost(t *testing.T) {
 	}
 }
 
+// A finding about the host itself is said where one looks, with what it is about.
+func TestS115_StatusSaysThatAHostHasNoController(t *testing.T) {
+	s := wellKept()
+	s.advice.Findings = []api.Finding{{Rule: "no-controller", Level: api.FindingWrong,
+		Sign: "this host has had no controller for 45s: no answer"}}
+	out, _, status := newConsole(t, s).run("status")
+	if status != 1 || !strings.Contains(out, "no-controller: this host has had no controller for 45s: no answer\n") ||
+		strings.Contains(out, "all is well") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
 func TestStatusSaysWhatIsWrong(t *testing.T) {
 	for name, spoil := range map[string]func(*standIn){
 		"a port that is pending":           func(s *standIn) { s.state.Ports[0].State = api.Pending },

@@ -75,7 +75,7 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 	if err = s.firstOf(ctx, opts, out); err != nil && !r.Force {
 		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)))
 		if out.Aside != "" {
-			err = errors.Join(err, os.Rename(out.Aside, s.file(etcdDir)))
+			err = errors.Join(err, ownfile.Rename(out.Aside, s.file(etcdDir)))
 		}
 	}
 	if err != nil {
@@ -122,13 +122,13 @@ func (s *self) fromSnapshot(file string, o Options) (aside string, err error) {
 	dir := s.file(etcdDir)
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
 		aside = dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405")
-		if err := os.Rename(dir, aside); err != nil {
+		if err := ownfile.Rename(dir, aside); err != nil {
 			return "", err
 		}
 	}
 	if err := store.Restore(file, s.alone(o)); err != nil {
 		if aside != "" {
-			err = errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
+			err = errors.Join(err, os.RemoveAll(dir), ownfile.Rename(aside, dir))
 		}
 		return "", err
 	}

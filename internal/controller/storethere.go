@@ -138,17 +138,10 @@ func (s *self) keepStore(st *store.Store) error {
 
 // drop removes files that may not be there.
 func (s *self) drop(names ...string) error {
-	gone := false
 	for _, name := range names {
-		switch err := os.Remove(s.file(name)); {
-		case err == nil:
-			gone = true
-		case !errors.Is(err, fs.ErrNotExist):
+		if err := ownfile.Remove(s.file(name)); err != nil {
 			return err
 		}
 	}
-	if !gone {
-		return nil
-	}
-	return ownfile.SyncDir(s.dir)
+	return nil
 }

@@ -41,11 +41,19 @@ type Chain struct {
 	// Ours: the instance's own program is on each hook that it needs.
 	Ours      bool
 	Strangers []Stranger
+	// Exchanged are the kernel's ids of programs that somebody had put behind the instance's own attachments; the own
+	// ones are back.
+	Exchanged []uint32
 }
 
-// Chain reads the programs on the device. If the instance's own was removed from the device, Attach attaches it again.
+// Chain reads the programs on the device. If the instance's own was removed from the device, Attach attaches it again;
+// if it was exchanged, Chain puts it back.
 func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
-	c := Chain{Ours: true}
+	exchanged, err := putBack(append(k.overlays.links(), k.links, k.egress), ifindex)
+	if err != nil {
+		return Chain{}, err
+	}
+	c := Chain{Ours: true, Exchanged: exchanged}
 	for _, l := range []*links{k.links, k.egress} {
 		if _, wanted := l.keep[ifindex]; !wanted {
 			continue

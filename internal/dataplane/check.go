@@ -42,7 +42,8 @@ func Check(pinDir string) error {
 			return fmt.Errorf("look at %s: %w", dir, err)
 		}
 		if fs.Type != bpffsMagic {
-			return fmt.Errorf("%s is not on a bpf file system: mount one with `mount -t bpf bpf DIRECTORY`", pinDir)
+			return fmt.Errorf("%s is not on a bpf file system: mount one with `mount -t bpf -o mode=0700 bpf "+
+				"DIRECTORY`", pinDir)
 		}
 		return nil
 	}

@@ -53,11 +53,11 @@ func OpenJournal(dir string) (*Journal, error) {
 	return j, nil
 }
 
-// Save writes the journal. A crash at any instant leaves the old or the new journal whole; the new one is on disk when
-// Save returns.
+// Save writes the journal; an empty one has no file. A crash at any instant leaves the old or the new journal
+// whole, and the new one is on disk when Save returns.
 func (j *Journal) Save() error {
 	if len(j.Records) == 0 && j.Change == nil {
-		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := ownfile.Remove(j.path); err != nil {
 			return fmt.Errorf("remove the journal of the host's addresses: %w", err)
 		}
 		return nil

@@ -52,6 +52,8 @@ type Captures struct {
 	mu   sync.Mutex
 	last uint64
 	end  map[uint64]chan struct{}
+	// watched are the ports of those that came by way of a controller.
+	watched []*watched
 }
 
 // New returns a Captures without running captures.
@@ -94,13 +96,20 @@ func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.Ca
 	}
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
+	var watch *watched // nil for somebody on the host
 	err := cs.host.Look(ctx, func(p *plan.Plan) (err error) {
 		uplinks = uplinksOf(p)
 		s, err = selection(p, q)
+		if err == nil && api.CameByController(ctx) {
+			watch = cs.watch(p, &s)
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if watch != nil {
+		defer cs.unwatch(watch)
 	}
 	run, err := cs.host.Source.Start(s, cs.host.InLoop)
 	if errors.Is(err, dataplane.ErrTooManyCaptures) {
@@ -113,7 +122,7 @@ func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.Ca
 	defer cs.over(id)
 	cs.host.Log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter",
 		len(s.Filter))
-	c := &capture{run: run, of: cs.host.Source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
+	c := &capture{run: run, of: cs.host.Source, emit: emit, uplinks: uplinks, names: map[uint16]named{}, watch: watch}
 	err = emit(api.CaptureEvent{Started: &api.CaptureStarted{ID: id}})
 	if err == nil {
 		err = c.follow(ctx, end)
@@ -131,6 +140,7 @@ type capture struct {
 	of      *dataplane.Captures
 	emit    func(api.CaptureEvent) error
 	uplinks map[plan.PortID]bool
+	watch   *watched
 	names   map[uint16]named
 	counts  api.CaptureCounts
 	counted time.Time
@@ -158,6 +168,9 @@ func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 		if err := c.turn(time.Now().Add(captureTurn)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
+		if c.watch.over() {
+			return c.watch.why()
+		}
 		if time.Since(c.counted) >= countsEvery {
 			if err := c.clock(); err != nil {
 				return err
@@ -176,6 +189,9 @@ func (c *capture) turn(deadline time.Time) error {
 		f, err := c.run.Next(deadline)
 		if err != nil {
 			return err
+		}
+		if c.watch.over() { // it may be of the other port group
+			return c.watch.why()
 		}
 		if err := c.frame(f); err != nil {
 			return err

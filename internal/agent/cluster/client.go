@@ -126,6 +126,7 @@ type Client struct {
 	// connecting are the adapters that are being connected.
 	connecting connecting
 	denied     string // what a controller said when it sent the host away
+	refused    string // what is known of a controller that did not take the host's certificate
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
 	made          atomic.Pointer[made]
@@ -196,7 +197,7 @@ func (c *Client) Run(ctx context.Context) {
 			}
 		}
 		if heard {
-			c.denied = ""
+			c.denied, c.refused = "", ""
 		}
 		err = c.explain(err)
 		c.Connected("", err)
@@ -306,8 +307,11 @@ func (c *Client) explain(err error) error {
 	case identity.RefusedByPeer(err) && c.denied != "":
 		return fmt.Errorf("the controller refuses this host: %s", c.denied)
 	case identity.RefusedByPeer(err):
-		return fmt.Errorf("the controller refuses the certificate of this host, and its log says why (%w): a host "+
+		err = fmt.Errorf("the controller refuses the certificate of this host, and its log says why (%w): a host "+
 			"that was taken out of its cluster leaves it (heddle host leave) and may join again", err)
+		c.refused = err.Error()
+	case c.refused != "": // others may not even answer
+		return fmt.Errorf("%w; before, another one answered: %s", err, c.refused)
 	}
 	return err
 }

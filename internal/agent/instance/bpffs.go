@@ -31,8 +31,8 @@ func mountsLock(p Paths) (*os.File, error) {
 
 // Mount mounts the bpf file system for the pins, unless it is mounted. It is mounted outside /sys, so that it is
 // visible inside "ip netns exec" too. The agent's own directory is made under the same lock, so that another agent that
-// ends does not unmount the file system in between.
-func Mount(p Paths, name string) error {
+// ends does not unmount the file system in between. It is the holder's until Release.
+func (l *Lock) Mount(p Paths, name string) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
 	if err != nil {
@@ -47,8 +47,8 @@ func Mount(p Paths, name string) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(p.Pins(name), 0o700); err != nil {
-		return fmt.Errorf("make the directory of pinned objects: %w", err)
+	if err := l.takePins(p.Pins(name)); err != nil {
+		return fmt.Errorf("the directory of pinned objects: %w", err)
 	}
 	return nil
 }
@@ -57,11 +57,11 @@ func mountAt(dir string) error {
 	if private, err := privateMounts(); err != nil || private {
 		return errors.Join(err, fmt.Errorf("no bpf file system at %s, and this process has mounts of its own (as "+
 			"inside \"ip netns exec\"): one mounted here would be gone with it; "+
-			"mount it outside first: mkdir -p %s && mount -t bpf bpf %s", dir, dir, dir))
+			"mount it outside first: mkdir -p %s && mount -t bpf -o mode=0700 bpf %s", dir, dir, dir))
 	}
 	if err := unix.Mount("bpf", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 		return fmt.Errorf("mount a bpf file system at %s (needs CAP_SYS_ADMIN, and CONFIG_BPF_SYSCALL in the kernel; "+
-			"or do it beforehand: mount -t bpf bpf %s): %w", dir, dir, err)
+			"or do it beforehand: mount -t bpf -o mode=0700 bpf %s): %w", dir, dir, err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 type Lock struct {
 	run   *os.File // the lock in the run directory
 	state *os.File // the state directory itself, which is not removed by mistake as easily as a file
+	pins  *os.File // the directory of pinned objects; nil before Mount
 }
 
 // ErrRunning means that an agent of that name is running.
@@ -66,7 +67,7 @@ func Take(p Paths, name string) (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", p.StateDir(name), err)
 	}
 	sayWho(p, name, run)
-	return &Lock{run, state}, nil
+	return &Lock{run: run, state: state}, nil
 }
 
 // lockFile locks the file or directory at path, and checks that it is still at path when it is locked: it may be
@@ -139,6 +140,9 @@ func running(holder string, p Paths, name string) error {
 
 // Release releases the locks, so that another agent of the name can start.
 func (l *Lock) Release() {
+	if l.pins != nil {
+		l.pins.Close()
+	}
 	l.state.Close()
 	l.run.Close()
 }

@@ -2,8 +2,6 @@ package segments
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"google.golang.org/protobuf/proto"
@@ -73,9 +71,5 @@ func (k *Keeper) Forget() error {
 	}
 	k.mu.Unlock()
 	k.Options.Changed()
-	err := os.Remove(k.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return ownfile.Remove(k.path())
 }

@@ -373,4 +373,6 @@ func (s *Store) Save(st *State) error {
 }
 
 // Remove deletes the directory.
-func (s *Store) Remove() error { return os.RemoveAll(s.dir) }
+func (s *Store) Remove() error {
+	return errors.Join(os.RemoveAll(s.dir), ownfile.SyncDir(filepath.Dir(s.dir)))
+}

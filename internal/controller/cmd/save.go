@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/host/ownfile"
 )
 
 // save writes a file that is there whole or not at all, readable by its owner alone. It is written beside, under
@@ -24,7 +26,7 @@ func save(name string, write func(io.Writer) (int64, error)) (size int64, err er
 	removeLeft(name, f)
 	size, err = write(f)
 	if err = errors.Join(err, f.Sync()); err == nil {
-		err = os.Rename(f.Name(), name) // while it is locked: nobody takes it for one that was left
+		err = ownfile.Rename(f.Name(), name) // while it is locked: nobody takes it for one that was left
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return 0, unwritten(name, err)

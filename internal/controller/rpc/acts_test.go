@@ -135,6 +135,13 @@ func (m *mover) reports(ports ...*controllerv1.HostPort) {
 func movingHosts(t *testing.T) (c *controller, from, to *mover) {
 	t.Helper()
 	c = newController(t)
+	from, to = movingHostsOf(c)
+	return c, from, to
+}
+
+// movingHostsOf are the two hosts of movingHosts, of that controller.
+func movingHostsOf(c *controller) (from, to *mover) {
+	c.t.Helper()
 	c.define(clusterText)
 	join := func(name string, side agentv1.MoveSide) *mover {
 		m := &mover{machine: c.joins(name), side: side}
@@ -159,7 +166,7 @@ func movingHosts(t *testing.T) (c *controller, from, to *mover) {
 	from, to = join("esx1", agentv1.MoveSide_MOVE_SIDE_SOURCE), join("esx2", agentv1.MoveSide_MOVE_SIDE_TARGET)
 	from.reports(actsPort(false))
 	c.await("the port is known", func() bool { return len(c.ports()) == 1 })
-	return c, from, to
+	return from, to
 }
 
 func actsPort(waits bool) *controllerv1.HostPort {
@@ -191,11 +198,12 @@ func (s *stepList) are(want ...controllerv1.MoveStep) bool {
 func TestS100_AControllerMovesAPortAndReportsItsSteps(t *testing.T) {
 	c, from, to := movingHosts(t)
 	a, ctx := acts{movers{people{c.Server}}}, t.Context()
-	m, err := a.planned(ctx, &controllerv1.MovePortRequest{Port: actsVM + "/net0", To: "esx2"})
+	ask := &controllerv1.MovePortRequest{Port: actsVM + "/net0", To: "esx2", Device: "tap9", Needs: []string{"storage"}}
+	m, err := a.planned(ctx, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := m.request(&controllerv1.MovePortRequest{Device: "tap9", Needs: []string{"storage"}})
+	q := m.request(ask)
 	if p := q.GetPort(); p.GetName() != "vm/eth0" || p.GetDevice() != "tap9" || p.GetPortGroup() != "web" ||
 		p.GetMac() != "02:00:00:00:00:01" || q.GetVm() != actsVM || !q.GetNeedsUplink() || len(q.GetNeeds()) != 1 {
 		t.Errorf("the request: %v", q)
@@ -287,6 +295,15 @@ func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 		connect.CodeNotFound {
 		t.Errorf("nothing to cancel: %v", err)
 	}
+	came := actsPort(false)
+	came.Arrived = true
+	to.reports(came)
+	c.await("a guest that has come is named", func() bool {
+		_, err := a.ActivateMove(ctx, &controllerv1.ActivateMoveRequest{Port: "vm/eth0"})
+		return err != nil && strings.HasSuffix(err.Error(), "port vm/eth0: it runs on host esx2 already")
+	})
+	to.reports()
+	c.await("its port is gone", func() bool { return len(c.ports()) == 1 })
 	to.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	to.reports(actsPort(true))
 	c.await("the port waits", func() bool { return len(c.ports()) == 2 })

@@ -58,6 +58,8 @@ type moving struct {
 	port     reportedPort
 	sw, name string
 	group    string
+	// device that its guest gets at the target.
+	device string
 	// uplink: the source reaches the physical network.
 	uplink bool
 	// macs is how many MACs the port has learned at the source, flows how many of its flows are metered there.
@@ -71,7 +73,7 @@ func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomi
 		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
 		Flows: m.flows,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
-			Device: cmp.Or(q.GetDevice(), p.GetDevice())}}
+			Device: m.device}}
 }
 
 // planned is the move that is asked for, if it can be.
@@ -89,7 +91,7 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 		return nil, err
 	}
 	m := &moving{nic: p.nic(), from: p.host, to: q.GetTo(), port: p, sw: p.GetSwitch(), name: p.GetName(),
-		group: p.GetPortGroup()}
+		group: p.GetPortGroup(), device: cmp.Or(q.GetDevice(), p.GetDevice())}
 	switch {
 	case m.nic.vm == "":
 		return nil, refusedMove("nobody said whose port %s is, so that no other host knows it: connect it with the "+
@@ -98,16 +100,32 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 		return nil, refusedMove("port %s is on host %s already", m.name, m.to)
 	}
 	for _, o := range all {
-		switch {
-		case o.host != m.to:
-		case o.nic() == m.nic && o.runs():
-			return nil, refusedMove("port %s of VM %s runs on host %s too: stop one of the two guests first",
-				o.GetName(), m.nic.vm, m.to)
-		case o.GetName() == m.name && o.nic() != m.nic:
-			return nil, refusedMove("host %s has a port %s of another guest: disconnect that first", m.to, m.name)
+		if o.host != m.to {
+			continue
+		}
+		if err := m.displaces(ctx, o); err != nil {
+			return nil, err
 		}
 	}
 	return m, a.served(m, there, q.GetForce())
+}
+
+// displaces refuses a move that would take something from a port of the target: from another guest's, whatever it is
+// called, and from one of this adapter in a port group that the caller does not operate.
+func (m *moving) displaces(ctx context.Context, o reportedPort) error {
+	switch {
+	case o.nic() == m.nic && o.runs():
+		return refusedMove("port %s of VM %s runs on host %s too: stop one of the two guests first", o.GetName(),
+			m.nic.vm, m.to)
+	case o.nic() == m.nic:
+		return operates(ctx, o.GetSwitch(), o.GetPortGroup())
+	case o.GetName() == m.name:
+		return refusedMove("host %s has a port %s of another guest: disconnect that first", m.to, m.name)
+	case m.device != "" && o.GetDevice() == m.device:
+		return refusedMove("port %s cannot have device %s on host %s: port %s has it; say which device its guest gets "+
+			"there (--device)", m.name, m.device, m.to, o.GetName())
+	}
+	return nil
 }
 
 // sourceOf is the port that moves: where its guest runs.
@@ -215,7 +233,11 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	var found []*moving
+	arrived := "" // the host where its guest came a moment ago
 	for _, p := range a.instances(there) {
+		if p.GetArrived() && p.named(port) && (host == "" || p.host == host) {
+			arrived = p.host
+		}
 		if !p.GetWaits() || host != "" && p.host != host || !p.connected || !p.named(port) {
 			continue
 		}
@@ -233,7 +255,11 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	switch len(found) {
 	case 0:
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host waits for the guest of port %s", port))
+		text := fmt.Sprintf("no host waits for the guest of port %s", port)
+		if arrived != "" {
+			text += fmt.Sprintf(": it runs on host %s already", arrived)
+		}
+		return nil, connect.NewError(connect.CodeNotFound, text)
 	case 1:
 		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}

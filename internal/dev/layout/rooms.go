@@ -142,7 +142,8 @@ func rules() map[string]Rule {
 		"internal/test/testkit/budget", "internal/test/testkit/certs", "internal/test/testkit/clockshift",
 		"internal/test/testkit/cmd/runtests",
 		"internal/test/testkit/idp",
-		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
+		"internal/test/testkit/leaks", "internal/test/testkit/powercut",
+		"internal/test/testkit/proposals", "internal/test/testkit/pty",
 		"internal/test/testkit/realhost")
 	return all
 }

@@ -31,6 +31,8 @@ type Snapshot struct {
 	MACs      []api.MAC
 	// Flows are the state of metering and export; with a Window, the result of FlowsSince. nil if it is not known.
 	Flows *api.FlowStatus
+	// Membership is the host's part in a cluster; nil if it is not known.
+	Membership *api.Membership
 	// Past are the devices that send past the switches, in the order of the ports and uplinks on whose devices they
 	// are.
 	Past []Past
@@ -102,7 +104,7 @@ func rank(l api.FindingLevel) int {
 
 // Rules returns all rules, in the order in which their findings are listed.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
-		vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(),
-		guestRules(), flowRules())
+	return slices.Concat(controllerRules(), securityRules(), learningRules(), guardRules(), loopRules(), floodRules(),
+		addressRules(), vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(),
+		offloadRules(), guestRules(), flowRules())
 }

@@ -515,8 +515,8 @@ func vlanCases() []ruleCase {
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), vlanCases(),
-		uplinkCases(), deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
+	for _, list := range [][]ruleCase{controllerCases(), securityCases(), guardCases(), floodCases(), addressCases(),
+		vlanCases(), uplinkCases(), deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
 		all = append(all, list...)
 	}
 	return all

@@ -39,6 +39,18 @@ func agentAnswers(f Facts) []Finding {
 	return found
 }
 
+// controllers says what keeps this host from those of its cluster.
+func controllers(f Facts) []Finding {
+	if f.Agent.Member == nil {
+		return nil
+	}
+	t := f.Agent.Member.Trouble(f.Clock.Now)
+	if t == nil {
+		return nil
+	}
+	return []Finding{{Level: Wrong, Text: t.Text, Remedy: t.Remedy}}
+}
+
 // namespace says in which namespace the devices were examined, if it is not that of the command.
 func namespace(f Facts) []Finding {
 	if f.Agent.Elsewhere == "" {

@@ -97,6 +97,12 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) {
 			f.Agent.Warnings = []string{"a warning of the agent's"}
 		}},
+		{"controllers", Wrong, "no controller for 1m0s: refused", "a controller runs and is reached", func(f *Facts) {
+			f.Agent.Member = &api.Membership{Member: true, Since: f.Clock.Now.Add(-time.Minute), Error: "refused"}
+		}},
+		{"controllers", Wrong, "its identity in that cluster is gone", "heddle host join --replace", func(f *Facts) {
+			f.Agent.Member = &api.Membership{Epoch: 1, Revision: 7}
+		}},
 		{"configuration", Wrong, "line 3", "heddle check -f", func(f *Facts) { f.Config.Faults = []string{"line 3"} }},
 		{"uplinks", Wrong, "no device eno1", "ip link", func(f *Facts) { delete(f.Devices, "eno1") }},
 		{"uplinks", Wrong, "no carrier", "ip link set eno1 up", func(f *Facts) {
@@ -269,7 +275,7 @@ func TestWhatIsUnknownIsNeitherSoundNorWrong(t *testing.T) {
 			t.Errorf("%s: %s", x.Check, x.Text)
 		}
 	}
-	if unknown != 10 || !Healthy(found) {
+	if unknown != 11 || !Healthy(found) {
 		t.Errorf("%d checks unknown, healthy: %v", unknown, Healthy(found))
 	}
 }

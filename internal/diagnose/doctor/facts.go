@@ -87,6 +87,8 @@ type Agent struct {
 	// Probed is how many uplinks take part in the health check of the physical network, Network what was found there.
 	Probed  int
 	Network []api.NetworkFinding
+	// Member is its host's part in a cluster; nil if it is not known.
+	Member *api.Membership
 }
 
 // Config is the configuration file.

@@ -211,6 +211,9 @@ func (f *Facts) askAgent(ctx context.Context, w Where, cfg *spec.Config) {
 		f.Agent.Running, f.Agent.Version, f.Agent.Warnings = true, s.Agent.Version, s.Agent.Warnings
 		f.Agent.Place, f.Agent.Lookalikes = s.Agent.Place, s.Agent.Lookalikes
 		f.fromAgent(s)
+		if m, err := api.NewClient(api.SocketPath(w.RunDir, w.Agent)).Membership(ctx); err == nil {
+			f.Agent.Member = m
+		}
 		if h, err := api.NewClient(api.SocketPath(w.RunDir, w.Agent)).NetworkHealth(ctx); err == nil {
 			f.Agent.Probed, f.Agent.Network = int(h.Uplinks), h.Findings
 		}

@@ -74,8 +74,8 @@ func fileSystem(f Facts) []Finding {
 	case p.Mounted && !p.Lasting:
 		return []Finding{{Level: Wrong, Text: fmt.Sprintf("the bpf file system at %s is seen by this process's group "+
 			"alone: the switch ends when the last of them does", p.Dir),
-			Remedy: fmt.Sprintf("mount it outside, before the agent starts: mkdir -p %s && mount -t bpf bpf %s", p.Dir,
-				p.Dir)}}
+			Remedy: fmt.Sprintf("mount it outside, before the agent starts: mkdir -p %s && "+
+				"mount -t bpf -o mode=0700 bpf %s", p.Dir, p.Dir)}}
 	case !p.Mounted && f.Agent.Running:
 		return []Finding{{Level: Wrong, Text: fmt.Sprintf("no bpf file system at %s: the switch ends with its agent",
 			p.Dir),

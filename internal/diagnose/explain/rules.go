@@ -57,6 +57,7 @@ func ruleFixes() map[string]string {
 		"device-losses":       "Look at cable and optics, enlarge the rings, or spread the queues over more CPUs.",
 		"device-refused":      "Give the guest more queues or CPU, or a longer queue.",
 		"guest-overdue":       "Say that the guest runs here, if it does: heddle port activate PORT.",
+		"no-controller":       "See that a controller is reached, or join again: heddle host show says what is wrong.",
 		"flow-room":           "Raise ipfix.maxFlows, or meter fewer ports.",
 		"flow-collector":      "Start the collector, or correct its address, port and transport.",
 	}

@@ -94,12 +94,7 @@ type disk struct {
 }
 
 func realDisk() disk {
-	return disk{ownfile.Replace, func(path string) error {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-		return ownfile.SyncDir(filepath.Dir(path))
-	}}
+	return disk{ownfile.Replace, ownfile.Remove}
 }
 
 // Dir is the directory with a machine's identity. One process uses it, one call at a time.

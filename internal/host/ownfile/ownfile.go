@@ -112,7 +112,29 @@ func Replace(path string, content []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes renames in a directory durable.
+// Remove removes a file; one that is not there is no error. The file is gone from the disk when Remove returns: without
+// that, a loss of power can bring it back.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := SyncDir(filepath.Dir(path)) // also where it was not there: an earlier removal may have been cut short
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Rename gives a file or directory another name in the same directory. It has that name on the disk when Rename
+// returns.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// SyncDir makes renames and removals in a directory durable.
 func SyncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -239,7 +239,7 @@ func TestPinnedObjectsNeedAMountThatStays(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := inside(); err == nil || !strings.Contains(out, "mount -t bpf bpf") {
+	if out, err := inside(); err == nil || !strings.Contains(out, "mount -t bpf -o mode=0700 bpf") {
 		t.Errorf("with a mount namespace of its own: %v: %s", err, out)
 	}
 	h.start()

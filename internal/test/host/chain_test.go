@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -162,6 +163,39 @@ func TestAForeignProgramBeforeOursIsToldEverywhere(t *testing.T) {
 	}
 	if p := h.port("a"); p.Reason != "" || p.RunsBefore != nil {
 		t.Errorf("port a: %+v", p)
+	}
+}
+
+// Somebody, such as a second agent on the same pinned objects, exchanges the program behind the switch's own
+// attachment: its id stays, and no frame comes to the switch. The agent puts its program back and says so.
+func TestS116_AnExchangedProgramIsPutBack(t *testing.T) {
+	h, _, a, b := twoVMs(t)
+	if !pings(a, "192.0.2.11") {
+		t.Fatal("the guests do not reach each other")
+	}
+	drop, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "drop", Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop.Close()
+	own, err := link.LoadPinnedLink(filepath.Join(h.dir, "run", "bpf", h.name, "links",
+		fmt.Sprint(indexOf(t, h.ns, "pa"))), nil)
+	if err == nil {
+		err = errors.Join(own.Update(drop), own.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reaches(a, "192.0.2.11") {
+		t.Fatal("frames pass: this test is void")
+	}
+	h.must("port", "block", "a") // at a command, and each minute
+	h.must("port", "unblock", "a")
+	const what = "exchanged the switch's program on device pa for program"
+	if !pings(a, "192.0.2.11") || !pings(b, "192.0.2.10") ||
+		strings.Count(h.must("events", "--no-follow", "--kind", string(event.Program)), what) != 1 {
+		t.Errorf("events:\n%s", h.must("events", "--no-follow"))
 	}
 }
 

@@ -1053,7 +1053,8 @@ type MovePortRequest struct {
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	// to is the target's name.
 	To string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
-	// device at the target; "" for the name that it has at the source.
+	// device at the target; "" for the name that it has at the source. The move is refused where the target has it in use:
+	// for another port, as an uplink, with addresses of the host, or as a member of another device.
 	Device string `protobuf:"bytes,4,opt,name=device,proto3" json:"device,omitempty"`
 	// needs are host ports and segments that the target must have for the VM, by name.
 	Needs []string `protobuf:"bytes,5,rep,name=needs,proto3" json:"needs,omitempty"`

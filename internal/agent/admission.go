@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
+)
+
+// admission decides whether an incoming port may take its name and its device on this host. A local hook has just given
+// its guest the device, so that whoever else claims it is dead. Nobody else knows that: names such as tap1 or vnet0
+// exist on every host, and stand for another guest's device, or for the host's own.
+type admission struct {
+	*shared
+	ports *ports
+	q     api.Incoming
+	// remote: a controller asks.
+	remote bool
+}
+
+// refuses says by an error what the port would take from others; nil for nothing.
+func (a admission) refuses(p spec.Port) error {
+	if have := a.ports.runTime(p.Name); have != nil && !a.isOwn(have.Name) {
+		return api.NewError(api.Invalid, fmt.Sprintf("this host has a port %s of another guest: disconnect that first "+
+			"(heddle port disconnect %s)", have.Name, printable.ShellWord(have.Name)))
+	}
+	if p.Device == "" {
+		return nil
+	}
+	for _, other := range a.ports.cfg.Ports {
+		if other.Device == p.Device && other.Name != p.Name && !a.isOwn(other.Name) {
+			return a.inUse(p, fmt.Sprintf("port %s has it", other.Name))
+		}
+	}
+	if !a.remote {
+		return nil
+	}
+	why, err := a.usedByHost(p.Device)
+	if why == "" || err != nil {
+		return err
+	}
+	return a.inUse(p, why)
+}
+
+// isOwn reports whether a port of this host is one of the same guest's adapter. Somebody on this host may also leave
+// out whose ports they are: the name says it then.
+func (a admission) isOwn(port string) bool {
+	own := a.state.NICOf(port)
+	if own == nil || a.q.VM == "" {
+		return !a.remote && slices.Contains([]string{a.q.Name, a.q.Name + state.IncomingName,
+			a.q.Name + state.LeftName}, port)
+	}
+	return own.VM == strings.ToLower(a.q.VM) && own.Adapter == a.q.Adapter
+}
+
+// usedByHost says for what the host itself needs a device; "" for nothing.
+func (a admission) usedByHost(device string) (string, error) {
+	for _, sw := range a.ports.cfg.Switches {
+		for _, u := range sw.Uplinks {
+			if u.Device == device {
+				return fmt.Sprintf("it is uplink %s of switch %s", u.Name, sw.Name), nil
+			}
+		}
+	}
+	d, ok, err := a.dev.Device(device)
+	switch {
+	case err != nil || !ok: // the guest's hypervisor makes it when the guest arrives
+		return "", err
+	case d.Master.Name != "":
+		return fmt.Sprintf("it is a member of %s %s", cmp.Or(d.Master.Driver, "device"), d.Master.Name), nil
+	case d.HostTraffic:
+		return "the host has addresses on it", nil
+	}
+	for _, p := range a.dev.Past(d) {
+		return fmt.Sprintf("device %s is on top of it", p.Name), nil
+	}
+	return "", nil
+}
+
+func (a admission) inUse(p spec.Port, why string) error {
+	return api.NewError(api.Invalid, fmt.Sprintf("port %s cannot have device %s on this host: %s; say which device "+
+		"its guest gets here (--device)", p.Name, printable.Text(p.Device), why))
+}

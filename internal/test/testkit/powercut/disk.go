@@ -1,0 +1,120 @@
+// Package powercut takes the power from a program at a chosen step of what it does with its files, and says what is on
+// the disk then. The disk is an ext4 file system of the kernel's: what it has not been told to write is lost.
+package powercut
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/test/testkit"
+)
+
+// Disk is a file system that can lose its power.
+type Disk struct {
+	// Dir is where it is mounted.
+	Dir string
+
+	t    *testing.T
+	loop string
+}
+
+// diskSize is room for what agents write, and for the file system's journal.
+const diskSize = 48 << 20
+
+// NewDisk makes an empty disk.
+func NewDisk(t *testing.T) *Disk {
+	t.Helper()
+	testkit.Root(t)
+	testkit.Tool(t, "mke2fs")
+	base := t.TempDir()
+	d := &Disk{Dir: filepath.Join(base, "disk"), t: t}
+	image := filepath.Join(base, "image")
+	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.WriteFile(image, nil, 0o600),
+		os.Truncate(image, diskSize)); err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is written by itself while a test runs.
+	out, err := exec.Command("mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", image).CombinedOutput()
+	if err != nil {
+		t.Fatalf("make a file system: %v\n%s", err, out)
+	}
+	release, err := d.attach(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		testkit.Unmount(t, d.Dir)
+		testkit.Remove(t, d.loop, release)
+	})
+	d.mount()
+	return d
+}
+
+// attach gives the image a block device.
+func (d *Disk) attach(image string) (release func() error, err error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	file, err := os.OpenFile(image, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for { // another test may take the same number first
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, err
+		}
+		d.loop = fmt.Sprintf("/dev/loop%d", n)
+		device, err := os.OpenFile(d.loop, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd())})
+		if errors.Is(err, unix.EBUSY) {
+			device.Close()
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(err, device.Close())
+		}
+		return func() error {
+			return errors.Join(unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0), device.Close())
+		}, nil
+	}
+}
+
+func (d *Disk) mount() {
+	d.t.Helper()
+	// The file system writes by itself only after a minute: what a program has not had written is not there.
+	if err := unix.Mount(d.loop, d.Dir, "ext4", 0, "commit=60"); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Cut takes the power: nothing reaches the disk any more, and all that was not written is lost.
+func (d *Disk) Cut() error {
+	dir, err := os.Open(d.Dir)
+	if err != nil {
+		return err
+	}
+	const shutdown, noFlush = 0x8004587d, 2 // FS_IOC_SHUTDOWN, FS_SHUTDOWN_FLAGS_NOLOGFLUSH
+	return errors.Join(unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, noFlush), dir.Close())
+}
+
+// Again gives the power back, as at a boot.
+func (d *Disk) Again() {
+	d.t.Helper()
+	if err := unix.Unmount(d.Dir, 0); err != nil {
+		d.t.Fatal(err)
+	}
+	d.mount()
+}
