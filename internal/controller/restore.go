@@ -179,11 +179,6 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity.ClusterID) (names []string,
 	err error) {
 	names = []string{}
-	old, _ := st.Get(rpc.RevocationsKey())
-	list, err := pki.DecodeRevocations(old.Doc)
-	if err != nil {
-		return nil, err
-	}
 	var changes []store.Change
 	for _, o := range st.List(peers.ControllerKind) {
 		if o.Name == s.ID {
@@ -194,18 +189,17 @@ func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity
 			c.Name = o.Name
 		}
 		names = append(names, c.Name)
-		list = list.Revoke(identity.Name{Cluster: cluster, Kind: identity.Controller, ID: o.Name}, pki.Revocation{
-			At: time.Now(), By: "heddle-controller restore",
-			Why: "the state was restored without controller " + c.Name})
-		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		revoke, err := rpc.Revoking(identity.Name{Cluster: cluster, Kind: identity.Controller, ID: o.Name},
+			pki.Revocation{At: time.Now(), By: "heddle-controller restore",
+				Why: "the state was restored without controller " + c.Name})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, revoke, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
 	if slices.Sort(names); len(changes) == 0 {
 		return names, nil
 	}
-	text, err := list.Encode()
-	if err != nil {
-		return nil, err
-	}
-	_, err = st.Write(ctx, append(changes, store.Change{Key: rpc.RevocationsKey(), Doc: text, IfVersion: old.Version}))
+	_, err = st.Write(ctx, changes)
 	return names, err
 }

@@ -109,11 +109,13 @@ const (
 	Revoked
 	// OtherHost: a host's, and another one is talked to here.
 	OtherHost
+	// TooOften: it was renewed too often of late to be renewed again.
+	TooOften
 )
 
 // PeerFaults are all that a controller finds.
 func PeerFaults() []PeerFault {
-	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked}
+	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked, TooOften}
 }
 
 // String is the fault's word.
@@ -135,6 +137,8 @@ func (f PeerFault) String() string {
 		return "revoked"
 	case OtherHost:
 		return "other-host"
+	case TooOften:
+		return "too-often"
 	}
 	return fmt.Sprintf("fault %d", uint8(f))
 }

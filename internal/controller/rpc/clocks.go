@@ -3,38 +3,62 @@ package rpc
 import (
 	"time"
 
-	controllerv1 "heddle/api/heddle/controller/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
-	"heddle/internal/controller/peers"
 )
 
-// clockIn is what a host's clock shows in its first words; nil where it doesn't say.
-func clockIn(hello *controllerv1.HostHello, mine time.Time) *peers.Reading {
-	if hello.GetNow() == nil {
-		return nil
-	}
-	return &peers.Reading{Theirs: hello.GetNow().AsTime(), Mine: mine}
+// hostClock is what a host's clock has shown, what this controller's did then, and when that was by a clock that nobody
+// sets.
+type hostClock struct {
+	theirs, mine time.Time
+	heard        time.Duration
 }
 
-// timing is the half of a fleet that knows the clocks of the hosts.
-type timing struct{ *fleet }
+// clockIn is what a host says that its clock shows; nil where it doesn't say.
+func (s *Server) clockIn(now *timestamppb.Timestamp) *hostClock {
+	if now == nil {
+		return nil
+	}
+	return &hostClock{now.AsTime(), s.TLS.Now(), s.Steady()}
+}
+
+// ahead is by how much the host's clock is ahead of this controller's, also where that was set since.
+func (c *hostClock) ahead(now *hostClock) time.Duration {
+	return c.theirs.Add(now.heard - c.heard).Sub(now.mine)
+}
+
+// tells reports whether the clock says more than that it is wrong: it shows a time since the cluster began.
+func (c *hostClock) tells(began time.Time) bool { return c.theirs.After(began) }
 
 // skews holds this controller's clock against those of the hosts that are connected to it.
-func (f timing) skews() []api.HealthFinding {
-	if found, off := health.SkewToHosts(f.clocks()); off {
+func (s *Server) skews() []api.HealthFinding {
+	ahead := s.hostsAhead("", nil)
+	if found, off := health.SkewToHosts(ahead); off {
+		return []api.HealthFinding{found}
+	}
+	if found, off := health.NoCertificates(health.Clocks{Hosts: ahead}); off {
 		return []api.HealthFinding{found}
 	}
 	return nil
 }
 
-// clocks is by how much the clocks of the connected hosts were ahead when they came.
-func (f timing) clocks() (ahead []time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, h := range f.hosts {
-		if h.conn != nil && h.conn.clock != nil {
-			ahead = append(ahead, h.conn.clock.Theirs.Sub(h.conn.clock.Mine))
+// hostsAhead is by how much the clocks of the connected hosts are ahead of this controller's. Of the host that is named,
+// it is what the clock given says.
+func (s *Server) hostsAhead(but string, its *hostClock) (ahead []time.Duration) {
+	now, began := &hostClock{mine: s.TLS.Now(), heard: s.Steady()}, s.Authority.Trust().Roots[0].NotBefore
+	add := func(c *hostClock) {
+		if c != nil && c.tells(began) {
+			ahead = append(ahead, c.ahead(now))
+		}
+	}
+	add(its)
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	for _, h := range s.fleet.hosts {
+		if h.conn != nil && h.id != but {
+			add(h.conn.clock)
 		}
 	}
 	return ahead

@@ -381,6 +381,15 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 		}
 		terms.Labels[k] = []string{v}
 	}
+	if terms.Replaces = q.GetReplaces(); terms.Replaces != "" {
+		labels, err := p.labelsHad(terms.Replaces)
+		if err != nil {
+			return nil, err
+		}
+		if len(terms.Labels) == 0 {
+			terms.Labels = labels
+		}
+	}
 	token, record, err := p.Authority.NewJoinToken(terms, p.TLS.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())

@@ -292,15 +292,11 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 // forget revokes a controller's certificates and removes its object.
 func (p people) forget(ctx context.Context, id, name string) error {
 	full := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Controller, ID: id}
-	revoke, err := p.revoking(func(r *pki.Revocations) *pki.Revocations {
-		now := p.TLS.Now()
-		return r.Revoke(full, pki.Revocation{At: now, By: "the controller's socket",
-			Why: "controller " + name + " was taken out of the cluster"})
-	})
+	changes, err := p.revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
+		Why: "controller " + name + " was taken out of the cluster"})
 	if err != nil {
 		return err
 	}
-	changes := []store.Change{revoke}
 	if o, ok := p.Store.Get(store.Key{Kind: peers.ControllerKind, Name: id}); ok {
 		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}

@@ -73,6 +73,8 @@ type Options struct {
 	// Epoch of the data.
 	Epoch int64
 	Log   *slog.Logger
+	// Steady is a clock that nobody sets, since some instant; nil for one since now.
+	Steady func() time.Duration
 	// Audit is the record of what people and tools do.
 	Audit *audit.Log
 	// SignIn is the provider by which people sign in; nil for none.
@@ -145,6 +147,9 @@ type Server struct {
 
 // New makes a server. Run runs it.
 func New(o Options) (*Server, error) {
+	if began := time.Now(); o.Steady == nil {
+		o.Steady = func() time.Duration { return time.Since(began) }
+	}
 	if o.HelloTime == 0 {
 		o.HelloTime = helloTime
 	}

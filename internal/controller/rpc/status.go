@@ -79,7 +79,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
 	provider := s.SignIn.State()
-	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), timing{s.fleet}.skews(),
+	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.skews(),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical())
 	out.Healthy = health.Healthy(out.Findings)
 	return out
