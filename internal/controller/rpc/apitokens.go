@@ -149,7 +149,9 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 	}
 	changes := []store.Change{{Key: store.Key{Kind: apiTokenKind, Name: string(token.ID)}, Doc: doc,
 		IfVersion: store.New}}
-	changes = append(changes, Front(p).longExpired(now)...)
+	if (issuing{p.Server}).may(ctx) == nil { // by a wrong clock they may seem to have expired
+		changes = append(changes, Front(p).longExpired(now)...)
+	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, fault.OfStore(err)
 	}
