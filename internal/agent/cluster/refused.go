@@ -29,11 +29,13 @@ func (c *Client) explain(ctx context.Context, address string, err error) error {
 	if !identity.RefusedByPeer(err) {
 		return err
 	}
-	if c.denied != "" {
-		return fmt.Errorf("the controller refuses this host: %s", c.denied)
-	}
 	why, asked := c.why(ctx, address)
 	switch fault := why.GetFault(); {
+	case c.denied != "" && (asked != nil || fault != ""):
+		if asked == nil {
+			c.denied = why.GetWhy() // it may be another reason by now
+		}
+		return fmt.Errorf("the controller refuses this host: %s", c.denied)
 	case asked != nil:
 		return fmt.Errorf("the controller refuses the certificate of this host, and its log says why (%w)", err)
 	case fault == "":

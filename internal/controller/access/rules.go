@@ -63,7 +63,7 @@ func Rules() Table {
 	// A backup has every VM's identity, of all of the cluster.
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup", "CompareBackup", "ImportBackup")
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "RemoveHost", "RetryHost", "CreateJoinToken",
-		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
+		"CreateControllerToken", "RemoveController", "ConfirmRestored", "JoinCluster", "TakeSnapshot", "RotateRoot",
 		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
 	return t
 }

@@ -196,7 +196,9 @@ func (p people) RevokeAPIToken(ctx context.Context, q *controllerv1.RevokeAPITok
 	if r, err := pki.DecodeAPIRecord(o.Doc); err == nil {
 		access.Note(ctx, "of "+r.Name)
 	}
-	if _, err := p.Store.Write(ctx, []store.Change{{Key: key, Delete: true, IfVersion: o.Version}}); err != nil {
+	changes := append([]store.Change{{Key: key, Delete: true, IfVersion: o.Version}},
+		p.confirming(tokenAs(identity.TokenID(q.GetId())))...)
+	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, fault.OfStore(err)
 	}
 	return &controllerv1.RevokeAPITokenResponse{}, nil

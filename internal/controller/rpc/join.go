@@ -55,7 +55,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, err
 	}
-	changes := []store.Change{host}
+	changes := append([]store.Change{host}, s.confirming(pki.RevokedAs(identity.Name{Kind: identity.Host,
+		ID: host.ID}))...)
 	if change != nil {
 		changes = append(changes, *change)
 	}

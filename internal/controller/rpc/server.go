@@ -179,7 +179,7 @@ func New(o Options) (*Server, error) {
 		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
-		Now: o.TLS.Now})
+		Unconfirmed: s.unconfirmedToken, Now: o.TLS.Now})
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,

@@ -80,7 +80,8 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	}
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.skews(),
-		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical())
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
+		health.NotConfirmed(s.unconfirmed()))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }
