@@ -2,6 +2,9 @@ package controller
 
 import (
 	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,5 +26,29 @@ func TestS121_AControllersCertificateFollowsItsClock(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// A controller whose id was cut by a loss of power does not start as another one.
+func TestS126_AControllerWithADamagedIDDoesNotStart(t *testing.T) {
+	o := optionsIn(t, t.TempDir())
+	first, err := selfOf(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(o.Dir, idFile)
+	for _, text := range []string{"", first.ID[:7], first.ID[:25] + "!", first.ID + "a", first.ID + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := selfOf(o); err == nil || !strings.Contains(err.Error(), path+" is damaged") {
+			t.Errorf("%q: %+v, %v", text, s, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte(first.ID), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := selfOf(o); err != nil || s.ID != first.ID {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
