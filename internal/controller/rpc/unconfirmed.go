@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirm
 // tokenAs is how the store knows a token that nobody has confirmed.
 func tokenAs(id identity.TokenID) string { return tokenWord + "/" + string(id) }
 
-// unconfirmed are the hosts and tokens that nobody has confirmed since a restore.
+// unconfirmed are the hosts and tokens that nobody has confirmed since a restore, by kind and name.
 func (s *Server) unconfirmed() (list []*controllerv1.RestoredIdentity) {
 	for _, o := range s.Store.List(revokedKind) {
 		e, err := pki.DecodeRevocation(o.Doc)
@@ -89,6 +90,10 @@ func (s *Server) unconfirmed() (list []*controllerv1.RestoredIdentity) {
 			list = append(list, &controllerv1.RestoredIdentity{Kind: kind, Id: id, Name: e.Name})
 		}
 	}
+	slices.SortFunc(list, func(a, b *controllerv1.RestoredIdentity) int {
+		return cmp.Or(strings.Compare(a.GetKind(), b.GetKind()), strings.Compare(a.GetName(), b.GetName()),
+			strings.Compare(a.GetId(), b.GetId()))
+	})
 	return list
 }
 
