@@ -115,8 +115,8 @@ type RestoredIdentity struct {
 // ConfirmRestored confirms hosts and tokens that count no more since the state was restored from a snapshot, and says
 // which are left. It changes nothing where none is named.
 func (f *Fleet) ConfirmRestored(ctx context.Context, q ConfirmRestored) (*RestoredIdentities, error) {
-	out, err := call[RestoredIdentities, controllerv1.ConfirmRestoredRequest, controllerv1.ConfirmRestoredResponse](ctx, f,
-		f.members.ConfirmRestored, q)
+	out, err := call[RestoredIdentities, controllerv1.ConfirmRestoredRequest, controllerv1.ConfirmRestoredResponse](
+		ctx, f, f.members.ConfirmRestored, q)
 	return &out, err
 }
 

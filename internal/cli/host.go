@@ -61,7 +61,8 @@ func newHostJoin(d Deps) *cobra.Command {
 				if m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
 					return s.Membership(ctx)
 				}); err != nil || !m.Member {
-					return usagef("a token is needed (--token-file): make one at a controller with \"heddle host token\"")
+					return usagef("a token is needed (--token-file): make one at a controller with \"heddle host " +
+						"token\"")
 				}
 			}
 			m, err := joinOnce(c, t, q)
@@ -84,8 +85,8 @@ func newHostJoin(d Deps) *cobra.Command {
 	}
 	token.flags(d, c)
 	c.Flags().StringVar(&q.Name, "name", "", "name of the host in the cluster (default: the host's name)")
-	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew,\nwith a token for "+
-		"that (heddle host token --replace)")
+	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew,\nwith a token "+
+		"for that (heddle host token --replace)")
 	a.flags(c)
 	o.flag(c)
 	t.flags(d, c)

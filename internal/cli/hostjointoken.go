@@ -18,8 +18,8 @@ type joinToken struct{ word, file string }
 
 func (j *joinToken) flags(d Deps, c *cobra.Command) {
 	c.Flags().StringVar(&j.file, "token-file", "", "file with the token; - for standard input")
-	c.Flags().StringVar(&j.word, "token", d.Getenv(joinTokenVar), "the token (environment "+joinTokenVar+"), which others "+
-		"can\nread in the list of processes: better --token-file")
+	c.Flags().StringVar(&j.word, "token", d.Getenv(joinTokenVar), "the token (environment "+joinTokenVar+"), which "+
+		"others can\nread in the list of processes: better --token-file")
 	c.Flags().Lookup("token").DefValue = "" // which help shows
 }
 
@@ -42,7 +42,8 @@ func (j *joinToken) read(ctx context.Context, d Deps) (string, error) {
 		return "", fmt.Errorf("--token-file: %w", err)
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
-		return "", usagef("--token-file %s: there is no token; make one at a controller with \"heddle host token\"", j.file)
+		return "", usagef("--token-file %s: there is no token; make one at a controller with \"heddle host token\"",
+			j.file)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

@@ -28,7 +28,8 @@ type Restore struct {
 	Force bool
 	// Secret is a file with the cluster's secret, for a data directory without.
 	Secret string
-	// ConfirmAll has the hosts and tokens of the snapshot count at once, also those that were taken out after it was made.
+	// ConfirmAll has the hosts and tokens of the snapshot count at once, also those that were taken out after it was
+	// made.
 	ConfirmAll bool
 }
 

@@ -156,8 +156,8 @@ func TestJoin_ThrowsNothingAway(t *testing.T) {
 	}
 }
 
-// A restore names the tokens of the snapshot, which count when somebody has confirmed them, or at once where the command
-// says so.
+// A restore names the tokens of the snapshot, which count when somebody has confirmed them, or at once where the
+// command says so.
 func TestS124_ARestoreNamesWhatItCannotKnow(t *testing.T) {
 	o := optionsIn(t, t.TempDir())
 	file := filepath.Join(t.TempDir(), "state.db")

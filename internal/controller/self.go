@@ -86,10 +86,10 @@ func withoutSecret(o Options) (*self, error) {
 		return nil, err
 	}
 	if !store.IsID(s.ID) {
-		return nil, fmt.Errorf("%s is damaged: it has %d bytes that are no id of a controller, which is %d letters and "+
-			"digits. Write the id into it that \"heddle-controller list --output json\" shows for this controller at another "+
-			"one, or take this controller out there (heddle-controller remove), move %s away and join anew", s.file(idFile),
-			len(s.ID), len(store.NewID()), s.dir)
+		return nil, fmt.Errorf("%s is damaged: it has %d bytes that are no id of a controller, which is %d letters "+
+			"and digits. Write the id into it that \"heddle-controller list --output json\" shows for this controller "+
+			"at another one, or take this controller out there (heddle-controller remove), move %s away and join anew",
+			s.file(idFile), len(s.ID), len(store.NewID()), s.dir)
 	}
 	if s.Name, err = o.nameIn(o.Dir); err != nil {
 		return nil, err

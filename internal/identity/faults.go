@@ -80,8 +80,8 @@ func (e *TokenError) Error() string {
 	case NotAllowed:
 		return which + " does not allow this" + why + "; ask for a token that does"
 	case Unconfirmed:
-		return which + " is of a snapshot from which the cluster's state was restored" + why + "; an admin confirms that " +
-			"it still counts (heddle-controller confirm " + string(e.ID) + ")"
+		return which + " is of a snapshot from which the cluster's state was restored" + why + "; an admin confirms " +
+			"that it still counts (heddle-controller confirm " + string(e.ID) + ")"
 	}
 	return which + " is refused" + why
 }

@@ -73,7 +73,8 @@ func (t *talking) end() {
 	<-t.done
 }
 
-// renew renews the host's certificate. A failure is no end where the certificate counts still: the controller asks again.
+// renew renews the host's certificate. A failure is no end where the certificate counts still: the controller asks
+// again.
 func (s *session) renew(q *controllerv1.RenewCertificate) error {
 	ctx, cancel := context.WithTimeout(s.ctx, renewTime)
 	defer cancel()

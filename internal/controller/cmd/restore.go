@@ -23,10 +23,10 @@ func newRestore(stderr io.Writer) *cobra.Command {
 			"first.\n\nWith FILE the state is that of a snapshot; what the data directory had is moved aside. With " +
 			"--force-new-cluster it is\nwhat this controller has itself: for when the majority of the controllers is " +
 			"lost for good. Hosts take the restored\nstate when they connect; what they have connected since goes on " +
-			"and is reported.\n\nA snapshot does not say what was taken out after it was made: a stolen host, a token of " +
-			"somebody who left. So its\nhosts and tokens count when somebody has confirmed them, by \"heddle-controller " +
-			"confirm\", or with --confirm-all at\nonce; hosts go on by what they have until then. Tokens for joining, and " +
-			"of people who signed in, are removed.",
+			"and is reported.\n\nA snapshot does not say what was taken out after it was made: a stolen host, a " +
+			"token of somebody who left. So its\nhosts and tokens count when somebody has confirmed them, by " +
+			"\"heddle-controller confirm\", or with --confirm-all at\nonce; hosts go on by what they have until " +
+			"then. Tokens for joining, and of people who signed in, are removed.",
 		Example: "  heddle-controller restore /var/backups/heddle.db\n" +
 			"  heddle-controller restore /var/backups/heddle.db --secret /root/secret\n" +
 			"  heddle-controller restore --force-new-cluster",
@@ -47,7 +47,8 @@ func newRestore(stderr io.Writer) *cobra.Command {
 	dirFlag(c.Flags(), &o.Dir)
 	socketFlag(c.Flags(), &o.Socket)
 	c.Flags().StringVar(&r.Secret, "secret", "", "file with the cluster's secret, where the data directory has none")
-	c.Flags().BoolVar(&r.ConfirmAll, "confirm-all", false, "with FILE: all hosts and tokens of the snapshot count at once")
+	c.Flags().BoolVar(&r.ConfirmAll, "confirm-all", false,
+		"with FILE: all hosts and tokens of the snapshot count at once")
 	c.Flags().BoolVar(&r.Force, "force-new-cluster", false, "go on alone with what this controller has")
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return c
@@ -71,13 +72,13 @@ func printRestored(w io.Writer, r *controller.Restored) error {
 			some(r.UnconfirmedTokens)))
 	}
 	if r.JoinTokens+r.SignIns > 0 {
-		lines = append(lines, fmt.Sprintf("%d tokens for joining and %d of people who signed in were removed: they make "+
-			"others", r.JoinTokens, r.SignIns))
+		lines = append(lines, fmt.Sprintf("%d tokens for joining and %d of people who signed in were removed: they "+
+			"make others", r.JoinTokens, r.SignIns))
 	}
 	lines = append(lines, "start the controller")
 	if len(r.UnconfirmedHosts)+len(r.UnconfirmedTokens) > 0 {
-		lines = append(lines, "then confirm what was not taken out after the snapshot was made: heddle-controller confirm "+
-			"NAME…, or heddle-controller confirm --all")
+		lines = append(lines, "then confirm what was not taken out after the snapshot was made: heddle-controller "+
+			"confirm NAME…, or heddle-controller confirm --all")
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
@@ -101,9 +102,10 @@ func newConfirm() *cobra.Command {
 	c := &cobra.Command{
 		Use: "confirm [NAME...]", Short: "Confirm hosts and tokens of a snapshot from which the state was restored",
 		Long: "Confirm that hosts and tokens still count which the state has from a snapshot (\"heddle-controller " +
-			"restore\"): hosts\nby their names, tokens by their ids. They are back by themselves then. Take out the others: " +
-			"\"heddle host remove\",\n\"heddle access token revoke\". Without a name it lists those that wait.",
-		Example: "  heddle-controller confirm\n  heddle-controller confirm esx1 esx2\n  heddle-controller confirm --all",
+			"restore\"): hosts\nby their names, tokens by their ids. They are back by themselves then. Take out the " +
+			"others: \"heddle host remove\",\n\"heddle access token revoke\". Without a name it lists those that wait.",
+		Example: "  heddle-controller confirm\n  heddle-controller confirm esx1 esx2\n" +
+			"  heddle-controller confirm --all",
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Names = args
 			return ask(c, t, func(ctx context.Context, f *api.Fleet) (*api.RestoredIdentities, error) {

@@ -38,8 +38,9 @@ func (o Off) String() string {
 	return text
 }
 
-// Against reports whether other clocks say that the controller's is wrong by more than a day, which is what certificates
-// allow for: those of most other controllers, each by itself, or those of most hosts, by about the same time.
+// Against reports whether other clocks say that the controller's is wrong by more than a day, which is what
+// certificates allow for: those of most other controllers, each by itself, or those of most hosts, by about the same
+// time.
 func (c Clocks) Against() (off Off, wrong bool) {
 	if by, ahead := TooFarAhead(c.Controllers); ahead {
 		return Off{By: -by}, true
@@ -70,6 +71,6 @@ func NoCertificates(c Clocks) (api.HealthFinding, bool) {
 	if !wrong {
 		return api.HealthFinding{}, false
 	}
-	return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": it makes no certificates, so "+
-		"that no host joins or renews its own here", "correct the clock that is wrong"), true
+	return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": it makes no certificates, "+
+		"so that no host joins or renews its own here", "correct the clock that is wrong"), true
 }

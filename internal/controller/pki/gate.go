@@ -10,7 +10,8 @@ import (
 // certificates count no more.
 type Gate struct {
 	mu sync.Mutex
-	// list is what an earlier version revoked, names are hosts and controllers with all their certificates, by RevokedAs.
+	// list is what an earlier version revoked, names are hosts and controllers with all their certificates, by
+	// RevokedAs.
 	list  *Revocations
 	names map[string]Revocation
 	// hosts are the certificates that count of each host, by its id.
@@ -91,8 +92,8 @@ func (g *Gate) Set(list *Revocations) int {
 	return g.Recheck(list.Check)
 }
 
-// SetNames takes all hosts and controllers that are revoked, by what RevokedAs says, cuts off who is one of them, and returns how many streams
-// those were.
+// SetNames takes all hosts and controllers that are revoked, by what RevokedAs says, cuts off who is one of them, and
+// returns how many streams those were.
 func (g *Gate) SetNames(names map[string]Revocation) int {
 	g.mu.Lock()
 	g.names = names

@@ -28,7 +28,8 @@ type Revocation struct {
 	At  time.Time `json:"at"`
 	By  string    `json:"by"`
 	Why string    `json:"why,omitempty"`
-	// Unconfirmed: it is not known whether it was revoked, as the state was restored from a snapshot; Name is whose it is.
+	// Unconfirmed: it is not known whether it was revoked, as the state was restored from a snapshot; Name is whose it
+	// is.
 	Unconfirmed bool   `json:"unconfirmed,omitempty"`
 	Name        string `json:"name,omitempty"`
 	// Until is when nothing that it is about can count any more, so that the entry may go; zero is never.
@@ -97,9 +98,9 @@ func (e *Revocation) Over(now time.Time) bool { return !e.Until.IsZero() && now.
 // refuses is the error of a peer that the entry is about.
 func (e *Revocation) refuses(p *identity.Peer) error {
 	if e.Unconfirmed {
-		return &identity.PeerError{Fault: identity.NotConfirmed, Name: p.Name, Err: fmt.Errorf("the cluster's state was "+
-			"restored on %s from a snapshot, which does not say what was taken out after it was made; an admin confirms "+
-			"that %s still counts (heddle-controller confirm), and it is back by itself", stamp(e.At), e.Name)}
+		return &identity.PeerError{Fault: identity.NotConfirmed, Name: p.Name, Err: fmt.Errorf("the cluster's state "+
+			"was restored on %s from a snapshot, which does not say what was taken out after it was made; an admin "+
+			"confirms that %s still counts (heddle-controller confirm), and it is back by itself", stamp(e.At), e.Name)}
 	}
 	why := fmt.Sprintf("it was revoked on %s by %s", stamp(e.At), e.By)
 	if e.Why != "" {

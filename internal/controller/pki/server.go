@@ -103,7 +103,8 @@ func notNow(p *identity.Peer, now time.Time) error {
 			stamp(now))}
 	}
 	return &identity.PeerError{Fault: identity.Overdue, Name: p.Name, Err: fmt.Errorf("it expired on %s, it is %s by "+
-		"this controller's clock, and it is good for nothing but renewing it", stamp(p.Certificate.NotAfter), stamp(now))}
+		"this controller's clock, and it is good for nothing but renewing it", stamp(p.Certificate.NotAfter),
+		stamp(now))}
 }
 
 // Renewing is Peer for the call that renews a certificate: one that has expired, or begins later, will do.

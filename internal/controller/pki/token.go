@@ -159,12 +159,13 @@ func (a *Authority) Redeem(r *JoinRecord, q JoinRequest, host string, now time.T
 	return &used, nil
 }
 
-// replaces returns an error unless the token is for the place that a host wants. It says nothing of what hosts there are.
+// replaces returns an error unless the token is for the place that a host wants. It says nothing of what hosts there
+// are.
 func (r *JoinRecord) replaces(host string, wanted bool) error {
 	switch {
 	case r.Replaces == "" && wanted:
-		return errors.New("it takes no host's place (--replace); an admin makes one that does with \"heddle host token " +
-			"--replace NAME\"")
+		return errors.New("it takes no host's place (--replace); an admin makes one that does with \"heddle host " +
+			"token --replace NAME\"")
 	case r.Replaces != "" && r.Replaces != host:
 		return fmt.Errorf("it takes the place of host %s, and of no other one", r.Replaces)
 	case r.Replaces != "" && !wanted:
@@ -176,7 +177,8 @@ func (r *JoinRecord) replaces(host string, wanted bool) error {
 
 // expired says when a token ended, and what the time is: one of two clocks may be wrong.
 func expired(end, now time.Time) error {
-	return fmt.Errorf("on %s, and it is %s by this controller's clock, which is to be corrected if it is wrong", stamp(end),
+	return fmt.Errorf("on %s, and it is %s by this controller's clock, which is to be corrected if it is wrong",
+		stamp(end),
 		stamp(now))
 }
 

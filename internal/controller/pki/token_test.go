@@ -28,8 +28,8 @@ func TestJoinToken_IsGoodForOneHost(t *testing.T) {
 	forged.ID = token.ID
 	foreign, _, err := other.NewJoinToken(terms, start())
 	c.must(err)
-	used, err := c.Redeem(r, JoinRequest{Token: token, Key: keyNo(1), Labels: map[string]string{"rack": "r2", "note": "x"}},
-		"h1", start())
+	used, err := c.Redeem(r, JoinRequest{Token: token, Key: keyNo(1),
+		Labels: map[string]string{"rack": "r2", "note": "x"}}, "h1", start())
 	if err != nil || used.Used == nil || used.Used.Host != "h1" || r.Used != nil {
 		t.Fatalf("%+v %v", used, err)
 	}
@@ -50,7 +50,8 @@ func TestJoinToken_IsGoodForOneHost(t *testing.T) {
 		{"replayed", used, JoinRequest{Token: token, Key: keyNo(2)}, start(), identity.Used},
 		{"replayed after its end", used, JoinRequest{Token: token, Key: keyNo(2)}, start().Add(day), identity.Used},
 		{"the answer was lost", used, JoinRequest{Token: token, Key: keyNo(1)}, start(), 0},
-		{"the answer was lost long ago", used, JoinRequest{Token: token, Key: keyNo(1)}, start().Add(day), identity.Expired},
+		{"the answer was lost long ago", used, JoinRequest{Token: token, Key: keyNo(1)}, start().Add(day),
+			identity.Expired},
 		{"another rack", r, JoinRequest{Token: token, Key: keyNo(1), Labels: map[string]string{"rack": "r3"}}, start(),
 			identity.NotAllowed},
 		{"another label", r, JoinRequest{Token: token, Key: keyNo(1), Labels: map[string]string{"dmz": ""}}, start(),
@@ -91,7 +92,8 @@ func TestS123_AJoinTokenNamesWhatItReplaces(t *testing.T) {
 		want       string // in the error; "" for none
 	}{
 		{"a host beside the others", "h1", r, JoinRequest{Token: plain}, ""},
-		{"a place that it does not name", "h1", r, JoinRequest{Token: plain, Replace: true}, "it takes no host's place"},
+		{"a place that it does not name", "h1", r, JoinRequest{Token: plain, Replace: true},
+			"it takes no host's place"},
 		{"the place that it names", "h1", replaces, JoinRequest{Token: taking, Replace: true}, ""},
 		{"not asked to", "h1", replaces, JoinRequest{Token: taking}, "say --replace"},
 		{"another place", "h2", replaces, JoinRequest{Token: taking, Replace: true}, "of host h1, and of no other one"},

@@ -197,7 +197,7 @@ func (p people) RevokeAPIToken(ctx context.Context, q *controllerv1.RevokeAPITok
 		access.Note(ctx, "of "+r.Name)
 	}
 	changes := append([]store.Change{{Key: key, Delete: true, IfVersion: o.Version}},
-		p.confirming(tokenAs(identity.TokenID(q.GetId())))...)
+		p.revoked.confirming(tokenAs(identity.TokenID(q.GetId())))...)
 	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, fault.OfStore(err)
 	}

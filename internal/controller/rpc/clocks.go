@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/controller/health"
+	"heddle/internal/controller/pki"
 )
 
 // hostClock is what a host's clock has shown, what this controller's did then, and when that was by a clock that nobody
@@ -16,12 +17,20 @@ type hostClock struct {
 	heard        time.Duration
 }
 
-// clockIn is what a host says that its clock shows; nil where it doesn't say.
-func (s *Server) clockIn(now *timestamppb.Timestamp) *hostClock {
+// hostClocks knows what the clocks of the hosts show that are connected to this controller.
+type hostClocks struct {
+	fleet     *fleet
+	authority *pki.Current
+	now       func() time.Time
+	steady    func() time.Duration
+}
+
+// in is what a host says that its clock shows; nil where it doesn't say.
+func (c *hostClocks) in(now *timestamppb.Timestamp) *hostClock {
 	if now == nil {
 		return nil
 	}
-	return &hostClock{now.AsTime(), s.TLS.Now(), s.Steady()}
+	return &hostClock{now.AsTime(), c.now(), c.steady()}
 }
 
 // ahead is by how much the host's clock is ahead of this controller's, also where that was set since.
@@ -33,8 +42,8 @@ func (c *hostClock) ahead(now *hostClock) time.Duration {
 func (c *hostClock) tells(began time.Time) bool { return c.theirs.After(began) }
 
 // skews holds this controller's clock against those of the hosts that are connected to it.
-func (s *Server) skews() []api.HealthFinding {
-	ahead := s.hostsAhead("", nil)
+func (c *hostClocks) skews() []api.HealthFinding {
+	ahead := c.ahead("", nil)
 	if found, off := health.SkewToHosts(ahead); off {
 		return []api.HealthFinding{found}
 	}
@@ -44,19 +53,19 @@ func (s *Server) skews() []api.HealthFinding {
 	return nil
 }
 
-// hostsAhead is by how much the clocks of the connected hosts are ahead of this controller's. Of the host that is named,
-// it is what the clock given says.
-func (s *Server) hostsAhead(but string, its *hostClock) (ahead []time.Duration) {
-	now, began := &hostClock{mine: s.TLS.Now(), heard: s.Steady()}, s.Authority.Trust().Roots[0].NotBefore
-	add := func(c *hostClock) {
-		if c != nil && c.tells(began) {
-			ahead = append(ahead, c.ahead(now))
+// ahead is by how much the clocks of the connected hosts are ahead of this controller's. Of the host that is
+// named, it is what the clock given says.
+func (c *hostClocks) ahead(but string, its *hostClock) (ahead []time.Duration) {
+	now, began := &hostClock{mine: c.now(), heard: c.steady()}, c.authority.Trust().Roots[0].NotBefore
+	add := func(clock *hostClock) {
+		if clock != nil && clock.tells(began) {
+			ahead = append(ahead, clock.ahead(now))
 		}
 	}
 	add(its)
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	for _, h := range s.fleet.hosts {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	for _, h := range c.fleet.hosts {
 		if h.conn != nil && h.id != but {
 			add(h.conn.clock)
 		}

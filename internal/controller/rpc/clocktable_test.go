@@ -83,8 +83,8 @@ func (c clockCase) believes(cert *x509.Certificate, now time.Time) error {
 	return err
 }
 
-// Each decision that compares a time, with a clock that is off: whoever is refused is told what that clock shows, and is
-// let in again when it is right.
+// Each decision that compares a time, with a clock that is off: whoever is refused is told what that clock shows, and
+// is let in again when it is right.
 func TestS121_NobodyIsLockedOutForGood(t *testing.T) {
 	for name, off := range map[string]time.Duration{"5 minutes": 5 * time.Minute, "a day": day, "90 days": 90 * day,
 		"2 years": 730 * day} {

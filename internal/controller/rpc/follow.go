@@ -89,7 +89,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
 		answers: hello.GetAnswers(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clockIn(hello.GetNow()),
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	id := e.peer.Name.ID

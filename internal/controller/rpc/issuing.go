@@ -22,13 +22,13 @@ type issuing struct{ *Server }
 
 // may refuses to make a certificate where this controller's clock is so far from those of most other controllers, or
 // of most hosts, that one of them is wrong: the certificate would begin too late, or end too early.
-func (s issuing) may(ctx context.Context) error { return s.unless(ctx, s.hostsAhead("", nil)) }
+func (s issuing) may(ctx context.Context) error { return s.unless(ctx, s.clocks.ahead("", nil)) }
 
 // mayRenew is may for a host, which says what its clock shows. A certificate that begins later than now was made by a
 // controller whose clock was ahead, or this clock is behind: the host's has to say which.
 func (s issuing) mayRenew(ctx context.Context, p *identity.Peer, now *timestamppb.Timestamp) error {
-	its := s.clockIn(now)
-	if err := s.unless(ctx, s.hostsAhead(p.Name.ID, its)); err != nil || !p.Early {
+	its := s.clocks.in(now)
+	if err := s.unless(ctx, s.clocks.ahead(p.Name.ID, its)); err != nil || !p.Early {
 		return err
 	}
 	if its != nil && its.theirs.Sub(its.mine).Abs() <= identity.Backdate {
@@ -38,9 +38,10 @@ func (s issuing) mayRenew(ctx context.Context, p *identity.Peer, now *timestampp
 	if its != nil {
 		shows = "shows " + its.theirs.UTC().Format(time.DateTime) + " UTC"
 	}
-	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the certificate of this host begins on %s UTC, "+
-		"which is later than the clock of controller %s shows, %s UTC, and the host's clock %s: correct the clock that is "+
-		"wrong, and the certificate is renewed by itself", p.Certificate.NotBefore.UTC().Format(time.DateTime),
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the certificate of this host begins on %s "+
+		"UTC, which is later than the clock of controller %s shows, %s UTC, and the host's clock %s: correct the "+
+		"clock that is wrong, and the certificate is renewed by itself",
+		p.Certificate.NotBefore.UTC().Format(time.DateTime),
 		peers.NameOf(s.This), s.TLS.Now().UTC().Format(time.DateTime), shows))
 }
 

@@ -38,7 +38,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err := (issuing{s}).may(ctx); err != nil { // by such a clock the token seems to have expired
 		return nil, err
 	}
-	now, joiner := s.TLS.Now(), access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()}
+	joiner := access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()}
+	now := s.TLS.Now()
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key, Replace: q.GetReplace()}, q.GetName(),
 		now)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 			"why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
-	place, err := s.placeOf(q.GetName(), used, change == nil)
+	place, err := placeOf(s.Store, q.GetName(), used, change == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, err
 	}
-	changes := append([]store.Change{host}, s.confirming(pki.RevokedAs(identity.Name{Kind: identity.Host,
+	changes := append([]store.Change{host}, s.revoked.confirming(pki.RevokedAs(identity.Name{Kind: identity.Host,
 		ID: host.ID}))...)
 	if change != nil {
 		changes = append(changes, *change)

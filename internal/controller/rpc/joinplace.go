@@ -25,9 +25,9 @@ type joinPlace struct {
 
 // placeOf finds the place for a host of that name. The token allows the name, and says whether it is to be taken from
 // another host.
-func (s *Server) placeOf(name string, token *pki.JoinRecord, again bool) (*joinPlace, error) {
+func placeOf(st Store, name string, token *pki.JoinRecord, again bool) (*joinPlace, error) {
 	p := &joinPlace{again: again}
-	p.was, p.taken = s.Store.Get(store.Key{Kind: store.KindHost, Name: name})
+	p.was, p.taken = st.Get(store.Key{Kind: store.KindHost, Name: name})
 	if p.taken {
 		if err := json.Unmarshal(p.was.Doc, &p.had); err != nil {
 			return nil, fmt.Errorf("host %s in the store cannot be read: %w", name, err)
@@ -50,7 +50,8 @@ func (s *Server) placeOf(name string, token *pki.JoinRecord, again bool) (*joinP
 // place has its id, and the certificates of the host before count no more.
 func (p *joinPlace) take(a *pki.Authority, q *controllerv1.JoinHostRequest, token *pki.JoinRecord, now time.Time) (
 	host store.Change, doc hostDoc, issued *pki.Issued, err error) {
-	host = store.Change{Key: store.Key{Kind: store.KindHost, Name: q.GetName()}, IfVersion: store.New, ID: store.NewID()}
+	host = store.Change{Key: store.Key{Kind: store.KindHost, Name: q.GetName()}, IfVersion: store.New,
+		ID: store.NewID()}
 	if p.taken {
 		host.IfVersion, host.ID = p.was.Version, p.was.ID
 	}
@@ -82,8 +83,8 @@ func (p *joinPlace) take(a *pki.Authority, q *controllerv1.JoinHostRequest, toke
 func (p people) labelsHad(name string) (pki.LabelBounds, error) {
 	o, ok := p.Store.Get(store.Key{Kind: store.KindHost, Name: name})
 	if !ok {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q whose place could be "+
-			"taken: see heddle host list", name))
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q whose place could "+
+			"be taken: see heddle host list", name))
 	}
 	var doc hostDoc
 	if err := json.Unmarshal(o.Doc, &doc); err != nil {

@@ -74,7 +74,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	name := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Host, ID: o.ID}
 	now := p.TLS.Now()
 	// No certificate of it is made from now on.
-	revoke, err := p.revoking(name, pki.Revocation{At: now, By: access.NameOf(ctx),
+	revoke, err := p.revoked.revoking(name, pki.Revocation{At: now, By: access.NameOf(ctx),
 		Why:   "host " + q.GetName() + " was taken out of the cluster",
 		Until: pki.UntilOf(now.Add(pki.CertificateLife))})
 	if err != nil {

@@ -3,6 +3,8 @@ package rpc
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
@@ -22,6 +24,14 @@ const (
 // revocationsKey is the key of that list.
 func revocationsKey() store.Key { return store.Key{Kind: revocationsKind, Name: "current"} }
 
+// revocations knows what is revoked, and whose certificates count no more.
+type revocations struct {
+	store Store
+	gate  *pki.Gate
+	log   *slog.Logger
+	now   func() time.Time
+}
+
 // Revoking is the change that revokes a host or a controller with all its certificates. It is written with what it
 // belongs to.
 func Revoking(n identity.Name, e pki.Revocation) (store.Change, error) {
@@ -30,16 +40,16 @@ func Revoking(n identity.Name, e pki.Revocation) (store.Change, error) {
 }
 
 // revoking is Revoking, with the removal of some of those that nobody needs any more.
-func (s *Server) revoking(n identity.Name, e pki.Revocation) ([]store.Change, error) {
+func (r *revocations) revoking(n identity.Name, e pki.Revocation) ([]store.Change, error) {
 	first, err := Revoking(n, e)
 	changes := []store.Change{first}
-	for _, o := range s.Store.List(revokedKind) {
+	for _, o := range r.store.List(revokedKind) {
 		old, err := pki.DecodeRevocation(o.Doc)
 		if err == nil && old.Over(e.At) && o.Name != first.Name && len(changes) <= mostRevokedPruned {
 			changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}
-	if o, ok := s.Store.Get(revocationsKey()); ok {
+	if o, ok := r.store.Get(revocationsKey()); ok {
 		if list, err := pki.DecodeRevocations(o.Doc); err == nil && list.Over(e.At) {
 			changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
@@ -47,11 +57,11 @@ func (s *Server) revoking(n identity.Name, e pki.Revocation) ([]store.Change, er
 	return changes, err
 }
 
-// takeRevocations takes in a batch of the store, and cuts off whose certificates count no more.
-func (s *Server) takeRevocations(b store.Batch) {
+// take takes in a batch of the store, and cuts off whose certificates count no more.
+func (r *revocations) take(b store.Batch) {
 	if b.Reset {
-		if err := s.readRevocations(); err != nil {
-			s.Log.Error("what was known to be revoked stays", "err", err)
+		if err := r.read(); err != nil {
+			r.log.Error("what was known to be revoked stays", "err", err)
 		}
 		return
 	}
@@ -61,62 +71,62 @@ func (s *Server) takeRevocations(b store.Batch) {
 		case e.Kind == revocationsKind && e.Object != nil:
 			list, err := pki.DecodeRevocations(e.Object.Doc)
 			if err != nil {
-				s.Log.Error("the list before stays", "err", err)
+				r.log.Error("the list before stays", "err", err)
 				continue
 			}
-			n = s.gate.Set(list)
+			n = r.gate.Set(list)
 		case e.Kind == revokedKind && e.Object == nil:
-			s.gate.SetName(e.Name, nil)
+			r.gate.SetName(e.Name, nil)
 		case e.Kind == revokedKind:
-			n = s.gate.SetName(e.Name, s.revocationIn(e.Object))
+			n = r.gate.SetName(e.Name, r.in(e.Object))
 		case e.Kind == store.KindHost && e.Object != nil:
-			n = s.holds(*e.Object)
+			n = r.holds(*e.Object)
 		}
 		if n > 0 {
-			s.Log.Info("connections were ended, as their certificates count no more", "connections", n)
+			r.log.Info("connections were ended, as their certificates count no more", "connections", n)
 		}
 	}
 }
 
-// revocationIn is what an object says. One that can't be read revokes all the same.
-func (s *Server) revocationIn(o *store.Object) *pki.Revocation {
+// in is what an object says. One that can't be read revokes all the same.
+func (r *revocations) in(o *store.Object) *pki.Revocation {
 	e, err := pki.DecodeRevocation(o.Doc)
 	if err != nil {
-		s.Log.Error("a revocation counts without its reason", "of", o.Name, "err", err)
+		r.log.Error("a revocation counts without its reason", "of", o.Name, "err", err)
 		return &pki.Revocation{By: "somebody", Why: "the reason can't be read"}
 	}
 	return e
 }
 
 // holds makes the certificates in a host's record those that count, and returns how many connections were ended.
-func (s *Server) holds(o store.Object) int {
+func (r *revocations) holds(o store.Object) int {
 	var doc hostDoc
 	if err := json.Unmarshal(o.Doc, &doc); err != nil {
 		return 0 // who reads the host says so
 	}
-	return s.gate.SetHost(o.ID, doc.holding())
+	return r.gate.SetHost(o.ID, doc.holding())
 }
 
-// readRevocations reads what is revoked before anybody is let in.
-func (s *Server) readRevocations() error {
-	o, _ := s.Store.Get(revocationsKey())
+// read reads what is revoked before anybody is let in.
+func (r *revocations) read() error {
+	o, _ := r.store.Get(revocationsKey())
 	list, err := pki.DecodeRevocations(o.Doc)
 	if err != nil {
 		return fmt.Errorf("a controller lets nobody in that does not know what is revoked: %w", err)
 	}
 	names := map[string]pki.Revocation{}
-	for _, o := range s.Store.List(revokedKind) {
-		names[o.Name] = *s.revocationIn(&o)
+	for _, o := range r.store.List(revokedKind) {
+		names[o.Name] = *r.in(&o)
 	}
 	hosts := map[string]pki.Holding{}
-	for _, o := range s.Store.List(store.KindHost) {
+	for _, o := range r.store.List(store.KindHost) {
 		var doc hostDoc
 		if json.Unmarshal(o.Doc, &doc) == nil {
 			hosts[o.ID] = doc.holding()
 		}
 	}
-	if n := s.gate.Set(list) + s.gate.SetNames(names) + s.gate.SetHosts(hosts); n > 0 {
-		s.Log.Info("connections were ended, as their certificates count no more", "connections", n)
+	if n := r.gate.Set(list) + r.gate.SetNames(names) + r.gate.SetHosts(hosts); n > 0 {
+		r.log.Info("connections were ended, as their certificates count no more", "connections", n)
 	}
 	return nil
 }

@@ -115,6 +115,9 @@ type Server struct {
 	Options
 	fleet *fleet
 	gate  *pki.Gate
+	// revoked says whose certificates count no more, clocks what those of hosts show.
+	revoked *revocations
+	clocks  *hostClocks
 	*peers.Roster
 	quorum *quorum
 	guard  *access.Guard
@@ -178,15 +181,17 @@ func New(o Options) (*Server, error) {
 		benchmark: &benchmarkTurn{},
 		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
+	s.revoked = &revocations{o.Store, s.gate, o.Log, o.TLS.Now}
+	s.clocks = &hostClocks{s.fleet, o.Authority, o.TLS.Now, o.Steady}
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
-		Unconfirmed: s.unconfirmedToken, Now: o.TLS.Now})
+		Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
 		Connected: spanning{s}.connected})
 	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
-	return s, s.readRevocations()
+	return s, s.revoked.read()
 }
 
 // Times of a server.
@@ -212,7 +217,7 @@ func (s *Server) Run(ctx context.Context) {
 	var defined any
 	loaded := sync.OnceFunc(func() { close(s.Loaded) })
 	for b := range s.Store.Watch(ctx, 0) {
-		s.takeRevocations(b) // first, as it says why
+		s.revoked.take(b) // first, as it says why
 		Front{s}.takeTokens(b)
 		s.fleet.take(b)
 		if now := (segmenting{s.fleet}).definition(); now != defined {

@@ -79,9 +79,9 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
 	provider := s.SignIn.State()
-	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.skews(),
+	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.clocks.skews(),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
-		health.NotConfirmed(s.unconfirmed()))
+		health.NotConfirmed(s.revoked.unconfirmed()))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

@@ -30,8 +30,8 @@ const (
 type Unconfirmed struct {
 	// Hosts are their names, Tokens those of their owners with their ids; they count when somebody has confirmed them.
 	Hosts, Tokens []string
-	// JoinTokens and SignIns are how many tokens for joining, and of people who signed in, were removed: others are made
-	// as quickly.
+	// JoinTokens and SignIns are how many tokens for joining, and of people who signed in, were removed: others are
+	// made as quickly.
 	JoinTokens, SignIns int
 }
 
@@ -43,7 +43,8 @@ type listing interface {
 // Unconfirm are the changes after which what a snapshot has of hosts and tokens counts when an admin has confirmed it.
 func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirmed, err error) {
 	waits := func(as, name string) {
-		text, failed := json.Marshal(pki.Revocation{At: now, By: "heddle-controller restore", Unconfirmed: true, Name: name})
+		text, failed := json.Marshal(pki.Revocation{At: now, By: "heddle-controller restore", Unconfirmed: true,
+			Name: name})
 		if err == nil {
 			err = failed
 		}
@@ -82,11 +83,11 @@ func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirm
 func tokenAs(id identity.TokenID) string { return tokenWord + "/" + string(id) }
 
 // unconfirmed are the hosts and tokens that nobody has confirmed since a restore, by kind and name.
-func (s *Server) unconfirmed() (list []*controllerv1.RestoredIdentity) {
-	for _, o := range s.Store.List(revokedKind) {
+func (r *revocations) unconfirmed() (list []*controllerv1.RestoredIdentity) {
+	for _, o := range r.store.List(revokedKind) {
 		e, err := pki.DecodeRevocation(o.Doc)
 		kind, id, ok := strings.Cut(o.Name, "/")
-		if err == nil && ok && e.Unconfirmed && (kind != tokenWord || s.tokenCounts(id)) {
+		if err == nil && ok && e.Unconfirmed && (kind != tokenWord || r.tokenCounts(id)) {
 			list = append(list, &controllerv1.RestoredIdentity{Kind: kind, Id: id, Name: e.Name})
 		}
 	}
@@ -98,19 +99,23 @@ func (s *Server) unconfirmed() (list []*controllerv1.RestoredIdentity) {
 }
 
 // tokenCounts reports whether there is a token that has not expired.
-func (s *Server) tokenCounts(id string) bool {
-	r := Front{s}.apiToken(identity.TokenID(id))
-	return r != nil && !s.TLS.Now().After(r.Expires)
+func (r *revocations) tokenCounts(id string) bool {
+	o, ok := r.store.Get(store.Key{Kind: apiTokenKind, Name: id})
+	if !ok {
+		return false
+	}
+	t, err := pki.DecodeAPIRecord(o.Doc)
+	return err == nil && !r.now().After(t.Expires)
 }
 
 // unconfirmedToken reports whether nobody has confirmed a token since a restore.
-func (s *Server) unconfirmedToken(id identity.TokenID) bool {
-	return len(s.confirming(tokenAs(id))) > 0
+func (r *revocations) unconfirmedToken(id identity.TokenID) bool {
+	return len(r.confirming(tokenAs(id))) > 0
 }
 
 // confirming are the changes after which a host or a token counts that nobody has confirmed yet; none for others.
-func (s *Server) confirming(as string) []store.Change {
-	o, ok := s.Store.Get(store.Key{Kind: revokedKind, Name: as})
+func (r *revocations) confirming(as string) []store.Change {
+	o, ok := r.store.Get(store.Key{Kind: revokedKind, Name: as})
 	if !ok {
 		return nil
 	}
@@ -128,7 +133,7 @@ func (p people) ConfirmRestored(ctx context.Context, q *controllerv1.ConfirmRest
 	}
 	out := &controllerv1.ConfirmRestoredResponse{}
 	missing := slices.Clone(q.GetNames())
-	for _, one := range p.unconfirmed() {
+	for _, one := range p.revoked.unconfirmed() {
 		named := func(name string) bool {
 			return name == one.GetId() || name == one.GetName() && one.GetKind() != tokenWord
 		}
@@ -140,13 +145,13 @@ func (p people) ConfirmRestored(ctx context.Context, q *controllerv1.ConfirmRest
 		}
 	}
 	if len(missing) > 0 {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("nothing waits to be confirmed by the name or id "+
-			"%s: heddle-controller confirm lists what does", strings.Join(missing, ", ")))
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("nothing waits to be confirmed by the name or "+
+			"id %s: heddle-controller confirm lists what does", strings.Join(missing, ", ")))
 	}
 	for some := range slices.Chunk(out.GetConfirmed(), mostConfirmed) {
 		var changes []store.Change
 		for _, one := range some {
-			changes = append(changes, p.confirming(one.GetKind()+"/"+one.GetId())...)
+			changes = append(changes, p.revoked.confirming(one.GetKind()+"/"+one.GetId())...)
 			access.Note(ctx, one.GetKind()+" "+one.GetName()+" ("+one.GetId()+")")
 		}
 		if _, err := p.Store.Write(ctx, changes); err != nil {

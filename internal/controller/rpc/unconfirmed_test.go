@@ -11,8 +11,8 @@ import (
 	"heddle/internal/identity"
 )
 
-// After a restore what the snapshot had of hosts and tokens counts when an admin has confirmed it: neither a host that was
-// taken out after the snapshot was made nor a token that was revoked then is in again by itself.
+// After a restore what the snapshot had of hosts and tokens counts when an admin has confirmed it: neither a host that
+// was taken out after the snapshot was made nor a token that was revoked then is in again by itself.
 func TestS124_HostsAndTokensOfASnapshotCountWhenTheyAreConfirmed(t *testing.T) {
 	f := answersPeople(t)
 	f.define(clusterText)
@@ -54,7 +54,7 @@ func TestS124_HostsAndTokensOfASnapshotCountWhenTheyAreConfirmed(t *testing.T) {
 		t.Errorf("it lists %v", out)
 	}
 	if _, err := confirm(&controllerv1.ConfirmRestoredRequest{Names: []string{"esx1", "esx9"}}); connect.CodeOf(err) !=
-		connect.CodeNotFound || len(f.unconfirmed()) != 4 {
+		connect.CodeNotFound || len(f.revoked.unconfirmed()) != 4 {
 		t.Errorf("a name that does not wait: %v", err)
 	}
 	must(confirm(&controllerv1.ConfirmRestoredRequest{Names: []string{"esx1", stays.GetId()}}))(t)
@@ -75,7 +75,8 @@ func TestS124_HostsAndTokensOfASnapshotCountWhenTheyAreConfirmed(t *testing.T) {
 	})
 }
 
-// A host that was installed anew after a restore takes its place: the admin who made the token for that has confirmed it.
+// A host that was installed anew after a restore takes its place: the admin who made the token for that has confirmed
+// it.
 func TestS124_AHostThatJoinsAnewAfterARestoreIsConfirmed(t *testing.T) {
 	c := newController(t)
 	c.define(clusterText)
@@ -88,7 +89,7 @@ func TestS124_AHostThatJoinsAnewAfterARestoreIsConfirmed(t *testing.T) {
 	next.join("esx1", token, true)
 	next.start()
 	c.await("it is up", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
-	if err != nil || len(c.unconfirmed()) != 0 {
-		t.Errorf("%v, %v", c.unconfirmed(), err)
+	if err != nil || len(c.revoked.unconfirmed()) != 0 {
+		t.Errorf("%v, %v", c.revoked.unconfirmed(), err)
 	}
 }

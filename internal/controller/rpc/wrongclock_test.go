@@ -57,7 +57,7 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 			c := newController(t)
 			c.define(clusterText)
 			m := c.up("esx1")
-			c.await("its clock is known", func() bool { return len(c.hostsAhead("", nil)) == 1 })
+			c.await("its clock is known", func() bool { return len(c.clocks.ahead("", nil)) == 1 })
 			serials := c.serials("esx1")
 			c.set(off) // while it runs, so that no host comes anew
 			c.poke("esx1")
@@ -66,7 +66,7 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 				" "+name+" those of most hosts") {
 				t.Errorf("a host that joins: %v", err)
 			}
-			found := c.skews()
+			found := c.clocks.skews()
 			if len(found) != 1 || !strings.Contains(found[0].Text, "it makes no certificates") {
 				t.Errorf("found: %v", found)
 			}
@@ -101,8 +101,8 @@ func TestS121_ACertificateOfAWrongClockIsRenewed(t *testing.T) {
 	}
 }
 
-// While it is not known whose clock is wrong, a certificate that begins later is not renewed: one that is made by a clock
-// that is months behind would have ended when that clock is right.
+// While it is not known whose clock is wrong, a certificate that begins later is not renewed: one that is made by a
+// clock that is months behind would have ended when that clock is right.
 func TestS121_ACertificateIsRenewedWhenTheClocksAgree(t *testing.T) {
 	c := newController(t)
 	c.define(clusterText)
