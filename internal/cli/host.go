@@ -43,7 +43,7 @@ func newHostJoin(d Deps) *cobra.Command {
 			"one step for a host that runs by its file already: it joins, shows what would change, asks, and hands " +
 			"its switches over.",
 		Example: "  heddle host join controller1:7411 --token-file token\n" +
-			"  heddle host join controller1:7411 --token-file - --adopt    # paste the token, then Ctrl-D\n" +
+			"  heddle host join controller1:7411 --token-file - --adopt    # and paste it\n" +
 			"  heddle host join controller1:7411    # the controllers have other addresses", Args: exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -64,16 +64,14 @@ func printRestored(w io.Writer, r *controller.Restored) error {
 		lines = append(lines, fmt.Sprintf("controller %s is no longer part of the cluster: it joins anew", name))
 	}
 	if len(r.UnconfirmedHosts) > 0 {
-		lines = append(lines, fmt.Sprintf("%d hosts count when they are confirmed: %s", len(r.UnconfirmedHosts),
-			some(r.UnconfirmedHosts)))
+		lines = append(lines, "these hosts count when they are confirmed: "+some(r.UnconfirmedHosts))
 	}
 	if len(r.UnconfirmedTokens) > 0 {
-		lines = append(lines, fmt.Sprintf("%d tokens count when they are confirmed: %s", len(r.UnconfirmedTokens),
-			some(r.UnconfirmedTokens)))
+		lines = append(lines, "these tokens count when they are confirmed: "+some(r.UnconfirmedTokens))
 	}
 	if r.JoinTokens+r.SignIns > 0 {
-		lines = append(lines, fmt.Sprintf("%d tokens for joining and %d of people who signed in were removed: they "+
-			"make others", r.JoinTokens, r.SignIns))
+		lines = append(lines, fmt.Sprintf("removed: tokens for joining (%d) and of people who signed in (%d)",
+			r.JoinTokens, r.SignIns))
 	}
 	lines = append(lines, "start the controller")
 	if len(r.UnconfirmedHosts)+len(r.UnconfirmedTokens) > 0 {

@@ -149,7 +149,7 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 	}
 	changes := []store.Change{{Key: store.Key{Kind: apiTokenKind, Name: string(token.ID)}, Doc: doc,
 		IfVersion: store.New}}
-	if (issuing{p.Server}).may(ctx) == nil { // by a wrong clock they may seem to have expired
+	if issuing(p).may(ctx) == nil { // by a wrong clock they may seem to have expired
 		changes = append(changes, Front(p).longExpired(now)...)
 	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {

@@ -165,7 +165,7 @@ func (p people) step(ctx context.Context, d *pki.Document, q *controllerv1.Rotat
 	now := p.TLS.Now()
 	if step := q.GetStep(); step == controllerv1.RootStep_ROOT_STEP_ANNOUNCE ||
 		step == controllerv1.RootStep_ROOT_STEP_SWITCH { // a root begins by this clock too
-		if err := (issuing{p.Server}).may(ctx); err != nil {
+		if err := issuing(p).may(ctx); err != nil {
 			return nil, err
 		}
 	}
