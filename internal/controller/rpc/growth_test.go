@@ -30,9 +30,10 @@ func grows() map[string]string {
 		"revoked": "one for each host or controller that was taken out, of a few hundred bytes, until no " +
 			"certificate of a host can count any more",
 		"revocations": "read only: what an earlier version wrote",
-		"token":       admins, "apiToken": "by an admin; 16 of each person who signs in, 20,000 sign-ins in all",
-		"idToken": "20,000 of people who signed in, until the provider's token ends",
-		"ports":   "as many ports as port groups have", "hostPort": admins, "switch": admins, "portGroup": admins,
+		"token":       "by an admin; those that expired a month ago go when another one is made",
+		"apiToken":    "by an admin; 16 of each person who signs in, 20,000 sign-ins in all",
+		"idToken":     "20,000 of people who signed in, until the provider's token ends",
+		"ports":       "as many ports as port groups have", "hostPort": admins, "switch": admins, "portGroup": admins,
 		"template": admins, "hostEntry": admins, "definition": admins, "definitionChange": "one at a time",
 		"hostAddresses": "one for each host, of as many addresses as it has host ports", "addressBook": "one",
 		"authority": "one", "import": "one", "rollout": admins, "rolloutPart": admins, "rolloutUsual": admins,
@@ -185,5 +186,20 @@ func TestS122_AHostIsRevokedWhateverWasRevokedBefore(t *testing.T) {
 	must(people{c.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: "esx3"}))(t)
 	if n := len(c.disk.List(revokedKind)); n != 1 {
 		t.Errorf("%d hosts are revoked, of which one has a certificate", n)
+	}
+}
+
+// Tokens for joining that expired long ago go when another one is made.
+func TestS122_OldJoinTokensGo(t *testing.T) {
+	c := newController(t)
+	c.joins("esx1")
+	c.token()
+	c.pass(keepExpired)
+	if c.token(); len(c.disk.List(store.KindToken)) != 3 {
+		t.Error("one goes whose owner is to be told that it has expired")
+	}
+	c.pass(2 * time.Hour)
+	if c.token(); len(c.disk.List(store.KindToken)) != 2 {
+		t.Errorf("there are %d tokens, and 2 are new", len(c.disk.List(store.KindToken)))
 	}
 }

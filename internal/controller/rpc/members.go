@@ -42,7 +42,7 @@ func (p people) CreateControllerToken(ctx context.Context, q *controllerv1.Creat
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := keepToken(ctx, p.Store, token.ID, record); err != nil {
+	if err := p.keepToken(ctx, token.ID, record); err != nil {
 		return nil, err
 	}
 	p.Log.Info("a token for a controller was made", "token", token.String(), "expires", record.Expires)
