@@ -89,6 +89,37 @@ func (f *Fleet) RemoveController(ctx context.Context, name string) (*RemovedCont
 	return &out, err
 }
 
+// ConfirmRestored says which hosts and tokens of a snapshot count again.
+type ConfirmRestored struct {
+	// Names are those of hosts, or ids of hosts and tokens.
+	Names []string `json:"names"`
+	All   bool     `json:"all"`
+}
+
+// RestoredIdentities are hosts and tokens of a snapshot.
+type RestoredIdentities struct {
+	// Confirmed are those that count again by this call, Waiting those that don't.
+	Confirmed []RestoredIdentity `json:"confirmed"`
+	Waiting   []RestoredIdentity `json:"waiting"`
+}
+
+// RestoredIdentity is a host or a token of a snapshot.
+type RestoredIdentity struct {
+	// Kind is "host" or "token".
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+	// Name is that of the host, or of the token's owner.
+	Name string `json:"name"`
+}
+
+// ConfirmRestored confirms hosts and tokens that count no more since the state was restored from a snapshot, and says
+// which are left. It changes nothing where none is named.
+func (f *Fleet) ConfirmRestored(ctx context.Context, q ConfirmRestored) (*RestoredIdentities, error) {
+	out, err := call[RestoredIdentities, controllerv1.ConfirmRestoredRequest, controllerv1.ConfirmRestoredResponse](
+		ctx, f, f.members.ConfirmRestored, q)
+	return &out, err
+}
+
 // JoinCluster makes the controller part of another cluster.
 func (f *Fleet) JoinCluster(ctx context.Context, q JoinCluster) (*JoinedCluster, error) {
 	out, err := call[JoinedCluster, controllerv1.JoinClusterRequest, controllerv1.JoinClusterResponse](ctx, f,

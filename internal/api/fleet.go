@@ -140,6 +140,8 @@ type JoinTerms struct {
 	Labels map[string]string `json:"labels"`
 	// Lasts is how long the token is valid; 0 for an hour.
 	Lasts time.Duration `json:"lasts"`
+	// Replaces is the host whose place is taken; "" for a host beside those that there are.
+	Replaces string `json:"replaces"`
 }
 
 // JoinToken lets one host join.

@@ -19,7 +19,7 @@ import (
 
 func newHost(d Deps) *cobra.Command {
 	c := group("host", "Hosts of a cluster: join, leave, list",
-		"  heddle host join controller1:7411 --token hj1.…\n  heddle host show esx1\n  heddle host list")
+		"  heddle host join controller1:7411 --token-file token\n  heddle host show esx1\n  heddle host list")
 	c.Long =
 		"A host joins a cluster of controllers by a token. From then on it has the distributed switches that the " +
 			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
@@ -33,6 +33,7 @@ func newHostJoin(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	var q api.Join
 	var a adopting
+	var token joinToken
 	c := &cobra.Command{
 		Use: "join HOST:PORT", Short: "Make this host part of a cluster",
 		Long: "Make this host part of the cluster of the controller at HOST:PORT. The token is made by \"heddle host " +
@@ -41,8 +42,8 @@ func newHostJoin(d Deps) *cobra.Command {
 			"these by the same command: it needs no token then, and learns the others by itself.\n\n--adopt is the " +
 			"one step for a host that runs by its file already: it joins, shows what would change, asks, and hands " +
 			"its switches over.",
-		Example: "  heddle host join controller1:7411 --token hj1.…\n" +
-			"  heddle host join controller1:7411 --token hj1.… --adopt\n" +
+		Example: "  heddle host join controller1:7411 --token-file token\n" +
+			"  heddle host join controller1:7411 --token-file - --adopt    # and paste it\n" +
 			"  heddle host join controller1:7411    # the controllers have other addresses", Args: exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -51,12 +52,17 @@ func newHostJoin(d Deps) *cobra.Command {
 			if err := a.check(d); err != nil {
 				return err
 			}
+			var err error
+			if q.Token, err = token.read(c.Context(), d); err != nil {
+				return err
+			}
 			q.Controller = args[0]
 			if q.Token == "" {
 				if m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
 					return s.Membership(ctx)
 				}); err != nil || !m.Member {
-					return usagef("--token is needed: make one at a controller with \"heddle host token\"")
+					return usagef("a token is needed (--token-file): make one at a controller with \"heddle host " +
+						"token\"")
 				}
 			}
 			m, err := joinOnce(c, t, q)
@@ -77,9 +83,10 @@ func newHostJoin(d Deps) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&q.Token, "token", d.Getenv("HEDDLE_TOKEN"), "the token (environment HEDDLE_TOKEN)")
+	token.flags(d, c)
 	c.Flags().StringVar(&q.Name, "name", "", "name of the host in the cluster (default: the host's name)")
-	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew")
+	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew,\nwith a token "+
+		"for that (heddle host token --replace)")
 	a.flags(c)
 	o.flag(c)
 	t.flags(d, c)
@@ -301,8 +308,10 @@ func newHostToken(d Deps) *cobra.Command {
 		Use: "token", Short: "Make a token by which one host may join, at a controller",
 		Long: "Make a token by which one host may join the cluster. It is shown this once, can be used once, and " +
 			"names " +
-			"the cluster, so that the host knows whom it joins.",
-		Example: "  heddle host token --label rack=a\n  heddle host token --lasts 10m", Args: exactly(),
+			"the cluster, so that the host knows whom it joins. It makes a host beside those that there are; with " +
+			"--replace it takes the place of the host that it names, whose certificates count no more then.",
+		Example: "  heddle host token --label rack=a\n  heddle host token --lasts 10m\n" +
+			"  heddle host token --replace esx1    # esx1 was installed anew", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -324,6 +333,7 @@ func newHostToken(d Deps) *cobra.Command {
 	}
 	c.Flags().StringToStringVar(&q.Labels, "label", nil, "a label that the host gets, NAME=VALUE; may be repeated")
 	c.Flags().DurationVar(&q.Lasts, "lasts", time.Hour, "how long the token can be used")
+	c.Flags().StringVar(&q.Replaces, "replace", "", "the host whose place is taken, with its labels if none are given")
 	o.flag(c)
 	t.flag(d, c, defaultController)
 	return c

@@ -43,7 +43,9 @@ func begin(ctx context.Context, o Options) (*self, *store.Store, error) {
 		return nil, nil, err
 	}
 	slow := time.AfterFunc(waitingAfter, func() {
-		o.Log.Warn("waiting for etcd: a controller of several starts when the majority of them is there")
+		o.Log.Warn("waiting for etcd: a controller of several starts when the majority of them is there, and takes "+
+			"its certificate, which they don't while its clock is more than a day ahead of theirs", "clock",
+			time.Now().UTC().Format(time.RFC3339))
 	})
 	st, err := store.Open(ctx, opts)
 	slow.Stop()

@@ -28,6 +28,9 @@ type Restore struct {
 	Force bool
 	// Secret is a file with the cluster's secret, for a data directory without.
 	Secret string
+	// ConfirmAll has the hosts and tokens of the snapshot count at once, also those that were taken out after it was
+	// made.
+	ConfirmAll bool
 }
 
 // Restored says what was restored.
@@ -38,6 +41,12 @@ type Restored struct {
 	Hosts    int    `json:"hosts"`
 	// Removed are the controllers that are no part of the cluster any more.
 	Removed []string `json:"removed"`
+	// Unconfirmed are the hosts and tokens that count when somebody has confirmed them.
+	UnconfirmedHosts  []string `json:"unconfirmedHosts,omitempty"`
+	UnconfirmedTokens []string `json:"unconfirmedTokens,omitempty"`
+	// JoinTokens and SignIns are how many of those were removed.
+	JoinTokens int `json:"joinTokensRemoved,omitempty"`
+	SignIns    int `json:"signInsEnded,omitempty"`
 	// Aside is where the data is that was there before.
 	Aside string `json:"aside,omitempty"`
 }
@@ -72,7 +81,7 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 			return nil, err
 		}
 	}
-	if err = s.firstOf(ctx, opts, out); err != nil && !r.Force {
+	if err = s.firstOf(ctx, opts, !r.Force && !r.ConfirmAll, out); err != nil && !r.Force {
 		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)))
 		if out.Aside != "" {
 			err = errors.Join(err, ownfile.Rename(out.Aside, s.file(etcdDir)))
@@ -135,8 +144,9 @@ func (s *self) fromSnapshot(file string, o Options) (aside string, err error) {
 	return aside, nil
 }
 
-// firstOf makes this controller the only one of the cluster that the data is of.
-func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) error {
+// firstOf makes this controller the only one of the cluster that the data is of. With unconfirm, hosts and tokens count
+// when somebody has confirmed them: those that were taken out after a snapshot was made are in it.
+func (s *self) firstOf(ctx context.Context, opts store.Options, unconfirm bool, out *Restored) error {
 	st, err := store.Open(ctx, opts)
 	if err != nil {
 		return err
@@ -156,6 +166,11 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 	// The files beside etcd's are written when nothing is left to wait for: a restore that is interrupted leaves them.
 	if out.Removed, err = s.dropOthers(ctx, st, doc.Cluster); err != nil {
 		return err
+	}
+	if unconfirm {
+		if err := unconfirmed(ctx, st, out); err != nil {
+			return err
+		}
 	}
 	if err := keystore.WriteSecret(s.file(secretFile), s.secret.Content()); err != nil {
 		return err
@@ -182,11 +197,6 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity.ClusterID) (names []string,
 	err error) {
 	names = []string{}
-	old, _ := st.Get(rpc.RevocationsKey())
-	list, err := pki.DecodeRevocations(old.Doc)
-	if err != nil {
-		return nil, err
-	}
 	var changes []store.Change
 	for _, o := range st.List(peers.ControllerKind) {
 		if o.Name == s.ID {
@@ -197,18 +207,36 @@ func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity
 			c.Name = o.Name
 		}
 		names = append(names, c.Name)
-		list = list.Revoke(identity.Name{Cluster: cluster, Kind: identity.Controller, ID: o.Name}, pki.Revocation{
-			At: time.Now(), By: "heddle-controller restore",
-			Why: "the state was restored without controller " + c.Name})
-		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		revoke, err := rpc.Revoking(identity.Name{Cluster: cluster, Kind: identity.Controller, ID: o.Name},
+			pki.Revocation{At: time.Now(), By: "heddle-controller restore",
+				Why: "the state was restored without controller " + c.Name})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, revoke, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
 	if slices.Sort(names); len(changes) == 0 {
 		return names, nil
 	}
-	text, err := list.Encode()
-	if err != nil {
-		return nil, err
-	}
-	_, err = st.Write(ctx, append(changes, store.Change{Key: rpc.RevocationsKey(), Doc: text, IfVersion: old.Version}))
+	_, err = st.Write(ctx, changes)
 	return names, err
+}
+
+// mostUnconfirmed is how many hosts and tokens are written in a transaction.
+const mostUnconfirmed = 100
+
+// unconfirmed has the hosts and tokens of the state count when somebody has confirmed them.
+func unconfirmed(ctx context.Context, st *store.Store, out *Restored) error {
+	changes, found, err := rpc.Unconfirm(st, time.Now())
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(changes, mostUnconfirmed) {
+		if _, err := st.Write(ctx, some); err != nil {
+			return err
+		}
+	}
+	out.UnconfirmedHosts, out.UnconfirmedTokens = found.Hosts, found.Tokens
+	out.JoinTokens, out.SignIns = found.JoinTokens, found.SignIns
+	return nil
 }

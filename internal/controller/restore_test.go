@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/controller/pki"
@@ -152,5 +153,51 @@ func TestJoin_ThrowsNothingAway(t *testing.T) {
 	if _, err := JoinOffline(t.Context(), o, Join{Controller: "192.0.2.1:7411", Token: token}); err == nil ||
 		!strings.Contains(err.Error(), "has the data of a controller") {
 		t.Errorf("joined: %v", err)
+	}
+}
+
+// A restore names the tokens of the snapshot, which count when somebody has confirmed them, or at once where the
+// command says so.
+func TestS124_ARestoreNamesWhatItCannotKnow(t *testing.T) {
+	o := optionsIn(t, t.TempDir())
+	file := filepath.Join(t.TempDir(), "state.db")
+	var id string
+	while(t, o, func(f *api.Fleet) {
+		token, err := f.CreateToken(t.Context(), api.TokenTerms{Name: "ann", Role: "admin", Lasts: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = token.ID
+		to, err := os.Create(file)
+		if err == nil {
+			_, err = f.Snapshot(t.Context(), to)
+		}
+		if err = errors.Join(err, to.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, all := range []bool{false, true} {
+		fresh := optionsIn(t, t.TempDir())
+		out, err := RestoreState(t.Context(), fresh, Restore{File: file, Secret: filepath.Join(o.Dir, secretFile),
+			ConfirmAll: all})
+		if err != nil || slices.Equal(out.UnconfirmedTokens, []string{"ann (" + id + ")"}) == all {
+			t.Fatalf("confirmed at once %v: %+v, %v", all, out, err)
+		}
+		while(t, fresh, func(f *api.Fleet) {
+			list, err := f.ConfirmRestored(t.Context(), api.ConfirmRestored{})
+			if err != nil || (len(list.Waiting) == 0) != all {
+				t.Errorf("confirmed at once %v: %+v, %v", all, list, err)
+			}
+			status, err := f.Status(t.Context())
+			if err != nil || slices.ContainsFunc(status.Findings, func(h api.HealthFinding) bool {
+				return h.Check == "restored"
+			}) == all {
+				t.Errorf("confirmed at once %v: %+v, %v", all, status.Findings, err)
+			}
+			list, err = f.ConfirmRestored(t.Context(), api.ConfirmRestored{All: true})
+			if err != nil || len(list.Waiting) != 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
 	}
 }

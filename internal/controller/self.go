@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,8 +39,12 @@ const (
 // authorityKey names the object with the cluster's authority.
 func authorityKey() store.Key { return rpc.AuthorityKey() }
 
-// renewEvery is how often the controller makes itself another certificate.
-const renewEvery = 7 * 24 * time.Hour
+const (
+	// renewEvery is how old the controller's own certificate gets.
+	renewEvery = 7 * 24 * time.Hour
+	// lookEvery is how often it is looked at: a clock that is set makes it too old, or one of the future.
+	lookEvery = time.Minute
+)
 
 // self is this controller's own identity.
 type self struct {
@@ -79,6 +84,12 @@ func withoutSecret(o Options) (*self, error) {
 	var err error
 	if s.ID, err = drawn(s.file(idFile), store.NewID); err != nil {
 		return nil, err
+	}
+	if !store.IsID(s.ID) {
+		return nil, fmt.Errorf("%s is damaged: it has %d bytes that are no id of a controller, which is %d letters "+
+			"and digits. Write the id into it that \"heddle-controller list --output json\" shows for this controller "+
+			"at another one, or take this controller out there (heddle-controller remove), move %s away and join anew",
+			s.file(idFile), len(s.ID), len(store.NewID()), s.dir)
 	}
 	if s.Name, err = o.nameIn(o.Dir); err != nil {
 		return nil, err
@@ -233,13 +244,22 @@ func (s *self) renew() error {
 	return err
 }
 
-// keep renews the certificate in time, until ctx ends.
+// dated reports whether a certificate was made too long ago by a clock, or later than that shows.
+func dated(c *x509.Certificate, now time.Time) bool {
+	age := now.Sub(identity.MadeAt(c))
+	return age >= renewEvery || age < -lookEvery
+}
+
+// keep renews the certificate in time, and when the clock was set, until ctx ends.
 func (s *self) keep(ctx context.Context, log *slog.Logger) error {
-	tick := time.NewTicker(renewEvery)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+			if !dated(s.creds.Load().Certificate.Leaf, time.Now()) {
+				continue
+			}
 			if err := s.renew(); err != nil {
 				log.Error("renew this controller's certificate", "err", err)
 			}

@@ -15,29 +15,38 @@ type Clock struct {
 	// Floor is a time that has passed for certain, such as that of the program's build. A clock that shows an earlier
 	// one is wrong.
 	Floor time.Time
+	// made is when the newest of the certificates that are known was made, by the clock of the controller that made it,
+	// which may have been wrong as well.
+	made time.Time
 }
 
-// NewClock is a clock that has passed the build of this program, and the making of the certificates given, as far as
-// they are known.
+// NewClock is a clock that has passed the build of this program, and probably the making of the certificates given.
 func NewClock(now func() time.Time, made ...*x509.Certificate) Clock {
-	c := Clock{now, buildTime()}
+	c := Clock{Now: now, Floor: buildTime()}
 	for _, cert := range made {
 		if cert != nil {
-			c.Floor = later(c.Floor, MadeAt(cert))
+			c.made = later(c.made, MadeAt(cert))
 		}
 	}
 	return c
 }
 
-// Time is what the clock says, or the floor where it says less.
-func (c Clock) Time() time.Time { return later(c.Now(), c.Floor) }
+// Time is what the clock says, or the floor, or the making of the newest certificate, where it says less.
+func (c Clock) Time() time.Time { return later(later(c.Now(), c.Floor), c.made) }
 
 // Wrong reports whether the clock shows a time that has passed for certain.
 func (c Clock) Wrong() bool { return c.Now().Before(c.Floor) }
 
-// For is the time at which a controller's certificate is checked. A cluster's authority makes none for the future: one
-// that begins later than this host's clock shows that the clock is behind, and counts from its beginning.
-func (c Clock) For(leaf *x509.Certificate) time.Time { return later(c.Time(), leaf.NotBefore) }
+// For is the time at which a controller's certificate is checked. Where the clock, which may be right, shows a time at
+// which the certificate counts, it is that time: this host's own certificate, made later than that, was made by a
+// controller whose clock was ahead. A certificate that begins later than this host's clock shows that the clock is
+// behind, and counts from its beginning.
+func (c Clock) For(leaf *x509.Certificate) time.Time {
+	if now := c.Now(); !c.Wrong() && !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
+		return now
+	}
+	return later(c.Time(), leaf.NotBefore)
+}
 
 // MadeAt is when a certificate of a host or a controller was made.
 func MadeAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(Backdate) }

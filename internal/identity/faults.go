@@ -21,6 +21,8 @@ const (
 	WrongCluster
 	// NotAllowed: what is asked for goes beyond what the token allows.
 	NotAllowed
+	// Unconfirmed: it is of a snapshot from which the state was restored, and nobody has confirmed it since.
+	Unconfirmed
 )
 
 // String is the fault's word.
@@ -38,6 +40,8 @@ func (f TokenFault) String() string {
 		return "wrong-cluster"
 	case NotAllowed:
 		return "not-allowed"
+	case Unconfirmed:
+		return "not-confirmed"
 	}
 	return fmt.Sprintf("fault %d", uint8(f))
 }
@@ -75,6 +79,9 @@ func (e *TokenError) Error() string {
 			"; check the controller's URL, or ask for a token of its cluster"
 	case NotAllowed:
 		return which + " does not allow this" + why + "; ask for a token that does"
+	case Unconfirmed:
+		return which + " is of a snapshot from which the cluster's state was restored" + why + "; an admin confirms " +
+			"that it still counts (heddle-controller confirm " + string(e.ID) + ")"
 	}
 	return which + " is refused" + why
 }
@@ -109,11 +116,16 @@ const (
 	Revoked
 	// OtherHost: a host's, and another one is talked to here.
 	OtherHost
+	// TooOften: it was renewed too often of late to be renewed again.
+	TooOften
+	// NotConfirmed: it is of a snapshot from which the state was restored, and nobody has confirmed it since.
+	NotConfirmed
 )
 
 // PeerFaults are all that a controller finds.
 func PeerFaults() []PeerFault {
-	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked}
+	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked, TooOften,
+		NotConfirmed}
 }
 
 // String is the fault's word.
@@ -135,6 +147,10 @@ func (f PeerFault) String() string {
 		return "revoked"
 	case OtherHost:
 		return "other-host"
+	case TooOften:
+		return "too-often"
+	case NotConfirmed:
+		return "not-confirmed"
 	}
 	return fmt.Sprintf("fault %d", uint8(f))
 }

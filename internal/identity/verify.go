@@ -26,8 +26,9 @@ type Peer struct {
 	Certificate *x509.Certificate
 	// More are those that it showed after its own.
 	More []*x509.Certificate
-	// RenewOnly: the certificate has expired, and its holder may do nothing but renew it.
-	RenewOnly bool
+	// RenewOnly: the certificate does not count now, and its holder may do nothing but renew it. Early: because it
+	// begins later; otherwise it has expired.
+	RenewOnly, Early bool
 }
 
 // SerialOf is a certificate's number as text.
@@ -53,8 +54,9 @@ func (t *Trust) Controller(shown []*x509.Certificate, clock Clock) (*Peer, error
 	return p, t.chain(p, shown[1:], at, at, x509.ExtKeyUsageServerAuth)
 }
 
-// Client makes sure that a chain is of a host or a controller of the cluster. One that expired less than grace ago is
-// good for renewing it.
+// Client makes sure that a chain is of a host or a controller of the cluster. A host's that expired less than grace ago
+// is good for renewing it. So is a host's that begins later: a root of the cluster has signed it, so that a controller
+// made it whose clock was ahead then, or this clock is behind now.
 func (t *Trust) Client(shown []*x509.Certificate, now time.Time, grace time.Duration) (*Peer, error) {
 	p, err := t.peer(shown)
 	if err != nil {
@@ -65,12 +67,15 @@ func (t *Trust) Client(shown []*x509.Certificate, now time.Time, grace time.Dura
 	}
 	c, at := p.Certificate, now
 	switch {
+	case now.Before(c.NotBefore) && p.Name.Kind != Host:
+		return nil, refused(TooEarly, p.Name, "it begins on %s, and it is %s by this controller's clock; correct the "+
+			"clock of the controller that is wrong", stamp(c.NotBefore), stamp(now))
 	case now.Before(c.NotBefore):
-		return nil, refused(TooEarly, p.Name, "it begins on %s, and it is %s; correct the clocks of the controllers",
-			stamp(c.NotBefore), stamp(now))
+		p.RenewOnly, p.Early, at = true, true, c.NotBefore
 	case now.After(c.NotAfter.Add(grace)):
-		return nil, refused(Overdue, p.Name, "it expired on %s, which is too long ago to renew it; join again",
-			stamp(c.NotAfter))
+		return nil, refused(Overdue, p.Name, "it expired on %s, and it is %s by this controller's clock; correct that "+
+			"clock if it is wrong; if it is right, this is too long ago to renew it, and the host joins again",
+			stamp(c.NotAfter), stamp(now))
 	case now.After(c.NotAfter):
 		p.RenewOnly, at = true, c.NotAfter
 	}

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -26,7 +25,6 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/agent/state"
-	"heddle/internal/identity"
 	"heddle/internal/slice/fields"
 )
 
@@ -109,6 +107,8 @@ type Options struct {
 	Calls http.Handler
 	// Begun is higher at each later start of the agent; 0 where that is not known.
 	Begun uint64
+	// Now is the host's clock, which may be wrong; nil for time.Now.
+	Now func() time.Time
 }
 
 // Dial makes a connection.
@@ -154,6 +154,9 @@ func New(o Options) *Client {
 	start := make([]byte, 16)
 	// Never fails (crypto/rand).
 	_, _ = rand.Read(start)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Connected == nil {
 		o.Connected = func(string, error) {}
 	}
@@ -199,7 +202,7 @@ func (c *Client) Run(ctx context.Context) {
 		if heard {
 			c.denied, c.refused = "", ""
 		}
-		err = c.explain(err)
+		err = c.explain(ctx, address, err)
 		c.Connected("", err)
 		if heard {
 			pause = newBackoff()
@@ -248,7 +251,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.Now(),
+		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.New(c.Now()),
 		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
 	c.tellMade(hello.GetHello())
 	offered := hello.GetOffers()
@@ -269,6 +272,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	patience.Stop()
 	s.changes = first.GetTakesChanges()
+	s.renewsOnly = first.GetRenew() != nil && first.GetCurrent() == nil && !s.changes
 	close(t.answered)
 	c.present.Store(&rpc)
 	defer c.present.CompareAndSwap(&rpc, nil)
@@ -297,23 +301,6 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return nil
 	})
 	return because(ctx, g.Wait())
-}
-
-// explain says why a controller refuses the host. In the handshake it says no more than that it does.
-func (c *Client) explain(err error) error {
-	switch {
-	case connect.CodeOf(err) == connect.CodePermissionDenied:
-		c.denied = err.Error()
-	case identity.RefusedByPeer(err) && c.denied != "":
-		return fmt.Errorf("the controller refuses this host: %s", c.denied)
-	case identity.RefusedByPeer(err):
-		err = fmt.Errorf("the controller refuses the certificate of this host, and its log says why (%w): a host "+
-			"that was taken out of its cluster leaves it (heddle host leave) and may join again", err)
-		c.refused = err.Error()
-	case c.refused != "": // others may not even answer
-		return fmt.Errorf("%w; before, another one answered: %s", err, c.refused)
-	}
-	return err
 }
 
 // said is an error of a controller, in its words alone.

@@ -61,8 +61,9 @@ func (r *received) current(v *controllerv1.SliceVersion) error {
 
 // older is an error for a version from before a restore of the controllers' state that this host knows of: a controller
 // that has it was left over, and another one has what counts.
+// A message without a version says nothing about the state, such as that the host renews its certificate first.
 func (r *received) older(v *controllerv1.SliceVersion) error {
-	if v.GetEpoch() >= r.epoch {
+	if v == nil || v.GetEpoch() >= r.epoch {
 		return nil
 	}
 	return fmt.Errorf("this controller has the state of epoch %d, and the host one of epoch %d, which was restored "+

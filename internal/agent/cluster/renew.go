@@ -3,9 +3,11 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
@@ -71,8 +73,9 @@ func (t *talking) end() {
 	<-t.done
 }
 
-// renew renews the host's certificate. A failure is no end: the controller asks again.
-func (s *session) renew(q *controllerv1.RenewCertificate) (done bool) {
+// renew renews the host's certificate. A failure is no end where the certificate counts still: the controller asks
+// again.
+func (s *session) renew(q *controllerv1.RenewCertificate) error {
 	ctx, cancel := context.WithTimeout(s.ctx, renewTime)
 	defer cancel()
 	err := func() error {
@@ -80,7 +83,8 @@ func (s *session) renew(q *controllerv1.RenewCertificate) (done bool) {
 		if err != nil {
 			return err
 		}
-		answer, err := s.rpc.RenewHost(ctx, &controllerv1.RenewHostRequest{Csr: csr})
+		answer, err := s.rpc.RenewHost(ctx, &controllerv1.RenewHostRequest{Csr: csr,
+			Now: timestamppb.New(s.Now())})
 		if err != nil {
 			return because(ctx, err)
 		}
@@ -88,8 +92,8 @@ func (s *session) renew(q *controllerv1.RenewCertificate) (done bool) {
 	}()
 	if err != nil {
 		s.Log.Error("renew the host's certificate", "err", err)
-		return false
+		return fmt.Errorf("the host's certificate, which does not count now, is not renewed: %w", err)
 	}
 	s.Log.Info("the host's certificate was renewed")
-	return true
+	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +22,9 @@ type session struct {
 	received *received
 	reported *reported
 	changes  bool // the controller takes what is another instead of all
-	inbox    *inbox
+	// renewsOnly: the controller does nothing but renew the host's certificate.
+	renewsOnly bool
+	inbox      *inbox
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
 	next   chan ready
 	claims claims
@@ -102,6 +105,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if err != nil {
 		return err
 	}
+	if err := s.received.older(cmp.Or(m.GetCurrent(), m.GetUpdate().GetVersion())); err != nil {
+		return err
+	}
 	defer s.takePrepare(m.GetPrepare()) // which is made of what the message makes of the content
 	switch u := m.GetUpdate(); {
 	case u != nil:
@@ -139,9 +145,13 @@ func (s *session) activate() error {
 		case <-again:
 			again = nil
 		case q := <-s.due:
-			if s.renew(q) {
+			err := s.renew(q)
+			if err == nil {
 				close(s.talking.renewed)
 				return nil
+			}
+			if s.renewsOnly {
+				return err
 			}
 			continue
 		case <-s.ctx.Done():

@@ -32,6 +32,8 @@ const (
 type Options struct {
 	// Token finds the record of a token; nil for none.
 	Token func(identity.TokenID) *pki.APIRecord
+	// Unconfirmed says of a token whether nobody has confirmed it since a restore; nil for none.
+	Unconfirmed func(identity.TokenID) bool
 	// Book are the grants and groups at present.
 	Book  func() *Book
 	Audit *audit.Log
@@ -133,7 +135,11 @@ func (g *Guard) authenticate(r *http.Request) (*pki.APIRecord, error) {
 		return nil, err
 	}
 	record := g.Token(token.ID)
-	return record, record.Check(token, g.Now())
+	err = record.Check(token, g.Now())
+	if err == nil && g.Unconfirmed != nil && g.Unconfirmed(token.ID) {
+		err = &identity.TokenError{Fault: identity.Unconfirmed, ID: token.ID}
+	}
+	return record, err
 }
 
 // turnAway answers who has no token that counts.

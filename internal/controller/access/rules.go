@@ -72,7 +72,7 @@ func Rules() Table {
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "ExportBackup")
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true, Large: true}, "CompareBackup", "ImportBackup")
 	add(Rule{Needs: []roles.Permission{roles.Manage}, Audit: true}, "RemoveHost", "RetryHost", "CreateJoinToken",
-		"CreateControllerToken", "RemoveController", "JoinCluster", "TakeSnapshot", "RotateRoot",
+		"CreateControllerToken", "RemoveController", "ConfirmRestored", "JoinCluster", "TakeSnapshot", "RotateRoot",
 		"CreateAPIToken", "RevokeAPIToken", "CreateGrant", "RevokeGrant", "PutGroup", "RemoveGroup")
 	return t
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -273,53 +272,4 @@ func newSnapshot() *cobra.Command {
 	}
 	t.flags(c)
 	return c
-}
-
-func newRestore(stderr io.Writer) *cobra.Command {
-	var o controller.Options
-	var r controller.Restore
-	var output string
-	c := &cobra.Command{
-		Use: "restore [FILE]", Short: "Bring back the cluster's state from a snapshot, or from what is left",
-		Long: "Bring back the cluster's state as one controller, which others join afterwards. Stop the controllers " +
-			"first.\n\nWith FILE the state is that of a snapshot; what the data directory had is moved aside. With " +
-			"--force-new-cluster it is\nwhat this controller has itself: for when the majority of the controllers is " +
-			"lost for good. Hosts take the restored\nstate when they connect; what they have connected since goes on " +
-			"and is reported.",
-		Example: "  heddle-controller restore /var/backups/heddle.db\n" +
-			"  heddle-controller restore /var/backups/heddle.db --secret /root/secret\n" +
-			"  heddle-controller restore --force-new-cluster",
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				r.File = args[0]
-			}
-			o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-			out, err := controller.RestoreState(c.Context(), o, r)
-			if err != nil {
-				return err
-			}
-			t := &there{output: output}
-			return t.print(c.OutOrStdout(), out, func(w io.Writer) error { return printRestored(w, out) })
-		},
-	}
-	dirFlag(c.Flags(), &o.Dir)
-	socketFlag(c.Flags(), &o.Socket)
-	c.Flags().StringVar(&r.Secret, "secret", "", "file with the cluster's secret, where the data directory has none")
-	c.Flags().BoolVar(&r.Force, "force-new-cluster", false, "go on alone with what this controller has")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	return c
-}
-
-func printRestored(w io.Writer, r *controller.Restored) error {
-	lines := []string{fmt.Sprintf("cluster %s is restored: %d hosts, definition at revision %d, epoch %d", r.Cluster,
-		r.Hosts, r.Revision, r.Epoch)}
-	if r.Aside != "" {
-		lines = append(lines, "what was there before is in "+r.Aside)
-	}
-	for _, name := range r.Removed {
-		lines = append(lines, fmt.Sprintf("controller %s is no longer part of the cluster: it joins anew", name))
-	}
-	_, err := fmt.Fprintln(w, strings.Join(append(lines, "start the controller"), "\n"))
-	return err
 }

@@ -109,7 +109,7 @@ func New(stderr io.Writer) *cobra.Command {
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
 	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr),
-		newFillHistory())
+		newConfirm(), newFillHistory())
 	c.SetFlagErrorFunc(badFlag)
 	return c
 }

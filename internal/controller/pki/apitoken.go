@@ -169,7 +169,7 @@ func (r *APIRecord) Check(t identity.APIToken, now time.Time) error {
 		return &identity.TokenError{Fault: identity.Unknown, ID: t.ID}
 	}
 	if now.After(r.Expires) {
-		return &identity.TokenError{Fault: identity.Expired, ID: t.ID, Err: fmt.Errorf("on %s", stamp(r.Expires))}
+		return &identity.TokenError{Fault: identity.Expired, ID: t.ID, Err: expired(r.Expires, now)}
 	}
 	return nil
 }

@@ -6,12 +6,17 @@ import (
 	"heddle/internal/identity"
 )
 
-// Gate knows what is revoked now and who is connected: at the instant at which the list changes, it cuts those off who
-// stand on it.
+// Gate knows what is revoked now and who is connected: at the instant at which that changes, it cuts those off whose
+// certificates count no more.
 type Gate struct {
-	mu   sync.Mutex
-	list *Revocations
-	in   map[*entry]struct{}
+	mu sync.Mutex
+	// list is what an earlier version revoked, names are hosts and controllers with all their certificates, by
+	// RevokedAs.
+	list  *Revocations
+	names map[string]Revocation
+	// hosts are the certificates that count of each host, by its id.
+	hosts map[string]Holding
+	in    map[*entry]struct{}
 }
 
 type entry struct {
@@ -21,14 +26,28 @@ type entry struct {
 
 // NewGate is a gate with a list.
 func NewGate(list *Revocations) *Gate {
-	return &Gate{list: list, in: map[*entry]struct{}{}}
+	return &Gate{list: list, names: map[string]Revocation{}, hosts: map[string]Holding{}, in: map[*entry]struct{}{}}
 }
 
 // Check returns an error if the peer is revoked now: for Server.Revoked.
 func (g *Gate) Check(p *identity.Peer) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.list.Check(p)
+	return g.check(p)
+}
+
+// check is Check for who holds the lock.
+func (g *Gate) check(p *identity.Peer) error {
+	if err := g.list.Check(p); err != nil {
+		return err
+	}
+	if e, ok := g.names[RevokedAs(p.Name)]; ok {
+		return e.refuses(p)
+	}
+	if p.Name.Kind != identity.Host {
+		return nil
+	}
+	return g.hosts[p.Name.ID].check(p)
 }
 
 // Enter is called for each stream, which calls leave when it ends. If its peer is revoked meanwhile, cut is called
@@ -36,7 +55,7 @@ func (g *Gate) Check(p *identity.Peer) error {
 func (g *Gate) Enter(p *identity.Peer, cut func(error)) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.list.Check(p); err != nil {
+	if err := g.check(p); err != nil {
 		return nil, err
 	}
 	e := &entry{p, cut}
@@ -71,4 +90,48 @@ func (g *Gate) Set(list *Revocations) int {
 	g.list = list
 	g.mu.Unlock()
 	return g.Recheck(list.Check)
+}
+
+// SetNames takes all hosts and controllers that are revoked, by what RevokedAs says, cuts off who is one of them, and
+// returns how many streams those were.
+func (g *Gate) SetNames(names map[string]Revocation) int {
+	g.mu.Lock()
+	g.names = names
+	g.mu.Unlock()
+	return g.Recheck(g.check)
+}
+
+// SetName revokes a host or a controller, by what RevokedAs says; with nil it counts again.
+func (g *Gate) SetName(as string, e *Revocation) int {
+	g.mu.Lock()
+	if e == nil {
+		delete(g.names, as)
+	} else {
+		g.names[as] = *e
+	}
+	g.mu.Unlock()
+	if e == nil {
+		return 0
+	}
+	return g.Recheck(g.check)
+}
+
+// SetHosts takes the certificates that count of all hosts.
+func (g *Gate) SetHosts(hosts map[string]Holding) int {
+	g.mu.Lock()
+	g.hosts = hosts
+	g.mu.Unlock()
+	return g.Recheck(g.check)
+}
+
+// SetHost takes the certificates that count of one host.
+func (g *Gate) SetHost(id string, h Holding) int {
+	g.mu.Lock()
+	was := g.hosts[id]
+	g.hosts[id] = h
+	g.mu.Unlock()
+	if h.Since.Equal(was.Since) { // none was withdrawn
+		return 0
+	}
+	return g.Recheck(g.check)
 }

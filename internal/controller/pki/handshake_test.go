@@ -71,7 +71,9 @@ func TestHandshakeRefusesCertificates(t *testing.T) {
 		{"of a cluster that says it is this one", sameName.host("h1", start()), start(), identity.Foreign, false},
 		{"an authority's own", party{c.key, c.trust.Roots[0]}, start(), identity.Malformed, false},
 		{"with another's key", party{hostKey.key, host.cert}, start(), 0, true},
-		{"before its time", host, start().Add(-2 * day), identity.TooEarly, false},
+		{"before its time", host, start().Add(-2 * day), 0, false}, // to renew it
+		{"a controller's, before its time", c.controller("c2", start()), start().Add(-2 * day), identity.TooEarly,
+			false},
 		{"at its end", host, start().Add(CertificateLife), 0, false},
 		{"expired", host, start().Add(CertificateLife + time.Second), 0, false}, // to renew it
 		{"expired too long ago", host, start().Add(CertificateLife + Grace + time.Second), identity.Overdue, false},

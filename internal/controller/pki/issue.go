@@ -55,8 +55,8 @@ func (a *Authority) IssueController(request []byte, s Subject, now time.Time) (*
 	return a.issue(request, identity.Controller, s, now)
 }
 
-// Renew makes the next certificate of who is connected with the one before. One that has expired is renewed for its
-// own key only: whoever has found the key of a host may not hide behind another one.
+// Renew makes the next certificate of who is connected with the one before. One that has expired, or begins later, is
+// renewed for its own key only: whoever has found the key of a host may not hide behind another one.
 func (a *Authority) Renew(p *identity.Peer, request []byte, s Subject, now time.Time) (*Issued, error) {
 	if p.Name.ID != s.ID || p.Name.Kind != identity.Host {
 		return nil, fmt.Errorf("%s asks for a certificate of the host %q: each host renews its own", p.Name, s.ID)
@@ -66,8 +66,8 @@ func (a *Authority) Renew(p *identity.Peer, request []byte, s Subject, now time.
 		return nil, err
 	}
 	if p.RenewOnly && !key.fingerprint.Equal(p.Key) {
-		return nil, fmt.Errorf("the certificate of %s has expired: it is renewed for its own key, not for another one",
-			p.Name)
+		return nil, fmt.Errorf("the certificate of %s does not count at %s: it is renewed for its own key, not for "+
+			"another one", p.Name, stamp(now))
 	}
 	return a.IssueHost(request, s, now)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"heddle/internal/identity"
@@ -13,16 +12,15 @@ import (
 // revocationsFormat is the version of the list of what is revoked.
 const revocationsFormat = 1
 
-// Revocations are the certificates and the hosts that count no more, whatever their certificates say. The list is not
-// changed in place.
+// Revocations are the certificates and the hosts that count no more, whatever their certificates say, as a version
+// before this one kept them: all in one list, which grew by what hosts did. It is read for as long as it is there, and
+// nothing is added. It is not changed in place.
 type Revocations struct {
 	Format int `json:"format"`
 	// Serials are single certificates, such as the one before of a host that was installed anew.
 	Serials map[string]Revocation `json:"serials"`
 	// Names are hosts and controllers with all their certificates, as heddle://CLUSTER/host/ID.
 	Names map[string]Revocation `json:"names"`
-
-	unknown map[string]json.RawMessage
 }
 
 // Revocation is one entry.
@@ -30,6 +28,10 @@ type Revocation struct {
 	At  time.Time `json:"at"`
 	By  string    `json:"by"`
 	Why string    `json:"why,omitempty"`
+	// Unconfirmed: it is not known whether it was revoked, as the state was restored from a snapshot; Name is whose it
+	// is.
+	Unconfirmed bool   `json:"unconfirmed,omitempty"`
+	Name        string `json:"name,omitempty"`
 	// Until is when nothing that it is about can count any more, so that the entry may go; zero is never.
 	Until time.Time `json:"until,omitzero"`
 }
@@ -40,8 +42,7 @@ func DecodeRevocations(text []byte) (*Revocations, error) {
 		return &Revocations{Format: revocationsFormat}, nil
 	}
 	r := &Revocations{}
-	var err error
-	if r.unknown, err = decodeKeeping(text, r); err != nil {
+	if err := json.Unmarshal(text, r); err != nil {
 		return nil, fmt.Errorf("the list of what is revoked can't be read: %w", err)
 	}
 	// A controller that can't tell what is revoked may not go on as if nothing were.
@@ -52,55 +53,20 @@ func DecodeRevocations(text []byte) (*Revocations, error) {
 	return r, nil
 }
 
-// Encode is the list as the store keeps it.
-func (r *Revocations) Encode() ([]byte, error) { return encodeKeeping(r, r.unknown) }
-
-// Revoke is the list with a host or controller.
-func (r *Revocations) Revoke(n identity.Name, e Revocation) *Revocations {
-	next := *r
-	next.Names = with(r.Names, n.String(), e)
-	return &next
-}
-
-// RevokeCertificate is the list with one certificate.
-func (r *Revocations) RevokeCertificate(serial string, e Revocation) *Revocations {
-	next := *r
-	next.Serials = with(r.Serials, serial, e)
-	return &next
-}
-
-func with(m map[string]Revocation, key string, e Revocation) map[string]Revocation {
-	next := maps.Clone(m)
-	if next == nil {
-		next = map[string]Revocation{}
+// Over reports whether no certificate can need the list any more.
+func (r *Revocations) Over(now time.Time) bool {
+	for _, list := range []map[string]Revocation{r.Serials, r.Names} {
+		for _, e := range list {
+			if !e.Over(now) {
+				return false
+			}
+		}
 	}
-	// Who revokes twice does not move the time of the first.
-	if _, ok := next[key]; !ok {
-		next[key] = e
-	}
-	return next
+	return true
 }
 
-// Allow is the list without a host or controller. Certificates that were revoked one by one stay revoked.
-func (r *Revocations) Allow(n identity.Name) *Revocations {
-	next := *r
-	next.Names = maps.Clone(r.Names)
-	delete(next.Names, n.String())
-	return &next
-}
-
-// Prune is the list without entries that no certificate can need any more; r itself if there are none.
-func (r *Revocations) Prune(now time.Time) *Revocations {
-	next := *r
-	next.Names, next.Serials = maps.Clone(r.Names), maps.Clone(r.Serials)
-	over := func(_ string, e Revocation) bool { return !e.Until.IsZero() && now.After(e.Until) }
-	maps.DeleteFunc(next.Names, over)
-	maps.DeleteFunc(next.Serials, over)
-	if len(next.Names) == len(r.Names) && len(next.Serials) == len(r.Serials) {
-		return r
-	}
-	return &next
-}
+// RevokedAs is how the store knows a host or a controller that is revoked.
+func RevokedAs(n identity.Name) string { return n.Kind.String() + "/" + n.ID }
 
 // UntilOf is when an entry about a certificate may go: when it could not even be renewed.
 func UntilOf(notAfter time.Time) time.Time { return notAfter.Add(Grace) }
@@ -113,6 +79,28 @@ func (r *Revocations) Check(p *identity.Peer) error {
 	}
 	if !ok {
 		return nil
+	}
+	return e.refuses(p)
+}
+
+// DecodeRevocation reads what the store keeps of one host or controller that is revoked.
+func DecodeRevocation(text []byte) (*Revocation, error) {
+	e := &Revocation{}
+	if err := json.Unmarshal(text, e); err != nil {
+		return nil, fmt.Errorf("what the store has of a revocation can't be read: %w", err)
+	}
+	return e, nil
+}
+
+// Over reports whether no certificate can need the entry any more.
+func (e *Revocation) Over(now time.Time) bool { return !e.Until.IsZero() && now.After(e.Until) }
+
+// refuses is the error of a peer that the entry is about.
+func (e *Revocation) refuses(p *identity.Peer) error {
+	if e.Unconfirmed {
+		return &identity.PeerError{Fault: identity.NotConfirmed, Name: p.Name, Err: fmt.Errorf("the cluster's state "+
+			"was restored on %s from a snapshot, which does not say what was taken out after it was made; an admin "+
+			"confirms that %s still counts (heddle-controller confirm), and it is back by itself", stamp(e.At), e.Name)}
 	}
 	why := fmt.Sprintf("it was revoked on %s by %s", stamp(e.At), e.By)
 	if e.Why != "" {

@@ -90,19 +90,35 @@ func (s Server) with(own *identity.Credentials) *tls.Config {
 func (s Server) Peer(c *tls.ConnectionState) (*identity.Peer, error) {
 	p, err := s.Renewing(c)
 	if err == nil && p.RenewOnly {
-		return nil, &identity.PeerError{Fault: identity.Overdue, Name: p.Name, Err: fmt.Errorf("it expired on %s, and "+
-			"is good for nothing but renewing it", stamp(p.Certificate.NotAfter))}
+		return nil, notNow(p, s.Now())
 	}
 	return p, err
 }
 
-// Renewing is Peer for the call that renews a certificate: one that has expired will do.
+// notNow says that a certificate is good for nothing but renewing it.
+func notNow(p *identity.Peer, now time.Time) error {
+	if p.Early {
+		return &identity.PeerError{Fault: identity.TooEarly, Name: p.Name, Err: fmt.Errorf("it begins on %s, it is %s "+
+			"by this controller's clock, and it is good for nothing but renewing it", stamp(p.Certificate.NotBefore),
+			stamp(now))}
+	}
+	return &identity.PeerError{Fault: identity.Overdue, Name: p.Name, Err: fmt.Errorf("it expired on %s, it is %s by "+
+		"this controller's clock, and it is good for nothing but renewing it", stamp(p.Certificate.NotAfter),
+		stamp(now))}
+}
+
+// Renewing is Peer for the call that renews a certificate: one that has expired, or begins later, will do.
 func (s Server) Renewing(c *tls.ConnectionState) (*identity.Peer, error) {
+	return s.Shown(c.PeerCertificates)
+}
+
+// Shown is who has these certificates, as Renewing says it.
+func (s Server) Shown(certs []*x509.Certificate) (*identity.Peer, error) {
 	own, err := s.Own()
 	if err != nil {
 		return nil, err
 	}
-	p, err := own.Trust.Client(c.PeerCertificates, s.Now(), Grace)
+	p, err := own.Trust.Client(certs, s.Now(), Grace)
 	if err == nil && s.Revoked != nil {
 		err = s.Revoked(p)
 	}

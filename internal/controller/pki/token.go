@@ -28,6 +28,8 @@ type JoinRecord struct {
 	Labels LabelBounds `json:"labels,omitempty"`
 	// For says what joins with it: "" for a host, or ForController.
 	For string `json:"for,omitempty"`
+	// Replaces is the host whose place is taken with it; "" for a token that takes nobody's.
+	Replaces string `json:"replaces,omitempty"`
 	// Used says which host has joined with it; nil is none.
 	Used *Use `json:"used,omitempty"`
 
@@ -78,6 +80,8 @@ type JoinTerms struct {
 	Life   time.Duration
 	Labels LabelBounds
 	By     string
+	// Replaces is the host whose place is taken; "" for none.
+	Replaces string
 }
 
 // NewJoinToken makes a token for one host, and what is stored of it.
@@ -88,7 +92,7 @@ func (a *Authority) NewJoinToken(terms JoinTerms, now time.Time) (identity.JoinT
 	t := identity.NewJoinToken(a.Fingerprint())
 	d := t.Digest()
 	return t, &JoinRecord{ID: t.ID, Digest: d[:], Root: t.Root, Made: now, Expires: now.Add(terms.Life), By: terms.By,
-		Labels: terms.Labels}, nil
+		Labels: terms.Labels, Replaces: terms.Replaces}, nil
 }
 
 // ForController is JoinRecord.For of a token by which a controller joins.
@@ -112,6 +116,8 @@ type JoinRequest struct {
 	// Key is of the key in its request for a certificate (KeyOf).
 	Key    identity.Fingerprint
 	Labels map[string]string
+	// Replace: it says that it takes another one's place.
+	Replace bool
 }
 
 // Redeem returns the record with its use by that host. It is to be stored in the transaction that writes the host, on
@@ -137,7 +143,10 @@ func (a *Authority) Redeem(r *JoinRecord, q JoinRequest, host string, now time.T
 			stamp(r.Used.At)))
 	}
 	if now.After(r.Expires) {
-		return nil, fault(identity.Expired, fmt.Errorf("on %s", stamp(r.Expires)))
+		return nil, fault(identity.Expired, expired(r.Expires, now))
+	}
+	if err := r.replaces(host, q.Replace); err != nil {
+		return nil, fault(identity.NotAllowed, err)
 	}
 	if err := r.Labels.Check(q.Labels); err != nil {
 		return nil, fault(identity.NotAllowed, err)
@@ -148,6 +157,29 @@ func (a *Authority) Redeem(r *JoinRecord, q JoinRequest, host string, now time.T
 	used := *r
 	used.Used = &Use{host, q.Key, now}
 	return &used, nil
+}
+
+// replaces returns an error unless the token is for the place that a host wants. It says nothing of what hosts there
+// are.
+func (r *JoinRecord) replaces(host string, wanted bool) error {
+	switch {
+	case r.Replaces == "" && wanted:
+		return errors.New("it takes no host's place (--replace); an admin makes one that does with \"heddle host " +
+			"token --replace NAME\"")
+	case r.Replaces != "" && r.Replaces != host:
+		return fmt.Errorf("it takes the place of host %s, and of no other one", r.Replaces)
+	case r.Replaces != "" && !wanted:
+		return fmt.Errorf("it takes the place of host %s, whose certificates count no more afterwards: say --replace, "+
+			"if that is meant", host)
+	}
+	return nil
+}
+
+// expired says when a token ended, and what the time is: one of two clocks may be wrong.
+func expired(end, now time.Time) error {
+	return fmt.Errorf("on %s, and it is %s by this controller's clock, which is to be corrected if it is wrong",
+		stamp(end),
+		stamp(now))
 }
 
 func (a *Authority) knows(root identity.Fingerprint) bool {

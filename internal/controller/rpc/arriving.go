@@ -20,7 +20,8 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 	*controllerv1.DescribeArrivalResponse, error) {
 	peer, err := peerOf(ctx)
 	if err == nil && peer.RenewOnly {
-		err = connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
+		err = connect.NewError(connect.CodePermissionDenied,
+			"the host's certificate does not count now: it is renewed first, by FollowSlice and RenewHost")
 	}
 	if err == nil {
 		err = s.present(ctx, peer.Name.ID)

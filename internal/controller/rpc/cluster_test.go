@@ -60,7 +60,8 @@ type controller struct {
 	door      *door
 	address   string
 	auditDir  string
-	later     atomic.Int64 // how far its clock is ahead
+	later     atomic.Int64 // how much time has passed
+	wrong     atomic.Int64 // how far its clock is ahead of that
 	creds     atomic.Pointer[identity.Credentials]
 }
 
@@ -98,7 +99,17 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-func (c *controller) now() time.Time { return time.Now().Add(time.Duration(c.later.Load())) }
+func (c *controller) now() time.Time { return c.right().Add(time.Duration(c.wrong.Load())) }
+
+// right is what a clock shows that is right.
+func (c *controller) right() time.Time { return time.Now().Add(time.Duration(c.later.Load())) }
+
+// set puts the controller's clock ahead, and has it make itself another certificate.
+func (c *controller) set(ahead time.Duration) {
+	c.t.Helper()
+	c.wrong.Store(int64(ahead))
+	c.pass(0)
+}
 
 // pass lets time pass at the controller, which makes itself another certificate meanwhile.
 func (c *controller) pass(d time.Duration) {
@@ -143,6 +154,7 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 		Authority: pki.NewCurrent(c.authority), Epoch: 1,
 		SpreadTime: time.Hour, // hosts stay where a test has them
 		Log:        slog.New(slog.NewTextHandler(c.log, nil)),
+		Steady:     func() time.Duration { return time.Since(clockBegan) + time.Duration(c.later.Load()) },
 		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil },
 			Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -260,8 +272,9 @@ type machine struct {
 	asked    func()
 	activeAt int64
 	ahead    time.Duration
-	at       string // the controller that it goes to alone; "" for whichever
-	begun    uint64 // the number of its start
+	at       string        // the controller that it goes to alone; "" for whichever
+	begun    uint64        // the number of its start
+	wrong    time.Duration // how far its clock is ahead
 	moves    *controllerv1.HostMoves
 	flapping *controllerv1.HostFlapping
 }
@@ -289,6 +302,9 @@ func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
 }
 
 var clockBegan = time.Now()
+
+// now is the machine's clock: it is right, unless the test has set it.
+func (m *machine) now() time.Time { return m.c.right().Add(m.wrong) }
 
 func (m *machine) clock() int64 { return int64(time.Since(clockBegan) + m.ahead) }
 
@@ -370,7 +386,7 @@ func (p pinned) Controllers() []string {
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.client = cluster.New(cluster.Options{Host: m, Together: m, Membership: pinned{m.record, m.at}, Version: "test",
-		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler),
+		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Now: m.now,
 		Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()

@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +22,6 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
-	"heddle/internal/identity"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -365,20 +363,6 @@ func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinition
 // defaultLife is how long a token can be used where nobody says.
 const defaultLife = time.Hour
 
-// keepToken writes the record of a new token, of a host or a controller that is to join.
-func keepToken(ctx context.Context, to Store, id identity.TokenID, record any) error {
-	doc, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	_, err = to.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(id)}, Doc: doc,
-		IfVersion: store.New}})
-	if err != nil {
-		return fault.OfStore(err)
-	}
-	return nil
-}
-
 // CreateJoinToken makes a token by which one host may join.
 func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinTokenRequest) (
 	*controllerv1.CreateJoinTokenResponse, error) {
@@ -393,11 +377,20 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 		}
 		terms.Labels[k] = []string{v}
 	}
+	if terms.Replaces = q.GetReplaces(); terms.Replaces != "" {
+		labels, err := p.labelsHad(terms.Replaces)
+		if err != nil {
+			return nil, err
+		}
+		if len(terms.Labels) == 0 {
+			terms.Labels = labels
+		}
+	}
 	token, record, err := p.Authority.NewJoinToken(terms, p.TLS.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := keepToken(ctx, p.Store, token.ID, record); err != nil {
+	if err := p.keepToken(ctx, token.ID, record); err != nil {
 		return nil, err
 	}
 	access.Note(ctx, "token "+string(token.ID))

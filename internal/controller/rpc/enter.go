@@ -49,12 +49,14 @@ func hear[M any](ctx context.Context, s *Server, e entry, stream hostStream[M], 
 }
 
 // besideSlice lets a host in to a stream that it has beside that of its slice, and follows it until it ends. may is as
-// of hear. A host whose certificate has expired is refused. follow gets the host's id and name, and what it said first.
+// of hear. A host whose certificate has to be renewed first is refused. follow gets the host's id and name, and what it
+// said first.
 func besideSlice[M any](ctx context.Context, s spanning, stream hostStream[M], may func() error,
 	follow func(ctx context.Context, id, name string, first *M) error) error {
 	return enter(ctx, s.Server, func(ctx context.Context, e entry) error {
 		if e.peer.RenewOnly {
-			return connect.NewError(connect.CodePermissionDenied, "the host's certificate has expired")
+			return connect.NewError(connect.CodePermissionDenied,
+				"the host's certificate does not count now: it is renewed first, by FollowSlice and RenewHost")
 		}
 		first, err := hear(ctx, s.Server, e, stream, may)
 		if err != nil {

@@ -26,11 +26,14 @@ type hostDoc struct {
 	// Serial is that of the newest certificate, Expires when it ends.
 	Serial  string    `json:"serial"`
 	Expires time.Time `json:"expires"`
+	// Made is when it was made; zero in what an earlier version wrote.
+	Made time.Time `json:"made,omitzero"`
 	// Issuer is the root that signed it, Trusts are those that the host was handed with it.
 	Issuer identity.Fingerprint   `json:"issuer,omitzero"`
 	Trusts []identity.Fingerprint `json:"trusts,omitempty"`
-	// Former are those before that may count still.
-	Former []formerCert `json:"former,omitempty"`
+	// Former are those before that may count still, Withdrawn says which count no more; nil for none.
+	Former    []formerCert `json:"former,omitempty"`
+	Withdrawn *withdrawal  `json:"withdrawn,omitempty"`
 	// Retry is the version that somebody wants the host to try again; nil for none.
 	Retry *retry `json:"retry,omitempty"`
 }

@@ -11,7 +11,6 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/fault"
-	"heddle/internal/controller/peers"
 	"heddle/internal/identity"
 	"heddle/internal/slice"
 )
@@ -49,7 +48,7 @@ type conn struct {
 	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
-	clock *peers.Reading
+	clock *hostClock
 	prep  preparation
 }
 
@@ -70,7 +69,7 @@ const helloTime = 10 * time.Second
 func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
 	return enter(ctx, s, func(ctx context.Context, e entry) error {
 		if e.peer.RenewOnly {
-			return s.renewOnly(ctx, e.peer, stream)
+			return s.renewOnly(ctx, e, stream)
 		}
 		first, err := hear(ctx, s, e, stream, s.quorum.refuse)
 		if err == nil && first.GetHello() == nil {
@@ -90,7 +89,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
 		answers: hello.GetAnswers(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: clockIn(hello, s.TLS.Now()),
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	id := e.peer.Name.ID

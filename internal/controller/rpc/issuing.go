@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/peers"
+	"heddle/internal/identity"
 )
 
 // readingTime is for how long it counts what another controller's clock has shown.
@@ -18,18 +20,45 @@ const readingTime = 10 * time.Second
 // issuing is the half of a server that makes certificates of hosts.
 type issuing struct{ *Server }
 
-// may refuses to make a certificate where this controller's clock is so far ahead of those of most other
-// controllers that they would refuse it.
-func (s issuing) may(ctx context.Context) error {
-	by, wrong := health.TooFarAhead(s.othersAhead(ctx))
+// may refuses to make a certificate where this controller's clock is so far from those of most other controllers, or
+// of most hosts, that one of them is wrong: the certificate would begin too late, or end too early.
+func (s issuing) may(ctx context.Context) error { return s.unless(ctx, s.clocks.ahead("", nil)) }
+
+// mayRenew is may for a host, which says what its clock shows. A certificate that begins later than now was made by a
+// controller whose clock was ahead, or this clock is behind: the host's has to say which.
+func (s issuing) mayRenew(ctx context.Context, p *identity.Peer, now *timestamppb.Timestamp) error {
+	its := s.clocks.in(now)
+	if err := s.unless(ctx, s.clocks.ahead(p.Name.ID, its)); err != nil || !p.Early {
+		return err
+	}
+	if its != nil && its.theirs.Sub(its.mine).Abs() <= identity.Backdate {
+		return nil
+	}
+	shows := "does not say what it shows"
+	if its != nil {
+		shows = "shows " + its.theirs.UTC().Format(time.DateTime) + " UTC"
+	}
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("the certificate of this host begins on %s "+
+		"UTC, which is later than the clock of controller %s shows, %s UTC, and the host's clock %s: correct the "+
+		"clock that is wrong, and the certificate is renewed by itself",
+		p.Certificate.NotBefore.UTC().Format(time.DateTime),
+		peers.NameOf(s.This), s.TLS.Now().UTC().Format(time.DateTime), shows))
+}
+
+// unless refuses where the clocks of the other controllers, or of hosts, say that this controller's is wrong.
+func (s issuing) unless(ctx context.Context, hosts []time.Duration) error {
+	clocks := health.Clocks{Controllers: s.othersAhead(ctx), Hosts: hosts}
+	off, wrong := clocks.Against()
 	if !wrong {
 		return nil
 	}
-	s.Log.Error("no certificate is made: this controller's clock is too far ahead of those of the other controllers",
-		"ahead", by.Round(time.Minute))
+	s.Log.Error("no certificate is made: this controller's clock is too far from others", "it is", off.String())
+	remedy := "correct the clock there, or ask another controller"
+	if off.Hosts {
+		remedy = "correct the clock that is wrong, the controller's or those of the hosts"
+	}
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s makes no certificates: its "+
-		"clock is %s ahead of those of most other controllers, which would refuse them; correct the clock there, or "+
-		"ask another controller", peers.NameOf(s.This), by.Round(time.Minute)))
+		"clock is %s; %s", peers.NameOf(s.This), off, remedy))
 }
 
 // othersAhead is by how much the clocks of the other controllers that answer are ahead of this one's. A clock from

@@ -38,67 +38,30 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err := (issuing{s}).may(ctx); err != nil { // by such a clock the token seems to have expired
 		return nil, err
 	}
+	joiner := access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()}
 	now := s.TLS.Now()
-	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), now)
+	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key, Replace: q.GetReplace()}, q.GetName(),
+		now)
 	if err != nil {
-		s.guard.NotJoined(access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()},
-			err)
+		s.guard.NotJoined(joiner, err)
 		s.Log.Warn("a host was not let in", "name", q.GetName(), "address", addressOf(ctx), "token", token.String(),
-			"why",
-			err)
+			"why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
-	was, there := s.Store.Get(store.Key{Kind: store.KindHost, Name: q.GetName()})
-	var had hostDoc
-	if there {
-		if err := json.Unmarshal(was.Doc, &had); err != nil {
-			return nil, fmt.Errorf("host %s in the store cannot be read: %w", q.GetName(), err)
-		}
-	}
-	again := change == nil // the answer did not reach it
-	if again && (!there || used.Used.Host != q.GetName() || !used.Used.At.Equal(had.Joined)) {
-		err := &identity.TokenError{Fault: identity.Used, ID: token.ID, Err: fmt.Errorf("host %s joined with it on %s",
-			used.Used.Host, used.Used.At.UTC().Format(time.DateTime))}
-		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
-	}
-	if there && !again && !q.GetReplace() {
-		return nil, connect.NewError(connect.CodeAlreadyExists,
-			fmt.Sprintf("the cluster has a host %s: take another name "+
-				"(--name), or take its place with --replace if it was installed anew", q.GetName()))
-	}
-	id := store.NewID()
-	if there { // whoever takes a host's place has its id
-		id = was.ID
-	}
-	issued, err := s.Authority.IssueHost(q.GetCsr(), pki.Subject{ID: id, Display: q.GetName()}, now)
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
-	}
-	doc, err := json.Marshal(hostDoc{Name: q.GetName(), Labels: labelsOf(used.Labels), Joined: used.Used.At,
-		Serial: identity.SerialOf(issued.Certificate), Expires: issued.Certificate.NotAfter, Issuer: issued.Root,
-		Trusts: issued.Trusts})
+	place, err := placeOf(s.Store, q.GetName(), used, change == nil)
 	if err != nil {
 		return nil, err
 	}
-	host := store.Change{Key: store.Key{Kind: store.KindHost, Name: q.GetName()}, Doc: doc, IfVersion: store.New,
-		ID: id}
-	changes := []store.Change{host}
-	if there {
-		changes[0].IfVersion = was.Version
-		c, err := s.revoking(func(r *pki.Revocations) *pki.Revocations {
-			return revokeAll(r, append(had.Former, formerCert{had.Serial, had.Expires}),
-				pki.Revocation{At: now, By: "the controller", Why: "host " + q.GetName() + " joined anew"})
-		})
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, c)
+	host, doc, issued, err := place.take(s.Authority.Get(), q, used, now)
+	if err != nil {
+		return nil, err
 	}
+	changes := append([]store.Change{host}, s.revoked.confirming(pki.RevokedAs(identity.Name{Kind: identity.Host,
+		ID: host.ID}))...)
 	if change != nil {
 		changes = append(changes, *change)
 	}
-	done, err := s.guard.Join(ctx, access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost",
-		Name: q.GetName()})
+	done, err := s.guard.Join(ctx, joiner)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +75,9 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if done(err); err != nil {
 		return nil, fault.OfStore(err)
 	}
+	s.gate.SetHost(host.ID, doc.holding()) // before the host comes with it
 	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())
-	return &controllerv1.JoinHostResponse{Identity: s.identity(id, q.GetName(), issued)}, nil
+	return &controllerv1.JoinHostResponse{Identity: s.identity(host.ID, q.GetName(), issued)}, nil
 }
 
 // redeem checks a token, and says what becomes of its record; nil where the same host asks again.

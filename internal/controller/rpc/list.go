@@ -72,17 +72,15 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 				q.GetName()))
 	}
 	name := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Host, ID: o.ID}
-	revoke, err := p.revoking(func(r *pki.Revocations) *pki.Revocations {
-		now := p.TLS.Now()
-		// No certificate of it is made from now on.
-		return r.Revoke(name, pki.Revocation{At: now, By: access.NameOf(ctx),
-			Why:   "host " + q.GetName() + " was taken out of the cluster",
-			Until: pki.UntilOf(now.Add(pki.CertificateLife))})
-	})
+	now := p.TLS.Now()
+	// No certificate of it is made from now on.
+	revoke, err := p.revoked.revoking(name, pki.Revocation{At: now, By: access.NameOf(ctx),
+		Why:   "host " + q.GetName() + " was taken out of the cluster",
+		Until: pki.UntilOf(now.Add(pki.CertificateLife))})
 	if err != nil {
 		return nil, err
 	}
-	changes := []store.Change{{Key: key, Delete: true, IfVersion: o.Version}, revoke}
+	changes := append(revoke, store.Change{Key: key, Delete: true, IfVersion: o.Version})
 	if _, has := p.Store.Get(addressKey(q.GetName())); has { // they are free again
 		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
 	}

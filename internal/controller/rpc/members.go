@@ -42,7 +42,7 @@ func (p people) CreateControllerToken(ctx context.Context, q *controllerv1.Creat
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := keepToken(ctx, p.Store, token.ID, record); err != nil {
+	if err := p.keepToken(ctx, token.ID, record); err != nil {
 		return nil, err
 	}
 	p.Log.Info("a token for a controller was made", "token", token.String(), "expires", record.Expires)
@@ -296,15 +296,11 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 // forget revokes a controller's certificates and removes its object.
 func (p people) forget(ctx context.Context, id, name string) error {
 	full := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Controller, ID: id}
-	revoke, err := p.revoking(func(r *pki.Revocations) *pki.Revocations {
-		now := p.TLS.Now()
-		return r.Revoke(full, pki.Revocation{At: now, By: "the controller's socket",
-			Why: "controller " + name + " was taken out of the cluster"})
-	})
+	changes, err := p.revoked.revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
+		Why: "controller " + name + " was taken out of the cluster"})
 	if err != nil {
 		return err
 	}
-	changes := []store.Change{revoke}
 	if o, ok := p.Store.Get(store.Key{Kind: peers.ControllerKind, Name: id}); ok {
 		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}

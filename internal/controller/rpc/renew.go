@@ -20,33 +20,7 @@ const (
 	askAgain = time.Hour
 	// renewTime is how long a connection stays that is good for nothing but renewing a certificate.
 	renewTime = time.Minute
-	// mostFormer is how many certificates of a host count beside the newest: those before them are revoked.
-	mostFormer = 16
 )
-
-// formerCert is a certificate of a host before its newest one. It counts for as long as it has not ended: the answer
-// with the newer one may not have reached the host.
-type formerCert struct {
-	Serial  string    `json:"serial"`
-	Expires time.Time `json:"expires"`
-}
-
-// next is the host with another certificate, and those that count no more.
-func (d hostDoc) next(issued *pki.Issued, now time.Time) (next hostDoc, over []formerCert) {
-	next = d
-	next.Former = nil
-	for _, f := range append(d.Former, formerCert{d.Serial, d.Expires}) {
-		if now.Before(pki.UntilOf(f.Expires)) {
-			next.Former = append(next.Former, f)
-		}
-	}
-	if n := len(next.Former) - mostFormer; n > 0 {
-		over, next.Former = next.Former[:n], next.Former[n:]
-	}
-	next.Serial, next.Expires = identity.SerialOf(issued.Certificate), issued.Certificate.NotAfter
-	next.Issuer, next.Trusts = issued.Root, issued.Trusts
-	return next, over
-}
 
 // RenewHost gives a host its next certificate.
 func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest) (*controllerv1.RenewHostResponse,
@@ -59,32 +33,27 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	if !ok {
 		return nil, fault.Removed()
 	}
-	if err := (issuing{s}).may(ctx); err != nil {
+	now := s.TLS.Now()
+	if err := (issuing{s}).mayRenew(ctx, peer, q.GetNow()); err != nil {
 		return nil, err
 	}
-	now := s.TLS.Now()
+	if err := doc.mayRenew(s.Authority.Get(), now); err != nil {
+		s.refused.note(addressOf(ctx), &identity.PeerError{Fault: identity.TooOften, Name: peer.Name, Err: err})
+		return nil, err
+	}
 	issued, err := s.Authority.Renew(peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, now)
 	if err != nil {
 		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
 	}
-	doc, over := doc.next(issued, now)
+	doc = doc.next(issued, now)
 	text, err := rewritten(o, doc)
 	if err != nil {
 		return nil, err
 	}
-	changes := []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}
-	if len(over) > 0 {
-		c, err := s.revoking(func(r *pki.Revocations) *pki.Revocations {
-			return revokeAll(r, over, pki.Revocation{At: now, By: "the controller", Why: "it was renewed since"})
-		})
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, c)
-	}
-	if _, err := s.Store.Write(ctx, changes); err != nil {
+	if _, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
 		return nil, fault.OfStore(err)
 	}
+	s.gate.SetHost(o.ID, doc.holding()) // before the host comes with it
 	s.Log.Info("a host renewed its certificate", "host", doc.Name, "address", addressOf(ctx), "expires", doc.Expires)
 	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
 }
@@ -139,11 +108,18 @@ func issuerOf(p *identity.Peer, trust identity.Trust) (root identity.Fingerprint
 	return root
 }
 
-// renewOnly tells a host with an expired certificate to renew it, and nothing else.
-func (s *Server) renewOnly(ctx context.Context, peer *identity.Peer,
+// renewOnly tells a host whose certificate does not count now to renew it, and nothing else.
+func (s *Server) renewOnly(ctx context.Context, e entry,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
-	if _, _, ok := s.hostOf(peer.Name.ID); !ok {
+	if _, _, ok := s.hostOf(e.peer.Name.ID); !ok {
 		return fault.Removed()
+	}
+	first, err := hear(ctx, s, e, stream, func() error { return nil })
+	if err == nil { // a host that can't renew it here goes to another controller
+		err = (issuing{s}).mayRenew(ctx, e.peer, first.GetHello().GetNow())
+	}
+	if err != nil {
+		return err
 	}
 	if err := stream.Send(&controllerv1.FollowSliceResponse{
 		Renew: &controllerv1.RenewCertificate{SameKey: true}}); err != nil {
@@ -152,7 +128,7 @@ func (s *Server) renewOnly(ctx context.Context, peer *identity.Peer,
 	select {
 	case <-time.After(renewTime):
 		return connect.NewError(connect.CodeUnauthenticated,
-			"the certificate of this host has expired, and the host did not renew it")
+			"the certificate of this host does not count now, and the host did not renew it")
 	case <-ctx.Done():
 		return ended(ctx)
 	}

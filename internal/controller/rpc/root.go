@@ -163,6 +163,12 @@ func (p people) shows(ctx context.Context, d *pki.Document) error {
 func (p people) step(ctx context.Context, d *pki.Document, q *controllerv1.RotateRootRequest) (next *pki.Document,
 	err error) {
 	now := p.TLS.Now()
+	if step := q.GetStep(); step == controllerv1.RootStep_ROOT_STEP_ANNOUNCE ||
+		step == controllerv1.RootStep_ROOT_STEP_SWITCH { // a root begins by this clock too
+		if err := issuing(p).may(ctx); err != nil {
+			return nil, err
+		}
+	}
 	switch q.GetStep() {
 	case controllerv1.RootStep_ROOT_STEP_ANNOUNCE:
 		return d.Announce(p.Secret, now)

@@ -77,6 +77,8 @@ type Options struct {
 	// Epoch of the data.
 	Epoch int64
 	Log   *slog.Logger
+	// Steady is a clock that nobody sets, since some instant; nil for one since now.
+	Steady func() time.Duration
 	// Audit is the record of what people and tools do.
 	Audit *audit.Log
 	// SignIn is the provider by which people sign in; nil for none.
@@ -117,6 +119,9 @@ type Server struct {
 	Options
 	fleet *fleet
 	gate  *pki.Gate
+	// revoked says whose certificates count no more, clocks what those of hosts show.
+	revoked *revocations
+	clocks  *hostClocks
 	*peers.Roster
 	quorum *quorum
 	guard  *access.Guard
@@ -149,6 +154,9 @@ type Server struct {
 
 // New makes a server. Run runs it.
 func New(o Options) (*Server, error) {
+	if began := time.Now(); o.Steady == nil {
+		o.Steady = func() time.Duration { return time.Since(began) }
+	}
 	if o.HelloTime == 0 {
 		o.HelloTime = helloTime
 	}
@@ -177,15 +185,17 @@ func New(o Options) (*Server, error) {
 		benchmark: &benchmarkTurn{},
 		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
+	s.revoked = &revocations{o.Store, s.gate, o.Log, o.TLS.Now}
+	s.clocks = &hostClocks{s.fleet, o.Authority, o.TLS.Now, o.Steady}
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
-		Now: o.TLS.Now})
+		Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
 		Connected: spanning{s}.connected})
 	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
-	return s, s.readRevocations()
+	return s, s.revoked.read()
 }
 
 // Times of a server.
@@ -212,7 +222,7 @@ func (s *Server) Run(ctx context.Context) {
 	var defined any
 	loaded := sync.OnceFunc(func() { close(s.Loaded) })
 	for b := range s.Store.Watch(ctx, 0) {
-		s.takeRevocations(b) // first, as it says why
+		s.revoked.take(b) // first, as it says why
 		Front{s}.takeTokens(b)
 		s.fleet.take(b)
 		if now := (segmenting{s.fleet}).definition(); now != defined {

@@ -82,9 +82,9 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
 	provider := s.SignIn.State()
-	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), timing{s.fleet}.skews(),
+	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.clocks.skews(),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
-		s.otherControllers(ctx))
+		health.NotConfirmed(s.revoked.unconfirmed()), s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

@@ -89,6 +89,11 @@ type head struct {
 // NewID returns an identifier that no object had before: 130 random bits.
 func NewID() string { return strings.ToLower(rand.Text()) }
 
+// IsID reports whether a text is an identifier as NewID makes them.
+func IsID(text string) bool {
+	return len(text) == len(rand.Text()) && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 // headOf returns the metadata line of a value.
 func headOf(value []byte) []byte {
 	line, _, _ := bytes.Cut(value, []byte{'\n'})

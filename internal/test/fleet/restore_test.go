@@ -39,6 +39,7 @@ func TestS103_ARestoreLosesNothingThatWasBoundSince(t *testing.T) {
 	f.controller.End(syscall.SIGTERM)
 	f.controller.Must("restore", file)
 	f.controller.Start()
+	f.controller.Must("confirm", "--all")
 	f.keeps(0, 0, "dvs/late", "1 port (p-late)")
 	f.keeps(1, 0, "dvs/late", "1 port (p-late)")
 	f.keeps(1, 0, "dvs/lately", "1 port (p-c)")

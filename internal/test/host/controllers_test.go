@@ -107,6 +107,10 @@ func (m *severalControllers) settled(c *realhost.Controller) {
 				return false
 			}
 		}
+		restored, err := c.ConfirmRestored(m.t.Context(), api.ConfirmRestored{})
+		if err == nil && len(restored.Waiting) > 0 {
+			return true // the hosts wait to be confirmed
+		}
 		hosts, err := c.Hosts(m.t.Context())
 		if err != nil || len(hosts.Unreachable) > 0 {
 			return false

@@ -17,8 +17,8 @@ import (
 	"heddle/internal/test/testkit/realhost"
 )
 
-// drawn is what a controller draws by chance: tokens, and the name of its cluster.
-var drawn = regexp.MustCompile(`\bh[jc]1\.\S+|cluster [a-z2-7]{16}\b`)
+// drawn is what a controller draws by chance: tokens, ids, and the name of its cluster.
+var drawn = regexp.MustCompile(`\bh[jc]1\.\S+|cluster [a-z2-7]{16}\b|\([a-z2-7]{26}\)`)
 
 // threeHosts is what the page needs: a controller's machine, and three hosts with a guest each.
 type threeHosts struct {

@@ -86,6 +86,9 @@ const (
 	// MemberServiceRemoveControllerProcedure is the procedure name of the MemberService's
 	// RemoveController RPC.
 	MemberServiceRemoveControllerProcedure = "/heddle.controller.v1.MemberService/RemoveController"
+	// MemberServiceConfirmRestoredProcedure is the procedure name of the MemberService's
+	// ConfirmRestored RPC.
+	MemberServiceConfirmRestoredProcedure = "/heddle.controller.v1.MemberService/ConfirmRestored"
 	// MemberServiceJoinClusterProcedure is the procedure name of the MemberService's JoinCluster RPC.
 	MemberServiceJoinClusterProcedure = "/heddle.controller.v1.MemberService/JoinCluster"
 	// MemberServiceTakeSnapshotProcedure is the procedure name of the MemberService's TakeSnapshot RPC.
@@ -798,6 +801,13 @@ var (
 			Procedure:  MemberServiceRemoveControllerProcedure,
 		}
 	})
+	memberServiceConfirmRestoredSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("MemberService").Methods().ByName("ConfirmRestored"),
+			Procedure:  MemberServiceConfirmRestoredProcedure,
+		}
+	})
 	memberServiceJoinClusterSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -822,6 +832,9 @@ type MemberServiceClient interface {
 	CreateControllerToken(context.Context, *v1.CreateControllerTokenRequest) (*v1.CreateControllerTokenResponse, error)
 	// RemoveController takes a controller out of the cluster and revokes its certificates.
 	RemoveController(context.Context, *v1.RemoveControllerRequest) (*v1.RemoveControllerResponse, error)
+	// ConfirmRestored confirms hosts and tokens that count no more since the state was restored from a snapshot: whether they
+	// were taken out after it was made is not in it. It lists them where none is named.
+	ConfirmRestored(context.Context, *v1.ConfirmRestoredRequest) (*v1.ConfirmRestoredResponse, error)
 	// JoinCluster makes this controller, which has nothing yet, part of another one's cluster. It starts anew then.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
 	// TakeSnapshot sends the whole database as of one revision, with a checksum at its end.
@@ -863,6 +876,9 @@ type MemberServiceHandler interface {
 	CreateControllerToken(context.Context, *v1.CreateControllerTokenRequest) (*v1.CreateControllerTokenResponse, error)
 	// RemoveController takes a controller out of the cluster and revokes its certificates.
 	RemoveController(context.Context, *v1.RemoveControllerRequest) (*v1.RemoveControllerResponse, error)
+	// ConfirmRestored confirms hosts and tokens that count no more since the state was restored from a snapshot: whether they
+	// were taken out after it was made is not in it. It lists them where none is named.
+	ConfirmRestored(context.Context, *v1.ConfirmRestoredRequest) (*v1.ConfirmRestoredResponse, error)
 	// JoinCluster makes this controller, which has nothing yet, part of another one's cluster. It starts anew then.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
 	// TakeSnapshot sends the whole database as of one revision, with a checksum at its end.
@@ -877,6 +893,7 @@ func RegisterMemberServiceHandler(server *connect.Server, svc MemberServiceHandl
 		connect.Method{Spec: memberServiceListControllersSpec(), Handler: adapter.listControllers},
 		connect.Method{Spec: memberServiceCreateControllerTokenSpec(), Handler: adapter.createControllerToken},
 		connect.Method{Spec: memberServiceRemoveControllerSpec(), Handler: adapter.removeController},
+		connect.Method{Spec: memberServiceConfirmRestoredSpec(), Handler: adapter.confirmRestored},
 		connect.Method{Spec: memberServiceJoinClusterSpec(), Handler: adapter.joinCluster},
 		connect.Method{Spec: memberServiceTakeSnapshotSpec(), Handler: adapter.takeSnapshot},
 	)
@@ -913,6 +930,10 @@ func (UnimplementedMemberServiceHandler) RemoveController(context.Context, *v1.R
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.MemberService.RemoveController is not implemented")
 }
 
+func (UnimplementedMemberServiceHandler) ConfirmRestored(context.Context, *v1.ConfirmRestoredRequest) (*v1.ConfirmRestoredResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.MemberService.ConfirmRestored is not implemented")
+}
+
 func (UnimplementedMemberServiceHandler) JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.MemberService.JoinCluster is not implemented")
 }
@@ -944,6 +965,14 @@ func (c *memberServiceClient) CreateControllerToken(ctx context.Context, req *v1
 func (c *memberServiceClient) RemoveController(ctx context.Context, req *v1.RemoveControllerRequest) (*v1.RemoveControllerResponse, error) {
 	var res v1.RemoveControllerResponse
 	if err := c.client.CallUnary(ctx, memberServiceRemoveControllerSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *memberServiceClient) ConfirmRestored(ctx context.Context, req *v1.ConfirmRestoredRequest) (*v1.ConfirmRestoredResponse, error) {
+	var res v1.ConfirmRestoredResponse
+	if err := c.client.CallUnary(ctx, memberServiceConfirmRestoredSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -997,6 +1026,18 @@ func (h memberServiceHandler) removeController(ctx context.Context, _ connect.Sp
 		return err
 	}
 	res, err := h.svc.RemoveController(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h memberServiceHandler) confirmRestored(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ConfirmRestoredRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ConfirmRestored(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ const (
 	HostServiceDescribeArrivalProcedure = "/heddle.controller.v1.HostService/DescribeArrival"
 	// HostServicePingControllerProcedure is the procedure name of the HostService's PingController RPC.
 	HostServicePingControllerProcedure = "/heddle.controller.v1.HostService/PingController"
+	// HostServiceExplainRefusalProcedure is the procedure name of the HostService's ExplainRefusal RPC.
+	HostServiceExplainRefusalProcedure = "/heddle.controller.v1.HostService/ExplainRefusal"
 )
 
 var (
@@ -91,6 +93,13 @@ var (
 			Procedure:  HostServicePingControllerProcedure,
 		}
 	})
+	hostServiceExplainRefusalSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_host_proto.Services().ByName("HostService").Methods().ByName("ExplainRefusal"),
+			Procedure:  HostServiceExplainRefusalProcedure,
+		}
+	})
 )
 
 // HostServiceClient is a client for the heddle.controller.v1.HostService service.
@@ -111,6 +120,9 @@ type HostServiceClient interface {
 	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
+	// ExplainRefusal says why this controller refuses a certificate, which a handshake of TLS has no words for. The caller
+	// shows none.
+	ExplainRefusal(context.Context, *v1.ExplainRefusalRequest) (*v1.ExplainRefusalResponse, error)
 }
 
 // NewHostServiceClient constructs a client for the heddle.controller.v1.HostService service.
@@ -246,6 +258,9 @@ type HostServiceHandler interface {
 	DescribeArrival(context.Context, *v1.DescribeArrivalRequest) (*v1.DescribeArrivalResponse, error)
 	// PingController answers at once: a host asks after a change of the way to its controllers.
 	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
+	// ExplainRefusal says why this controller refuses a certificate, which a handshake of TLS has no words for. The caller
+	// shows none.
+	ExplainRefusal(context.Context, *v1.ExplainRefusalRequest) (*v1.ExplainRefusalResponse, error)
 }
 
 // RegisterHostServiceHandler registers svc as the heddle.controller.v1.HostService implementation
@@ -260,6 +275,7 @@ func RegisterHostServiceHandler(server *connect.Server, svc HostServiceHandler) 
 		connect.Method{Spec: hostServiceFollowProbesSpec(), Handler: adapter.followProbes},
 		connect.Method{Spec: hostServiceDescribeArrivalSpec(), Handler: adapter.describeArrival},
 		connect.Method{Spec: hostServicePingControllerSpec(), Handler: adapter.pingController},
+		connect.Method{Spec: hostServiceExplainRefusalSpec(), Handler: adapter.explainRefusal},
 	)
 }
 
@@ -367,6 +383,10 @@ func (UnimplementedHostServiceHandler) PingController(context.Context, *v1.PingC
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.PingController is not implemented")
 }
 
+func (UnimplementedHostServiceHandler) ExplainRefusal(context.Context, *v1.ExplainRefusalRequest) (*v1.ExplainRefusalResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.ExplainRefusal is not implemented")
+}
+
 type hostServiceClient struct {
 	client *connect.Client
 }
@@ -422,6 +442,14 @@ func (c *hostServiceClient) DescribeArrival(ctx context.Context, req *v1.Describ
 func (c *hostServiceClient) PingController(ctx context.Context, req *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
 	var res v1.PingControllerResponse
 	if err := c.client.CallUnary(ctx, hostServicePingControllerSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *hostServiceClient) ExplainRefusal(ctx context.Context, req *v1.ExplainRefusalRequest) (*v1.ExplainRefusalResponse, error) {
+	var res v1.ExplainRefusalResponse
+	if err := c.client.CallUnary(ctx, hostServiceExplainRefusalSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -483,6 +511,18 @@ func (h hostServiceHandler) pingController(ctx context.Context, _ connect.Spec, 
 		return err
 	}
 	res, err := h.svc.PingController(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h hostServiceHandler) explainRefusal(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ExplainRefusalRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ExplainRefusal(ctx, &req)
 	if err != nil {
 		return err
 	}

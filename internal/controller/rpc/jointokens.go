@@ -1,0 +1,41 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"heddle/internal/controller/fault"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/identity"
+)
+
+// keepToken writes the record of a new token, of a host or a controller that is to join, and removes some of those that
+// expired long ago.
+func (p people) keepToken(ctx context.Context, id identity.TokenID, record any) error {
+	doc, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	changes := []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(id)}, Doc: doc, IfVersion: store.New}}
+	if issuing(p).may(ctx) == nil { // by a wrong clock they may seem to have expired
+		changes = append(changes, joinsLongExpired(p.Store, p.TLS.Now())...)
+	}
+	if _, err = p.Store.Write(ctx, changes); err != nil {
+		return fault.OfStore(err)
+	}
+	return nil
+}
+
+// joinsLongExpired removes tokens for joining that expired long ago, a few at a time: they count for nothing, whether a
+// host has joined by them or not.
+func joinsLongExpired(st listing, now time.Time) (changes []store.Change) {
+	for _, o := range st.List(store.KindToken) {
+		r, err := pki.DecodeJoinRecord(o.Doc)
+		if err == nil && now.Sub(r.Expires) > keepExpired && len(changes) < mostPruned {
+			changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		}
+	}
+	return changes
+}

@@ -1,0 +1,162 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/fault"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/identity"
+)
+
+const (
+	// tokenWord is the kind of a token in what says that it is not confirmed.
+	tokenWord = "token"
+	// mostConfirmed is how many are confirmed in a transaction.
+	mostConfirmed = 100
+)
+
+// Unconfirmed says what a snapshot has that may have been taken out after it was made.
+type Unconfirmed struct {
+	// Hosts are their names, Tokens those of their owners with their ids; they count when somebody has confirmed them.
+	Hosts, Tokens []string
+	// JoinTokens and SignIns are how many tokens for joining, and of people who signed in, were removed: others are
+	// made as quickly.
+	JoinTokens, SignIns int
+}
+
+// listing is what is needed of a store to look at it.
+type listing interface {
+	List(store.Kind) []store.Object
+}
+
+// Unconfirm are the changes after which what a snapshot has of hosts and tokens counts when an admin has confirmed it.
+func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirmed, err error) {
+	waits := func(as, name string) {
+		text, failed := json.Marshal(pki.Revocation{At: now, By: "heddle-controller restore", Unconfirmed: true,
+			Name: name})
+		if err == nil {
+			err = failed
+		}
+		changes = append(changes, store.Change{Key: store.Key{Kind: revokedKind, Name: as}, Doc: text,
+			IfVersion: store.Any})
+	}
+	ends := func(o store.Object) {
+		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+	}
+	for _, o := range st.List(store.KindHost) {
+		waits(pki.RevokedAs(identity.Name{Kind: identity.Host, ID: o.ID}), o.Name)
+		out.Hosts = append(out.Hosts, o.Name)
+	}
+	for _, o := range st.List(apiTokenKind) {
+		r, bad := pki.DecodeAPIRecord(o.Doc)
+		switch {
+		case bad != nil || now.After(r.Expires): // it counts for nothing
+		case r.Person != "":
+			out.SignIns++
+			ends(o)
+		default:
+			waits(tokenAs(r.ID), r.Name)
+			out.Tokens = append(out.Tokens, r.Name+" ("+string(r.ID)+")")
+		}
+	}
+	for _, o := range st.List(store.KindToken) {
+		if r, bad := pki.DecodeJoinRecord(o.Doc); bad != nil || r.Used == nil {
+			out.JoinTokens++
+			ends(o)
+		}
+	}
+	return changes, out, err
+}
+
+// tokenAs is how the store knows a token that nobody has confirmed.
+func tokenAs(id identity.TokenID) string { return tokenWord + "/" + string(id) }
+
+// unconfirmed are the hosts and tokens that nobody has confirmed since a restore, by kind and name.
+func (r *revocations) unconfirmed() (list []*controllerv1.RestoredIdentity) {
+	for _, o := range r.store.List(revokedKind) {
+		e, err := pki.DecodeRevocation(o.Doc)
+		kind, id, ok := strings.Cut(o.Name, "/")
+		if err == nil && ok && e.Unconfirmed && (kind != tokenWord || r.tokenCounts(id)) {
+			list = append(list, &controllerv1.RestoredIdentity{Kind: kind, Id: id, Name: e.Name})
+		}
+	}
+	slices.SortFunc(list, func(a, b *controllerv1.RestoredIdentity) int {
+		return cmp.Or(strings.Compare(a.GetKind(), b.GetKind()), strings.Compare(a.GetName(), b.GetName()),
+			strings.Compare(a.GetId(), b.GetId()))
+	})
+	return list
+}
+
+// tokenCounts reports whether there is a token that has not expired.
+func (r *revocations) tokenCounts(id string) bool {
+	o, ok := r.store.Get(store.Key{Kind: apiTokenKind, Name: id})
+	if !ok {
+		return false
+	}
+	t, err := pki.DecodeAPIRecord(o.Doc)
+	return err == nil && !r.now().After(t.Expires)
+}
+
+// unconfirmedToken reports whether nobody has confirmed a token since a restore.
+func (r *revocations) unconfirmedToken(id identity.TokenID) bool {
+	return len(r.confirming(tokenAs(id))) > 0
+}
+
+// confirming are the changes after which a host or a token counts that nobody has confirmed yet; none for others.
+func (r *revocations) confirming(as string) []store.Change {
+	o, ok := r.store.Get(store.Key{Kind: revokedKind, Name: as})
+	if !ok {
+		return nil
+	}
+	if e, err := pki.DecodeRevocation(o.Doc); err != nil || !e.Unconfirmed {
+		return nil
+	}
+	return []store.Change{{Key: o.Key, Delete: true, IfVersion: o.Version}}
+}
+
+// ConfirmRestored confirms what a snapshot had of hosts and tokens.
+func (p people) ConfirmRestored(ctx context.Context, q *controllerv1.ConfirmRestoredRequest) (
+	*controllerv1.ConfirmRestoredResponse, error) {
+	if err := p.Current(ctx); err != nil {
+		return nil, err
+	}
+	out := &controllerv1.ConfirmRestoredResponse{}
+	missing := slices.Clone(q.GetNames())
+	for _, one := range p.revoked.unconfirmed() {
+		named := func(name string) bool {
+			return name == one.GetId() || name == one.GetName() && one.GetKind() != tokenWord
+		}
+		if q.GetAll() || slices.ContainsFunc(q.GetNames(), named) {
+			missing = slices.DeleteFunc(missing, named)
+			out.Confirmed = append(out.Confirmed, one)
+		} else {
+			out.Waiting = append(out.Waiting, one)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("nothing waits to be confirmed by the name or "+
+			"id %s: heddle-controller confirm lists what does", strings.Join(missing, ", ")))
+	}
+	for some := range slices.Chunk(out.GetConfirmed(), mostConfirmed) {
+		var changes []store.Change
+		for _, one := range some {
+			changes = append(changes, p.revoked.confirming(one.GetKind()+"/"+one.GetId())...)
+			access.Note(ctx, one.GetKind()+" "+one.GetName()+" ("+one.GetId()+")")
+		}
+		if _, err := p.Store.Write(ctx, changes); err != nil {
+			return nil, fault.OfStore(err)
+		}
+	}
+	return out, nil
+}
