@@ -2998,6 +2998,178 @@ func (x *RemoveControllerResponse) GetNotes() []string {
 	return nil
 }
 
+// ConfirmRestoredRequest says which hosts and tokens count again.
+type ConfirmRestoredRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// names are those of hosts, or ids of hosts and tokens.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// all of them.
+	All           bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmRestoredRequest) Reset() {
+	*x = ConfirmRestoredRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmRestoredRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmRestoredRequest) ProtoMessage() {}
+
+func (x *ConfirmRestoredRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmRestoredRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmRestoredRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ConfirmRestoredRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ConfirmRestoredRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+// ConfirmRestoredResponse is the answer.
+type ConfirmRestoredResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// confirmed are those that count again by this call, waiting those that don't.
+	Confirmed     []*RestoredIdentity `protobuf:"bytes,1,rep,name=confirmed,proto3" json:"confirmed,omitempty"`
+	Waiting       []*RestoredIdentity `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmRestoredResponse) Reset() {
+	*x = ConfirmRestoredResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmRestoredResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmRestoredResponse) ProtoMessage() {}
+
+func (x *ConfirmRestoredResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmRestoredResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmRestoredResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ConfirmRestoredResponse) GetConfirmed() []*RestoredIdentity {
+	if x != nil {
+		return x.Confirmed
+	}
+	return nil
+}
+
+func (x *ConfirmRestoredResponse) GetWaiting() []*RestoredIdentity {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+// RestoredIdentity is a host or a token of a snapshot.
+type RestoredIdentity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// kind is "host" or "token".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Id   string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// name of the host, or of the token's owner.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoredIdentity) Reset() {
+	*x = RestoredIdentity{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoredIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoredIdentity) ProtoMessage() {}
+
+func (x *RestoredIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoredIdentity.ProtoReflect.Descriptor instead.
+func (*RestoredIdentity) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RestoredIdentity) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *RestoredIdentity) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RestoredIdentity) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // JoinClusterRequest says which cluster, and by what right.
 type JoinClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3012,7 +3184,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3196,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[47]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3209,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{47}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -3073,7 +3245,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3257,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[48]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3270,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{48}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -3131,7 +3303,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3315,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[49]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3328,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{49}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -3169,7 +3341,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3353,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[50]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3366,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{50}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -3214,7 +3386,7 @@ type ForeseeHereRequest struct {
 
 func (x *ForeseeHereRequest) Reset() {
 	*x = ForeseeHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3226,7 +3398,7 @@ func (x *ForeseeHereRequest) String() string {
 func (*ForeseeHereRequest) ProtoMessage() {}
 
 func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[51]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3239,7 +3411,7 @@ func (x *ForeseeHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereRequest.ProtoReflect.Descriptor instead.
 func (*ForeseeHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{51}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ForeseeHereRequest) GetRequest() *ApplyDefinitionRequest {
@@ -3261,7 +3433,7 @@ type ForeseeHereResponse struct {
 
 func (x *ForeseeHereResponse) Reset() {
 	*x = ForeseeHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3445,7 @@ func (x *ForeseeHereResponse) String() string {
 func (*ForeseeHereResponse) ProtoMessage() {}
 
 func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[52]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3458,7 @@ func (x *ForeseeHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeseeHereResponse.ProtoReflect.Descriptor instead.
 func (*ForeseeHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{52}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ForeseeHereResponse) GetForeseen() *ForeseenByHosts {
@@ -3313,7 +3485,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3497,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[53]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3510,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{53}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -3358,7 +3530,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3542,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[54]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3555,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{54}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -3610,7 +3782,17 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x17RemoveControllerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"0\n" +
 	"\x18RemoveControllerResponse\x12\x14\n" +
-	"\x05notes\x18\x01 \x03(\tR\x05notes\"c\n" +
+	"\x05notes\x18\x01 \x03(\tR\x05notes\"@\n" +
+	"\x16ConfirmRestoredRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\"\xa1\x01\n" +
+	"\x17ConfirmRestoredResponse\x12D\n" +
+	"\tconfirmed\x18\x01 \x03(\v2&.heddle.controller.v1.RestoredIdentityR\tconfirmed\x12@\n" +
+	"\awaiting\x18\x02 \x03(\v2&.heddle.controller.v1.RestoredIdentityR\awaiting\"J\n" +
+	"\x10RestoredIdentity\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"c\n" +
 	"\x12JoinClusterRequest\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +
@@ -3651,11 +3833,12 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x0eReadVitalsHere\x12+.heddle.controller.v1.ReadVitalsHereRequest\x1a,.heddle.controller.v1.ReadVitalsHereResponse\x12\\\n" +
 	"\tReadClock\x12&.heddle.controller.v1.ReadClockRequest\x1a'.heddle.controller.v1.ReadClockResponse\x12y\n" +
 	"\x12FollowSegmentsHere\x12/.heddle.controller.v1.FollowSegmentsHereRequest\x1a0.heddle.controller.v1.FollowSegmentsHereResponse0\x01\x12k\n" +
-	"\x0eReadProbesHere\x12+.heddle.controller.v1.ReadProbesHereRequest\x1a,.heddle.controller.v1.ReadProbesHereResponse2\xc2\x04\n" +
+	"\x0eReadProbesHere\x12+.heddle.controller.v1.ReadProbesHereRequest\x1a,.heddle.controller.v1.ReadProbesHereResponse2\xb2\x05\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
 	"\x15CreateControllerToken\x122.heddle.controller.v1.CreateControllerTokenRequest\x1a3.heddle.controller.v1.CreateControllerTokenResponse\x12q\n" +
-	"\x10RemoveController\x12-.heddle.controller.v1.RemoveControllerRequest\x1a..heddle.controller.v1.RemoveControllerResponse\x12b\n" +
+	"\x10RemoveController\x12-.heddle.controller.v1.RemoveControllerRequest\x1a..heddle.controller.v1.RemoveControllerResponse\x12n\n" +
+	"\x0fConfirmRestored\x12,.heddle.controller.v1.ConfirmRestoredRequest\x1a-.heddle.controller.v1.ConfirmRestoredResponse\x12b\n" +
 	"\vJoinCluster\x12(.heddle.controller.v1.JoinClusterRequest\x1a).heddle.controller.v1.JoinClusterResponse\x12g\n" +
 	"\fTakeSnapshot\x12).heddle.controller.v1.TakeSnapshotRequest\x1a*.heddle.controller.v1.TakeSnapshotResponse0\x01B.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
@@ -3671,7 +3854,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -3720,131 +3903,138 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*CreateControllerTokenResponse)(nil), // 44: heddle.controller.v1.CreateControllerTokenResponse
 	(*RemoveControllerRequest)(nil),       // 45: heddle.controller.v1.RemoveControllerRequest
 	(*RemoveControllerResponse)(nil),      // 46: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 47: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 48: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 49: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 50: heddle.controller.v1.TakeSnapshotResponse
-	(*ForeseeHereRequest)(nil),            // 51: heddle.controller.v1.ForeseeHereRequest
-	(*ForeseeHereResponse)(nil),           // 52: heddle.controller.v1.ForeseeHereResponse
-	(*SyncHostsHereRequest)(nil),          // 53: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 54: heddle.controller.v1.SyncHostsHereResponse
-	nil,                                   // 55: heddle.controller.v1.SwitchVitals.DropsEntry
-	(*ListAuditRequest)(nil),              // 56: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 57: heddle.controller.v1.ListAuditResponse
-	(*AuditChain)(nil),                    // 58: heddle.controller.v1.AuditChain
-	(*LocatePortsRequest)(nil),            // 59: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 60: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 61: google.protobuf.Timestamp
-	(*LearnedAgain)(nil),                  // 62: heddle.controller.v1.LearnedAgain
-	(*MoveOffer)(nil),                     // 63: heddle.controller.v1.MoveOffer
-	(*durationpb.Duration)(nil),           // 64: google.protobuf.Duration
-	(*Host)(nil),                          // 65: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 66: heddle.controller.v1.HostReport
-	(*ClaimedAdapter)(nil),                // 67: heddle.controller.v1.ClaimedAdapter
-	(*RevertedSlice)(nil),                 // 68: heddle.controller.v1.RevertedSlice
-	(*SliceObject)(nil),                   // 69: heddle.controller.v1.SliceObject
-	(*SliceKey)(nil),                      // 70: heddle.controller.v1.SliceKey
-	(*ApplyDefinitionRequest)(nil),        // 71: heddle.controller.v1.ApplyDefinitionRequest
-	(*ForeseenByHosts)(nil),               // 72: heddle.controller.v1.ForeseenByHosts
-	(*SyncHostsRequest)(nil),              // 73: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 74: heddle.controller.v1.SyncedHost
-	(*FollowSegmentsHereRequest)(nil),     // 75: heddle.controller.v1.FollowSegmentsHereRequest
-	(*ReadProbesHereRequest)(nil),         // 76: heddle.controller.v1.ReadProbesHereRequest
-	(*FollowSegmentsHereResponse)(nil),    // 77: heddle.controller.v1.FollowSegmentsHereResponse
-	(*ReadProbesHereResponse)(nil),        // 78: heddle.controller.v1.ReadProbesHereResponse
+	(*ConfirmRestoredRequest)(nil),        // 47: heddle.controller.v1.ConfirmRestoredRequest
+	(*ConfirmRestoredResponse)(nil),       // 48: heddle.controller.v1.ConfirmRestoredResponse
+	(*RestoredIdentity)(nil),              // 49: heddle.controller.v1.RestoredIdentity
+	(*JoinClusterRequest)(nil),            // 50: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 51: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 52: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 53: heddle.controller.v1.TakeSnapshotResponse
+	(*ForeseeHereRequest)(nil),            // 54: heddle.controller.v1.ForeseeHereRequest
+	(*ForeseeHereResponse)(nil),           // 55: heddle.controller.v1.ForeseeHereResponse
+	(*SyncHostsHereRequest)(nil),          // 56: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 57: heddle.controller.v1.SyncHostsHereResponse
+	nil,                                   // 58: heddle.controller.v1.SwitchVitals.DropsEntry
+	(*ListAuditRequest)(nil),              // 59: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 60: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 61: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 62: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 63: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 64: google.protobuf.Timestamp
+	(*LearnedAgain)(nil),                  // 65: heddle.controller.v1.LearnedAgain
+	(*MoveOffer)(nil),                     // 66: heddle.controller.v1.MoveOffer
+	(*durationpb.Duration)(nil),           // 67: google.protobuf.Duration
+	(*Host)(nil),                          // 68: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 69: heddle.controller.v1.HostReport
+	(*ClaimedAdapter)(nil),                // 70: heddle.controller.v1.ClaimedAdapter
+	(*RevertedSlice)(nil),                 // 71: heddle.controller.v1.RevertedSlice
+	(*SliceObject)(nil),                   // 72: heddle.controller.v1.SliceObject
+	(*SliceKey)(nil),                      // 73: heddle.controller.v1.SliceKey
+	(*ApplyDefinitionRequest)(nil),        // 74: heddle.controller.v1.ApplyDefinitionRequest
+	(*ForeseenByHosts)(nil),               // 75: heddle.controller.v1.ForeseenByHosts
+	(*SyncHostsRequest)(nil),              // 76: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 77: heddle.controller.v1.SyncedHost
+	(*FollowSegmentsHereRequest)(nil),     // 78: heddle.controller.v1.FollowSegmentsHereRequest
+	(*ReadProbesHereRequest)(nil),         // 79: heddle.controller.v1.ReadProbesHereRequest
+	(*FollowSegmentsHereResponse)(nil),    // 80: heddle.controller.v1.FollowSegmentsHereResponse
+	(*ReadProbesHereResponse)(nil),        // 81: heddle.controller.v1.ReadProbesHereResponse
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	56, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	57, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	58, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	59, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	60, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	61, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
 	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
 	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
 	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	59, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	62, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
 	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	60, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	61, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	63, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	64, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
 	14, // 11: heddle.controller.v1.ShareMovesRequest.moves:type_name -> heddle.controller.v1.SharedMoves
 	14, // 12: heddle.controller.v1.ShareMovesResponse.moves:type_name -> heddle.controller.v1.SharedMoves
 	16, // 13: heddle.controller.v1.SharedMoves.offers:type_name -> heddle.controller.v1.SharedOffer
 	17, // 14: heddle.controller.v1.SharedMoves.ports:type_name -> heddle.controller.v1.SharedPort
 	15, // 15: heddle.controller.v1.SharedMoves.again:type_name -> heddle.controller.v1.SharedAgain
-	62, // 16: heddle.controller.v1.SharedAgain.again:type_name -> heddle.controller.v1.LearnedAgain
-	63, // 17: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
+	65, // 16: heddle.controller.v1.SharedAgain.again:type_name -> heddle.controller.v1.LearnedAgain
+	66, // 17: heddle.controller.v1.SharedOffer.offer:type_name -> heddle.controller.v1.MoveOffer
 	24, // 18: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	64, // 19: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	67, // 19: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	27, // 20: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	65, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	66, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	67, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
-	68, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	61, // 25: heddle.controller.v1.HostHere.heard:type_name -> google.protobuf.Timestamp
+	68, // 21: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	69, // 22: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	70, // 23: heddle.controller.v1.HostHere.starting:type_name -> heddle.controller.v1.ClaimedAdapter
+	71, // 24: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	64, // 25: heddle.controller.v1.HostHere.heard:type_name -> google.protobuf.Timestamp
 	28, // 26: heddle.controller.v1.HostHere.together:type_name -> heddle.controller.v1.TogetherHere
-	69, // 27: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
-	70, // 28: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
-	64, // 29: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	72, // 27: heddle.controller.v1.PrepareHostsHereRequest.put:type_name -> heddle.controller.v1.SliceObject
+	73, // 28: heddle.controller.v1.PrepareHostsHereRequest.removed:type_name -> heddle.controller.v1.SliceKey
+	67, // 29: heddle.controller.v1.PrepareHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	33, // 30: heddle.controller.v1.PrepareHostsHereResponse.hosts:type_name -> heddle.controller.v1.PreparedHost
-	64, // 31: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
+	67, // 31: heddle.controller.v1.PreparedHost.bound:type_name -> google.protobuf.Duration
 	38, // 32: heddle.controller.v1.ReadVitalsHereResponse.hosts:type_name -> heddle.controller.v1.HostVitals
 	39, // 33: heddle.controller.v1.HostVitals.switches:type_name -> heddle.controller.v1.SwitchVitals
-	55, // 34: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
+	58, // 34: heddle.controller.v1.SwitchVitals.drops:type_name -> heddle.controller.v1.SwitchVitals.DropsEntry
 	42, // 35: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	64, // 36: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	61, // 37: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	71, // 38: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
-	72, // 39: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
-	73, // 40: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	74, // 41: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	18, // 42: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	20, // 43: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	22, // 44: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	25, // 45: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	53, // 46: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	51, // 47: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
-	29, // 48: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 49: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 50: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
-	4,  // 51: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	12, // 52: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
-	9,  // 53: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	31, // 54: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
-	36, // 55: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
-	34, // 56: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
-	75, // 57: heddle.controller.v1.ControllerService.FollowSegmentsHere:input_type -> heddle.controller.v1.FollowSegmentsHereRequest
-	76, // 58: heddle.controller.v1.ControllerService.ReadProbesHere:input_type -> heddle.controller.v1.ReadProbesHereRequest
-	40, // 59: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	43, // 60: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	45, // 61: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	47, // 62: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	49, // 63: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	19, // 64: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	21, // 65: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	23, // 66: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	26, // 67: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	54, // 68: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	52, // 69: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
-	30, // 70: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 71: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 72: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
-	5,  // 73: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	13, // 74: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
-	10, // 75: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	32, // 76: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
-	37, // 77: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
-	35, // 78: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
-	77, // 79: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
-	78, // 80: heddle.controller.v1.ControllerService.ReadProbesHere:output_type -> heddle.controller.v1.ReadProbesHereResponse
-	41, // 81: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	44, // 82: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	46, // 83: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	48, // 84: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	50, // 85: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	64, // [64:86] is the sub-list for method output_type
-	42, // [42:64] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	67, // 36: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	64, // 37: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	49, // 38: heddle.controller.v1.ConfirmRestoredResponse.confirmed:type_name -> heddle.controller.v1.RestoredIdentity
+	49, // 39: heddle.controller.v1.ConfirmRestoredResponse.waiting:type_name -> heddle.controller.v1.RestoredIdentity
+	74, // 40: heddle.controller.v1.ForeseeHereRequest.request:type_name -> heddle.controller.v1.ApplyDefinitionRequest
+	75, // 41: heddle.controller.v1.ForeseeHereResponse.foreseen:type_name -> heddle.controller.v1.ForeseenByHosts
+	76, // 42: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	77, // 43: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	18, // 44: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	20, // 45: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	22, // 46: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	25, // 47: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	56, // 48: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	54, // 49: heddle.controller.v1.ControllerService.ForeseeHere:input_type -> heddle.controller.v1.ForeseeHereRequest
+	29, // 50: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 51: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 52: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 53: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	12, // 54: heddle.controller.v1.ControllerService.ShareMoves:input_type -> heddle.controller.v1.ShareMovesRequest
+	9,  // 55: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	31, // 56: heddle.controller.v1.ControllerService.PrepareHostsHere:input_type -> heddle.controller.v1.PrepareHostsHereRequest
+	36, // 57: heddle.controller.v1.ControllerService.ReadVitalsHere:input_type -> heddle.controller.v1.ReadVitalsHereRequest
+	34, // 58: heddle.controller.v1.ControllerService.ReadClock:input_type -> heddle.controller.v1.ReadClockRequest
+	78, // 59: heddle.controller.v1.ControllerService.FollowSegmentsHere:input_type -> heddle.controller.v1.FollowSegmentsHereRequest
+	79, // 60: heddle.controller.v1.ControllerService.ReadProbesHere:input_type -> heddle.controller.v1.ReadProbesHereRequest
+	40, // 61: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	43, // 62: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	45, // 63: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	47, // 64: heddle.controller.v1.MemberService.ConfirmRestored:input_type -> heddle.controller.v1.ConfirmRestoredRequest
+	50, // 65: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	52, // 66: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	19, // 67: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	21, // 68: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	23, // 69: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	26, // 70: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	57, // 71: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	55, // 72: heddle.controller.v1.ControllerService.ForeseeHere:output_type -> heddle.controller.v1.ForeseeHereResponse
+	30, // 73: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 74: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 75: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 76: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	13, // 77: heddle.controller.v1.ControllerService.ShareMoves:output_type -> heddle.controller.v1.ShareMovesResponse
+	10, // 78: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	32, // 79: heddle.controller.v1.ControllerService.PrepareHostsHere:output_type -> heddle.controller.v1.PrepareHostsHereResponse
+	37, // 80: heddle.controller.v1.ControllerService.ReadVitalsHere:output_type -> heddle.controller.v1.ReadVitalsHereResponse
+	35, // 81: heddle.controller.v1.ControllerService.ReadClock:output_type -> heddle.controller.v1.ReadClockResponse
+	80, // 82: heddle.controller.v1.ControllerService.FollowSegmentsHere:output_type -> heddle.controller.v1.FollowSegmentsHereResponse
+	81, // 83: heddle.controller.v1.ControllerService.ReadProbesHere:output_type -> heddle.controller.v1.ReadProbesHereResponse
+	41, // 84: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	44, // 85: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	46, // 86: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	48, // 87: heddle.controller.v1.MemberService.ConfirmRestored:output_type -> heddle.controller.v1.ConfirmRestoredResponse
+	51, // 88: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	53, // 89: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	67, // [67:90] is the sub-list for method output_type
+	44, // [44:67] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -3865,7 +4055,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

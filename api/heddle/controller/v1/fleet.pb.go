@@ -2154,7 +2154,10 @@ type CreateJoinTokenRequest struct {
 	// labels of the host that joins by it.
 	Labels map[string]string `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// lasts is how long it can be used; unset for an hour.
-	Lasts         *durationpb.Duration `protobuf:"bytes,2,opt,name=lasts,proto3" json:"lasts,omitempty"`
+	Lasts *durationpb.Duration `protobuf:"bytes,2,opt,name=lasts,proto3" json:"lasts,omitempty"`
+	// replaces is the host whose place is taken with it, with its labels where none are given; "" for a host beside those
+	// that there are.
+	Replaces      string `protobuf:"bytes,3,opt,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2201,6 +2204,13 @@ func (x *CreateJoinTokenRequest) GetLasts() *durationpb.Duration {
 		return x.Lasts
 	}
 	return nil
+}
+
+func (x *CreateJoinTokenRequest) GetReplaces() string {
+	if x != nil {
+		return x.Replaces
+	}
+	return ""
 }
 
 // CreateJoinTokenResponse has the token, which is shown this once.
@@ -2729,10 +2739,11 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05stale\x18\b \x01(\bR\x05stale\x12\x0e\n" +
 	"\x02vm\x18\t \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\n" +
-	" \x01(\tR\aadapter\"\xd6\x01\n" +
+	" \x01(\tR\aadapter\"\xf2\x01\n" +
 	"\x16CreateJoinTokenRequest\x12P\n" +
 	"\x06labels\x18\x01 \x03(\v28.heddle.controller.v1.CreateJoinTokenRequest.LabelsEntryR\x06labels\x12/\n" +
-	"\x05lasts\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\x1a9\n" +
+	"\x05lasts\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\x12\x1a\n" +
+	"\breplaces\x18\x03 \x01(\tR\breplaces\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +

@@ -22,6 +22,107 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ExplainRefusalRequest asks why certificates are refused.
+type ExplainRefusalRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// certificates are those that the host shows, in DER, its own first.
+	Certificates  [][]byte `protobuf:"bytes,1,rep,name=certificates,proto3" json:"certificates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRefusalRequest) Reset() {
+	*x = ExplainRefusalRequest{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRefusalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRefusalRequest) ProtoMessage() {}
+
+func (x *ExplainRefusalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRefusalRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRefusalRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ExplainRefusalRequest) GetCertificates() [][]byte {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
+// ExplainRefusalResponse is the answer.
+type ExplainRefusalResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// fault is the reason's word, such as "expired" or "revoked"; "" where the certificates are not refused.
+	Fault string `protobuf:"bytes,1,opt,name=fault,proto3" json:"fault,omitempty"`
+	// why says it for people.
+	Why           string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRefusalResponse) Reset() {
+	*x = ExplainRefusalResponse{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRefusalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRefusalResponse) ProtoMessage() {}
+
+func (x *ExplainRefusalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRefusalResponse.ProtoReflect.Descriptor instead.
+func (*ExplainRefusalResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ExplainRefusalResponse) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
+func (x *ExplainRefusalResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // DescribeArrivalRequest names the adapter of a VM that is to arrive at the host that asks, and the port group there.
 type DescribeArrivalRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -35,7 +136,7 @@ type DescribeArrivalRequest struct {
 
 func (x *DescribeArrivalRequest) Reset() {
 	*x = DescribeArrivalRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +148,7 @@ func (x *DescribeArrivalRequest) String() string {
 func (*DescribeArrivalRequest) ProtoMessage() {}
 
 func (x *DescribeArrivalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +161,7 @@ func (x *DescribeArrivalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeArrivalRequest.ProtoReflect.Descriptor instead.
 func (*DescribeArrivalRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DescribeArrivalRequest) GetVm() string {
@@ -109,7 +210,7 @@ type DescribeArrivalResponse struct {
 
 func (x *DescribeArrivalResponse) Reset() {
 	*x = DescribeArrivalResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -121,7 +222,7 @@ func (x *DescribeArrivalResponse) String() string {
 func (*DescribeArrivalResponse) ProtoMessage() {}
 
 func (x *DescribeArrivalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -134,7 +235,7 @@ func (x *DescribeArrivalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeArrivalResponse.ProtoReflect.Descriptor instead.
 func (*DescribeArrivalResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeArrivalResponse) GetHost() string {
@@ -181,7 +282,7 @@ type PingControllerRequest struct {
 
 func (x *PingControllerRequest) Reset() {
 	*x = PingControllerRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +294,7 @@ func (x *PingControllerRequest) String() string {
 func (*PingControllerRequest) ProtoMessage() {}
 
 func (x *PingControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +307,7 @@ func (x *PingControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingControllerRequest.ProtoReflect.Descriptor instead.
 func (*PingControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
 }
 
 // PingControllerResponse is the answer.
@@ -218,7 +319,7 @@ type PingControllerResponse struct {
 
 func (x *PingControllerResponse) Reset() {
 	*x = PingControllerResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -230,7 +331,7 @@ func (x *PingControllerResponse) String() string {
 func (*PingControllerResponse) ProtoMessage() {}
 
 func (x *PingControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -243,7 +344,7 @@ func (x *PingControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingControllerResponse.ProtoReflect.Descriptor instead.
 func (*PingControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
 }
 
 // JoinHostRequest asks to be a host.
@@ -263,7 +364,7 @@ type JoinHostRequest struct {
 
 func (x *JoinHostRequest) Reset() {
 	*x = JoinHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +376,7 @@ func (x *JoinHostRequest) String() string {
 func (*JoinHostRequest) ProtoMessage() {}
 
 func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +389,7 @@ func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostRequest.ProtoReflect.Descriptor instead.
 func (*JoinHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinHostRequest) GetToken() string {
@@ -329,7 +430,7 @@ type JoinHostResponse struct {
 
 func (x *JoinHostResponse) Reset() {
 	*x = JoinHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -341,7 +442,7 @@ func (x *JoinHostResponse) String() string {
 func (*JoinHostResponse) ProtoMessage() {}
 
 func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -354,7 +455,7 @@ func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostResponse.ProtoReflect.Descriptor instead.
 func (*JoinHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinHostResponse) GetIdentity() *HostIdentity {
@@ -385,7 +486,7 @@ type HostIdentity struct {
 
 func (x *HostIdentity) Reset() {
 	*x = HostIdentity{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +498,7 @@ func (x *HostIdentity) String() string {
 func (*HostIdentity) ProtoMessage() {}
 
 func (x *HostIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +511,7 @@ func (x *HostIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostIdentity.ProtoReflect.Descriptor instead.
 func (*HostIdentity) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HostIdentity) GetCluster() string {
@@ -459,14 +560,16 @@ func (x *HostIdentity) GetControllers() []string {
 type RenewHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// csr as of JoinHost.
-	Csr           []byte `protobuf:"bytes,1,opt,name=csr,proto3" json:"csr,omitempty"`
+	Csr []byte `protobuf:"bytes,1,opt,name=csr,proto3" json:"csr,omitempty"`
+	// now is the host's clock; unset from an earlier version.
+	Now           *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RenewHostRequest) Reset() {
 	*x = RenewHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +581,7 @@ func (x *RenewHostRequest) String() string {
 func (*RenewHostRequest) ProtoMessage() {}
 
 func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,12 +594,19 @@ func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostRequest.ProtoReflect.Descriptor instead.
 func (*RenewHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RenewHostRequest) GetCsr() []byte {
 	if x != nil {
 		return x.Csr
+	}
+	return nil
+}
+
+func (x *RenewHostRequest) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
 	}
 	return nil
 }
@@ -511,7 +621,7 @@ type RenewHostResponse struct {
 
 func (x *RenewHostResponse) Reset() {
 	*x = RenewHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +633,7 @@ func (x *RenewHostResponse) String() string {
 func (*RenewHostResponse) ProtoMessage() {}
 
 func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +646,7 @@ func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostResponse.ProtoReflect.Descriptor instead.
 func (*RenewHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RenewHostResponse) GetIdentity() *HostIdentity {
@@ -578,7 +688,7 @@ type FollowSliceRequest struct {
 
 func (x *FollowSliceRequest) Reset() {
 	*x = FollowSliceRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +700,7 @@ func (x *FollowSliceRequest) String() string {
 func (*FollowSliceRequest) ProtoMessage() {}
 
 func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +713,7 @@ func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceRequest.ProtoReflect.Descriptor instead.
 func (*FollowSliceRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FollowSliceRequest) GetHello() *HostHello {
@@ -701,7 +811,7 @@ type ClaimedAdapter struct {
 
 func (x *ClaimedAdapter) Reset() {
 	*x = ClaimedAdapter{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +823,7 @@ func (x *ClaimedAdapter) String() string {
 func (*ClaimedAdapter) ProtoMessage() {}
 
 func (x *ClaimedAdapter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +836,7 @@ func (x *ClaimedAdapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimedAdapter.ProtoReflect.Descriptor instead.
 func (*ClaimedAdapter) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClaimedAdapter) GetVm() string {
@@ -756,7 +866,7 @@ type PreparedChange struct {
 
 func (x *PreparedChange) Reset() {
 	*x = PreparedChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +878,7 @@ func (x *PreparedChange) String() string {
 func (*PreparedChange) ProtoMessage() {}
 
 func (x *PreparedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +891,7 @@ func (x *PreparedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedChange.ProtoReflect.Descriptor instead.
 func (*PreparedChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PreparedChange) GetId() string {
@@ -809,7 +919,7 @@ type ClockQuestion struct {
 
 func (x *ClockQuestion) Reset() {
 	*x = ClockQuestion{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +931,7 @@ func (x *ClockQuestion) String() string {
 func (*ClockQuestion) ProtoMessage() {}
 
 func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +944,7 @@ func (x *ClockQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockQuestion.ProtoReflect.Descriptor instead.
 func (*ClockQuestion) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ClockQuestion) GetSent() int64 {
@@ -858,7 +968,7 @@ type ClockAnswer struct {
 
 func (x *ClockAnswer) Reset() {
 	*x = ClockAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +980,7 @@ func (x *ClockAnswer) String() string {
 func (*ClockAnswer) ProtoMessage() {}
 
 func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +993,7 @@ func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
 func (*ClockAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ClockAnswer) GetAsked() int64 {
@@ -931,7 +1041,7 @@ type PortClaim struct {
 
 func (x *PortClaim) Reset() {
 	*x = PortClaim{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1053,7 @@ func (x *PortClaim) String() string {
 func (*PortClaim) ProtoMessage() {}
 
 func (x *PortClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1066,7 @@ func (x *PortClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortClaim.ProtoReflect.Descriptor instead.
 func (*PortClaim) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PortClaim) GetNumber() uint64 {
@@ -1040,7 +1150,7 @@ type PortAnswer struct {
 
 func (x *PortAnswer) Reset() {
 	*x = PortAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1162,7 @@ func (x *PortAnswer) String() string {
 func (*PortAnswer) ProtoMessage() {}
 
 func (x *PortAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1175,7 @@ func (x *PortAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAnswer.ProtoReflect.Descriptor instead.
 func (*PortAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PortAnswer) GetNumber() uint64 {
@@ -1120,7 +1230,7 @@ type StaticPort struct {
 
 func (x *StaticPort) Reset() {
 	*x = StaticPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1242,7 @@ func (x *StaticPort) String() string {
 func (*StaticPort) ProtoMessage() {}
 
 func (x *StaticPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1255,7 @@ func (x *StaticPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPort.ProtoReflect.Descriptor instead.
 func (*StaticPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StaticPort) GetPort() string {
@@ -1211,7 +1321,7 @@ type StaticPorts struct {
 
 func (x *StaticPorts) Reset() {
 	*x = StaticPorts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1333,7 @@ func (x *StaticPorts) String() string {
 func (*StaticPorts) ProtoMessage() {}
 
 func (x *StaticPorts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1346,7 @@ func (x *StaticPorts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticPorts.ProtoReflect.Descriptor instead.
 func (*StaticPorts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StaticPorts) GetWhole() bool {
@@ -1270,7 +1380,7 @@ type PortConflicts struct {
 
 func (x *PortConflicts) Reset() {
 	*x = PortConflicts{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1392,7 @@ func (x *PortConflicts) String() string {
 func (*PortConflicts) ProtoMessage() {}
 
 func (x *PortConflicts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1405,7 @@ func (x *PortConflicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflicts.ProtoReflect.Descriptor instead.
 func (*PortConflicts) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PortConflicts) GetConflicts() []*PortConflict {
@@ -1319,7 +1429,7 @@ type PortConflict struct {
 
 func (x *PortConflict) Reset() {
 	*x = PortConflict{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1441,7 @@ func (x *PortConflict) String() string {
 func (*PortConflict) ProtoMessage() {}
 
 func (x *PortConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1454,7 @@ func (x *PortConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortConflict.ProtoReflect.Descriptor instead.
 func (*PortConflict) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PortConflict) GetVm() string {
@@ -1414,7 +1524,7 @@ type HostHello struct {
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1536,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1549,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -1559,7 +1669,7 @@ type SliceAcknowledgement struct {
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1681,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1694,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -1638,7 +1748,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1760,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1773,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -1710,7 +1820,7 @@ type HostSwitch struct {
 
 func (x *HostSwitch) Reset() {
 	*x = HostSwitch{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1832,7 @@ func (x *HostSwitch) String() string {
 func (*HostSwitch) ProtoMessage() {}
 
 func (x *HostSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1845,7 @@ func (x *HostSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostSwitch.ProtoReflect.Descriptor instead.
 func (*HostSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostSwitch) GetName() string {
@@ -1781,7 +1891,7 @@ type HostUplink struct {
 
 func (x *HostUplink) Reset() {
 	*x = HostUplink{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1903,7 @@ func (x *HostUplink) String() string {
 func (*HostUplink) ProtoMessage() {}
 
 func (x *HostUplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1916,7 @@ func (x *HostUplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostUplink.ProtoReflect.Descriptor instead.
 func (*HostUplink) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostUplink) GetName() string {
@@ -1852,7 +1962,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1974,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +1987,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -1917,7 +2027,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2039,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2052,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -1984,7 +2094,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2106,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2119,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -2068,7 +2178,7 @@ type HostPort struct {
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2080,7 +2190,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2093,7 +2203,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -2279,7 +2389,7 @@ type FollowSliceResponse struct {
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2401,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2414,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -2454,7 +2564,7 @@ type PrepareChange struct {
 
 func (x *PrepareChange) Reset() {
 	*x = PrepareChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2576,7 @@ func (x *PrepareChange) String() string {
 func (*PrepareChange) ProtoMessage() {}
 
 func (x *PrepareChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2589,7 @@ func (x *PrepareChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareChange.ProtoReflect.Descriptor instead.
 func (*PrepareChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PrepareChange) GetId() string {
@@ -2507,7 +2617,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2629,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2642,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -2560,7 +2670,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +2682,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +2695,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -2630,7 +2740,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2752,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2765,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -2697,7 +2807,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2819,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2832,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -2772,7 +2882,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +2894,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[35]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +2907,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{35}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -2818,7 +2928,12 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/probe.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\"y\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/probe.proto\x1a\"heddle/controller/v1/segment.proto\x1a heddle/controller/v1/slice.proto\";\n" +
+	"\x15ExplainRefusalRequest\x12\"\n" +
+	"\fcertificates\x18\x01 \x03(\fR\fcertificates\"@\n" +
+	"\x16ExplainRefusalResponse\x12\x14\n" +
+	"\x05fault\x18\x01 \x01(\tR\x05fault\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"y\n" +
 	"\x16DescribeArrivalRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x16\n" +
@@ -2846,9 +2961,10 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\"\n" +
 	"\fcertificates\x18\x04 \x03(\fR\fcertificates\x12\x14\n" +
 	"\x05roots\x18\x05 \x03(\fR\x05roots\x12 \n" +
-	"\vcontrollers\x18\x06 \x03(\tR\vcontrollers\"$\n" +
+	"\vcontrollers\x18\x06 \x03(\tR\vcontrollers\"R\n" +
 	"\x10RenewHostRequest\x12\x10\n" +
-	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
+	"\x03csr\x18\x01 \x01(\fR\x03csr\x12,\n" +
+	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
 	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xb7\x05\n" +
 	"\x12FollowSliceRequest\x125\n" +
@@ -3046,7 +3162,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xe7\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xd4\x06\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
@@ -3054,7 +3170,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x0eFollowSegments\x12+.heddle.controller.v1.FollowSegmentsRequest\x1a,.heddle.controller.v1.FollowSegmentsResponse(\x010\x01\x12i\n" +
 	"\fFollowProbes\x12).heddle.controller.v1.FollowProbesRequest\x1a*.heddle.controller.v1.FollowProbesResponse(\x010\x01\x12n\n" +
 	"\x0fDescribeArrival\x12,.heddle.controller.v1.DescribeArrivalRequest\x1a-.heddle.controller.v1.DescribeArrivalResponse\x12k\n" +
-	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponse\x12k\n" +
+	"\x0eExplainRefusal\x12+.heddle.controller.v1.ExplainRefusalRequest\x1a,.heddle.controller.v1.ExplainRefusalResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_host_proto_rawDescOnce sync.Once
@@ -3068,122 +3185,127 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
-	(*DescribeArrivalRequest)(nil),  // 0: heddle.controller.v1.DescribeArrivalRequest
-	(*DescribeArrivalResponse)(nil), // 1: heddle.controller.v1.DescribeArrivalResponse
-	(*PingControllerRequest)(nil),   // 2: heddle.controller.v1.PingControllerRequest
-	(*PingControllerResponse)(nil),  // 3: heddle.controller.v1.PingControllerResponse
-	(*JoinHostRequest)(nil),         // 4: heddle.controller.v1.JoinHostRequest
-	(*JoinHostResponse)(nil),        // 5: heddle.controller.v1.JoinHostResponse
-	(*HostIdentity)(nil),            // 6: heddle.controller.v1.HostIdentity
-	(*RenewHostRequest)(nil),        // 7: heddle.controller.v1.RenewHostRequest
-	(*RenewHostResponse)(nil),       // 8: heddle.controller.v1.RenewHostResponse
-	(*FollowSliceRequest)(nil),      // 9: heddle.controller.v1.FollowSliceRequest
-	(*ClaimedAdapter)(nil),          // 10: heddle.controller.v1.ClaimedAdapter
-	(*PreparedChange)(nil),          // 11: heddle.controller.v1.PreparedChange
-	(*ClockQuestion)(nil),           // 12: heddle.controller.v1.ClockQuestion
-	(*ClockAnswer)(nil),             // 13: heddle.controller.v1.ClockAnswer
-	(*PortClaim)(nil),               // 14: heddle.controller.v1.PortClaim
-	(*PortAnswer)(nil),              // 15: heddle.controller.v1.PortAnswer
-	(*StaticPort)(nil),              // 16: heddle.controller.v1.StaticPort
-	(*StaticPorts)(nil),             // 17: heddle.controller.v1.StaticPorts
-	(*PortConflicts)(nil),           // 18: heddle.controller.v1.PortConflicts
-	(*PortConflict)(nil),            // 19: heddle.controller.v1.PortConflict
-	(*HostHello)(nil),               // 20: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),    // 21: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),              // 22: heddle.controller.v1.HostReport
-	(*HostSwitch)(nil),              // 23: heddle.controller.v1.HostSwitch
-	(*HostUplink)(nil),              // 24: heddle.controller.v1.HostUplink
-	(*RevertedSlice)(nil),           // 25: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),        // 26: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),             // 27: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),                // 28: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),     // 29: heddle.controller.v1.FollowSliceResponse
-	(*PrepareChange)(nil),           // 30: heddle.controller.v1.PrepareChange
-	(*RenewCertificate)(nil),        // 31: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),                // 32: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),           // 33: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),              // 34: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),         // 35: heddle.controller.v1.HostAnswerBegin
-	nil,                             // 36: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                             // 37: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*HostOffers)(nil),              // 38: heddle.controller.v1.HostOffers
-	(*SliceVersion)(nil),            // 39: heddle.controller.v1.SliceVersion
+	(*ExplainRefusalRequest)(nil),   // 0: heddle.controller.v1.ExplainRefusalRequest
+	(*ExplainRefusalResponse)(nil),  // 1: heddle.controller.v1.ExplainRefusalResponse
+	(*DescribeArrivalRequest)(nil),  // 2: heddle.controller.v1.DescribeArrivalRequest
+	(*DescribeArrivalResponse)(nil), // 3: heddle.controller.v1.DescribeArrivalResponse
+	(*PingControllerRequest)(nil),   // 4: heddle.controller.v1.PingControllerRequest
+	(*PingControllerResponse)(nil),  // 5: heddle.controller.v1.PingControllerResponse
+	(*JoinHostRequest)(nil),         // 6: heddle.controller.v1.JoinHostRequest
+	(*JoinHostResponse)(nil),        // 7: heddle.controller.v1.JoinHostResponse
+	(*HostIdentity)(nil),            // 8: heddle.controller.v1.HostIdentity
+	(*RenewHostRequest)(nil),        // 9: heddle.controller.v1.RenewHostRequest
+	(*RenewHostResponse)(nil),       // 10: heddle.controller.v1.RenewHostResponse
+	(*FollowSliceRequest)(nil),      // 11: heddle.controller.v1.FollowSliceRequest
+	(*ClaimedAdapter)(nil),          // 12: heddle.controller.v1.ClaimedAdapter
+	(*PreparedChange)(nil),          // 13: heddle.controller.v1.PreparedChange
+	(*ClockQuestion)(nil),           // 14: heddle.controller.v1.ClockQuestion
+	(*ClockAnswer)(nil),             // 15: heddle.controller.v1.ClockAnswer
+	(*PortClaim)(nil),               // 16: heddle.controller.v1.PortClaim
+	(*PortAnswer)(nil),              // 17: heddle.controller.v1.PortAnswer
+	(*StaticPort)(nil),              // 18: heddle.controller.v1.StaticPort
+	(*StaticPorts)(nil),             // 19: heddle.controller.v1.StaticPorts
+	(*PortConflicts)(nil),           // 20: heddle.controller.v1.PortConflicts
+	(*PortConflict)(nil),            // 21: heddle.controller.v1.PortConflict
+	(*HostHello)(nil),               // 22: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),    // 23: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),              // 24: heddle.controller.v1.HostReport
+	(*HostSwitch)(nil),              // 25: heddle.controller.v1.HostSwitch
+	(*HostUplink)(nil),              // 26: heddle.controller.v1.HostUplink
+	(*RevertedSlice)(nil),           // 27: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),        // 28: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),             // 29: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),                // 30: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),     // 31: heddle.controller.v1.FollowSliceResponse
+	(*PrepareChange)(nil),           // 32: heddle.controller.v1.PrepareChange
+	(*RenewCertificate)(nil),        // 33: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),                // 34: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),           // 35: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),              // 36: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),         // 37: heddle.controller.v1.HostAnswerBegin
+	nil,                             // 38: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                             // 39: heddle.controller.v1.HostAnswerBegin.HeadersEntry
 	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),             // 41: heddle.controller.v1.SliceUpdate
-	(*HostMoves)(nil),               // 42: heddle.controller.v1.HostMoves
-	(*HostFlapping)(nil),            // 43: heddle.controller.v1.HostFlapping
-	(*FollowSegmentsRequest)(nil),   // 44: heddle.controller.v1.FollowSegmentsRequest
-	(*FollowProbesRequest)(nil),     // 45: heddle.controller.v1.FollowProbesRequest
-	(*FollowSegmentsResponse)(nil),  // 46: heddle.controller.v1.FollowSegmentsResponse
-	(*FollowProbesResponse)(nil),    // 47: heddle.controller.v1.FollowProbesResponse
+	(*HostOffers)(nil),              // 41: heddle.controller.v1.HostOffers
+	(*SliceVersion)(nil),            // 42: heddle.controller.v1.SliceVersion
+	(*SliceUpdate)(nil),             // 43: heddle.controller.v1.SliceUpdate
+	(*HostMoves)(nil),               // 44: heddle.controller.v1.HostMoves
+	(*HostFlapping)(nil),            // 45: heddle.controller.v1.HostFlapping
+	(*FollowSegmentsRequest)(nil),   // 46: heddle.controller.v1.FollowSegmentsRequest
+	(*FollowProbesRequest)(nil),     // 47: heddle.controller.v1.FollowProbesRequest
+	(*FollowSegmentsResponse)(nil),  // 48: heddle.controller.v1.FollowSegmentsResponse
+	(*FollowProbesResponse)(nil),    // 49: heddle.controller.v1.FollowProbesResponse
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
-	6,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	6,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	20, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	21, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	22, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	26, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	34, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	14, // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
-	38, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
-	10, // 9: heddle.controller.v1.FollowSliceRequest.connected:type_name -> heddle.controller.v1.ClaimedAdapter
-	11, // 10: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
-	13, // 11: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
-	16, // 12: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
-	16, // 13: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
-	19, // 14: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	39, // 15: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	22, // 16: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	40, // 17: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
-	10, // 18: heddle.controller.v1.HostHello.connecting:type_name -> heddle.controller.v1.ClaimedAdapter
-	39, // 19: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	28, // 20: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	25, // 21: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	23, // 22: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	24, // 23: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	39, // 24: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	28, // 25: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	27, // 26: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	23, // 27: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	40, // 28: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	41, // 29: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	39, // 30: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	31, // 31: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	32, // 32: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	15, // 33: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	17, // 34: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	18, // 35: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	42, // 36: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
-	43, // 37: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
-	30, // 38: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
-	12, // 39: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
-	41, // 40: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
-	33, // 41: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	36, // 42: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	35, // 43: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	37, // 44: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	4,  // 45: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	7,  // 46: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	9,  // 47: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	44, // 48: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
-	45, // 49: heddle.controller.v1.HostService.FollowProbes:input_type -> heddle.controller.v1.FollowProbesRequest
-	0,  // 50: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
-	2,  // 51: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	5,  // 52: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	8,  // 53: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	29, // 54: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	46, // 55: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
-	47, // 56: heddle.controller.v1.HostService.FollowProbes:output_type -> heddle.controller.v1.FollowProbesResponse
-	1,  // 57: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
-	3,  // 58: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	52, // [52:59] is the sub-list for method output_type
-	45, // [45:52] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	8,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	40, // 1: heddle.controller.v1.RenewHostRequest.now:type_name -> google.protobuf.Timestamp
+	8,  // 2: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	22, // 3: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	23, // 4: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	24, // 5: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	28, // 6: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	36, // 7: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	16, // 8: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
+	41, // 9: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
+	12, // 10: heddle.controller.v1.FollowSliceRequest.connected:type_name -> heddle.controller.v1.ClaimedAdapter
+	13, // 11: heddle.controller.v1.FollowSliceRequest.prepared:type_name -> heddle.controller.v1.PreparedChange
+	15, // 12: heddle.controller.v1.FollowSliceRequest.clock:type_name -> heddle.controller.v1.ClockAnswer
+	18, // 13: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	18, // 14: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	21, // 15: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	42, // 16: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	24, // 17: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	40, // 18: heddle.controller.v1.HostHello.now:type_name -> google.protobuf.Timestamp
+	12, // 19: heddle.controller.v1.HostHello.connecting:type_name -> heddle.controller.v1.ClaimedAdapter
+	42, // 20: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	30, // 21: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	27, // 22: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	25, // 23: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	26, // 24: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	42, // 25: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	30, // 26: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	29, // 27: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	25, // 28: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	40, // 29: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	43, // 30: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	42, // 31: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	33, // 32: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	34, // 33: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	17, // 34: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	19, // 35: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	20, // 36: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	44, // 37: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	45, // 38: heddle.controller.v1.FollowSliceResponse.flapping:type_name -> heddle.controller.v1.HostFlapping
+	32, // 39: heddle.controller.v1.FollowSliceResponse.prepare:type_name -> heddle.controller.v1.PrepareChange
+	14, // 40: heddle.controller.v1.FollowSliceResponse.clock:type_name -> heddle.controller.v1.ClockQuestion
+	43, // 41: heddle.controller.v1.PrepareChange.update:type_name -> heddle.controller.v1.SliceUpdate
+	35, // 42: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	38, // 43: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	37, // 44: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	39, // 45: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	6,  // 46: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	9,  // 47: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	11, // 48: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	46, // 49: heddle.controller.v1.HostService.FollowSegments:input_type -> heddle.controller.v1.FollowSegmentsRequest
+	47, // 50: heddle.controller.v1.HostService.FollowProbes:input_type -> heddle.controller.v1.FollowProbesRequest
+	2,  // 51: heddle.controller.v1.HostService.DescribeArrival:input_type -> heddle.controller.v1.DescribeArrivalRequest
+	4,  // 52: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	0,  // 53: heddle.controller.v1.HostService.ExplainRefusal:input_type -> heddle.controller.v1.ExplainRefusalRequest
+	7,  // 54: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	10, // 55: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	31, // 56: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	48, // 57: heddle.controller.v1.HostService.FollowSegments:output_type -> heddle.controller.v1.FollowSegmentsResponse
+	49, // 58: heddle.controller.v1.HostService.FollowProbes:output_type -> heddle.controller.v1.FollowProbesResponse
+	3,  // 59: heddle.controller.v1.HostService.DescribeArrival:output_type -> heddle.controller.v1.DescribeArrivalResponse
+	5,  // 60: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	1,  // 61: heddle.controller.v1.HostService.ExplainRefusal:output_type -> heddle.controller.v1.ExplainRefusalResponse
+	54, // [54:62] is the sub-list for method output_type
+	46, // [46:54] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -3201,7 +3323,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
