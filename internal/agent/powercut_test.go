@@ -159,7 +159,7 @@ const cutChild = "HEDDLE_TEST_POWERCUT"
 func TestPowerCutChild(t *testing.T) {
 	name, dir, is := strings.Cut(os.Getenv(cutChild), "|")
 	if !is {
-		t.Skip("it is started by others")
+		return // it is started by others
 	}
 	all := writing()
 	w := all[slices.IndexFunc(all, func(w written) bool { return w.name == name })]

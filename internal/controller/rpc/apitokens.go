@@ -84,9 +84,10 @@ type desk struct {
 type signing = sessions.Service
 
 func (s Front) desk() desk {
-	return desk{people(s), granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken,
-		Tokens: s.apiTokens, Now: s.TLS.Now, Failed: fault.OfStore}, signing{Store: s.Server.Store, Kind: apiTokenKind,
-		Tokens: s.apiTokens, Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: fault.OfStore}}
+	grants := granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken, Tokens: s.apiTokens,
+		Now: s.TLS.Now, GroupsOfProvider: s.SignIn != nil, Failed: fault.OfStore}
+	return desk{people(s), grants, signing{Store: s.Server.Store, Kind: apiTokenKind, Tokens: s.apiTokens,
+		Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: fault.OfStore}}
 }
 
 // WhoAmI says as whom the caller is known.

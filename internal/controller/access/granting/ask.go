@@ -64,7 +64,8 @@ func (s Service) ExplainAccess(ctx context.Context, q *controllerv1.ExplainAcces
 			continue
 		}
 		why := (&roles.Refusal{Who: c.Title(), Needs: []roles.Permission{p}, Of: scope, Has: c.Access}).Error()
-		if w := whoOf(q.GetWho()); q.GetWho() != nil && w.Kind == roles.Person && len(q.GetGroups()) == 0 {
+		if w := whoOf(q.GetWho()); s.GroupsOfProvider && q.GetWho() != nil && w.Kind == roles.Person &&
+			len(q.GetGroups()) == 0 {
 			why += "; groups that an identity provider names are not counted here: ask with those (--of-group)"
 		}
 		if !out.GetAllowed() {

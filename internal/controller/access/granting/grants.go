@@ -42,6 +42,8 @@ type Service struct {
 	Token  func(identity.TokenID) *pki.APIRecord
 	Tokens func() []*pki.APIRecord
 	Now    func() time.Time
+	// GroupsOfProvider: an identity provider names groups of those who sign in.
+	GroupsOfProvider bool
 	// Failed puts an error of the store into the contract's words.
 	Failed func(error) error
 }
