@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -99,11 +100,22 @@ func (t *Trust) peer(shown []*x509.Certificate) (*Peer, error) {
 	if name.Cluster != t.Cluster {
 		return nil, refused(Foreign, name, "it is of another cluster than %s", t.Cluster)
 	}
-	if k, ok := c.PublicKey.(*ecdsa.PublicKey); !ok || k.Curve != elliptic.P256() || c.IsCA {
+	if !ourKind(c) || c.IsCA {
 		return nil, refused(Malformed, name, "its key is none of ECDSA on P-256, or it is an authority's")
+	}
+	// A certificate in between may be anybody's, and how long its signature takes depends on its key alone.
+	if slices.ContainsFunc(shown[1:], func(c *x509.Certificate) bool { return !ourKind(c) }) {
+		return nil, refused(Malformed, name, "one of the other certificates shown has a key that is none of ECDSA on "+
+			"P-256")
 	}
 	return &Peer{Name: name, Serial: SerialOf(c), Key: FingerprintOf(c), Certificate: c,
 		More: shown[1:]}, nil
+}
+
+// ourKind reports whether a certificate's key is of the only kind that Heddle makes.
+func ourKind(c *x509.Certificate) bool {
+	k, ok := c.PublicKey.(*ecdsa.PublicKey)
+	return ok && k.Curve == elliptic.P256()
 }
 
 // Chain is all that the peer showed.

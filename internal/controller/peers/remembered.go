@@ -34,7 +34,12 @@ func (r *Roster) Remember(controller string, hosts []*controllerv1.HostHere) {
 	}
 	before, next := r.last[controller], map[string]then{}
 	for _, h := range hosts {
-		next[h.GetHost().GetId()] = then{now, h}
+		id := h.GetHost().GetId()
+		if h.GetReport() == nil { // it was not asked for; what was known last is better than nothing
+			h = &controllerv1.HostHere{Connected: h.GetConnected(), Host: h.GetHost(), Heard: h.GetHeard(),
+				Report: before[id].host.GetReport()}
+		}
+		next[id] = then{now, h}
 	}
 	for id, was := range before {
 		if _, has := next[id]; !has && was.host.GetConnected() && now.Sub(was.at) < keepTime {

@@ -112,13 +112,16 @@ func (s Server) Renewing(c *tls.ConnectionState) (*identity.Peer, error) {
 	return s.Shown(c.PeerCertificates)
 }
 
-// Shown is who has these certificates, as Renewing says it.
+// Shown is who has these certificates, as Renewing says it. Nothing of them is remembered: whoever shows them need not
+// have their keys.
 func (s Server) Shown(certs []*x509.Certificate) (*identity.Peer, error) {
 	own, err := s.Own()
 	if err != nil {
 		return nil, err
 	}
-	p, err := own.Trust.Client(certs, s.Now(), Grace)
+	trust := own.Trust
+	trust.Chains = nil
+	p, err := trust.Client(certs, s.Now(), Grace)
 	if err == nil && s.Revoked != nil {
 		err = s.Revoked(p)
 	}

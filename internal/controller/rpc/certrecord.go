@@ -50,8 +50,8 @@ func (d *hostDoc) withdraw(certs []formerCert, e pki.Revocation) {
 	if len(certs) == 0 {
 		return
 	}
-	w := withdrawal{Revocation: e}
-	if d.Withdrawn != nil {
+	w := withdrawal{Revocation: e, Since: e.At} // the record has all that was made until now
+	if d.Withdrawn != nil && d.Withdrawn.Since.After(w.Since) {
 		w.Since = d.Withdrawn.Since
 	}
 	for i := range certs {
@@ -110,7 +110,7 @@ func (d *hostDoc) mayRenew(a *pki.Authority, now time.Time) error {
 	}
 	var lately []time.Time
 	for _, c := range d.certificates() {
-		if age := now.Sub(c.made()); age >= 0 && age < renewalsIn {
+		if now.Sub(c.made()).Abs() < renewalsIn { // the clock of who made it may be ahead
 			lately = append(lately, c.made())
 		}
 	}

@@ -50,16 +50,17 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	}
 	place, err := placeOf(s.Store, q.GetName(), used, change == nil)
 	if err != nil {
+		s.guard.NotJoined(joiner, err)
 		return nil, err
 	}
 	host, doc, issued, err := place.take(s.Authority.Get(), q, used, now)
 	if err != nil {
 		return nil, err
 	}
-	changes := append([]store.Change{host}, s.revoked.confirming(pki.RevokedAs(identity.Name{Kind: identity.Host,
-		ID: host.ID}))...)
-	if change != nil {
-		changes = append(changes, *change)
+	changes := []store.Change{host}
+	if change != nil { // an admin made this token for it since; who asks again confirms nothing
+		changes = append(append(changes, *change), s.revoked.confirming(pki.RevokedAs(identity.Name{
+			Kind: identity.Host, ID: host.ID}))...)
 	}
 	done, err := s.guard.Join(ctx, joiner)
 	if err != nil {

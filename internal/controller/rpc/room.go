@@ -44,7 +44,10 @@ func (s Front) WatchRoom(ctx context.Context, hold func(*store.NoRoomElsewhere))
 		case <-ctx.Done():
 			return
 		}
-		why := s.roomElsewhere(ctx)
+		why, known := s.roomElsewhere(ctx)
+		if !known {
+			continue
+		}
 		hold(why)
 		switch {
 		case why != nil && !held:
@@ -56,10 +59,11 @@ func (s Front) WatchRoom(ctx context.Context, hold func(*store.NoRoomElsewhere))
 	}
 }
 
-// roomElsewhere is why the others would not bear a change; nil where they would.
-func (s Front) roomElsewhere(ctx context.Context) *store.NoRoomElsewhere {
+// roomElsewhere is why the others would not bear a change; nil where they would. known is false where that can't be
+// found out now, as while a leader is elected: what was found before stands until then.
+func (s Front) roomElsewhere(ctx context.Context) (why *store.NoRoomElsewhere, known bool) {
 	if len(s.Others()) == 0 {
-		return nil
+		return nil, true
 	}
 	answers := s.standings(ctx, true)
 	full := false
@@ -67,13 +71,13 @@ func (s Front) roomElsewhere(ctx context.Context) *store.NoRoomElsewhere {
 		full = full || a.Got.GetNoRoom() != ""
 	}
 	if !full {
-		return nil
+		return nil, true
 	}
 	st, err := s.Members.Status(ctx)
 	if err != nil {
-		return nil // nothing can be written anyway
+		return nil, false
 	}
-	return tooFull(answers, votersOf(st))
+	return tooFull(answers, votersOf(st)), true
 }
 
 // votersOf are the controllers with a vote, by id.

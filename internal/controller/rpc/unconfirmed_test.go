@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
 
@@ -26,6 +27,9 @@ func TestS124_HostsAndTokensOfASnapshotCountWhenTheyAreConfirmed(t *testing.T) {
 		found.JoinTokens != 1 || found.SignIns != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
+	f.await("no token for joining is left, also none that was used", func() bool {
+		return len(f.disk.List(store.KindToken)) == 0
+	})
 	for _, m := range []*machine{good, stolen} {
 		f.await("the host is told what it waits for", func() bool {
 			return m.heard("restored on", "from a snapshot", "heddle-controller confirm", "back by itself")

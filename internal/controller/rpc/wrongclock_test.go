@@ -58,7 +58,6 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 			c.define(clusterText)
 			m := c.up("esx1")
 			c.await("its clock is known", func() bool { return len(c.clocks.ahead("", nil)) == 1 })
-			serials := c.serials("esx1")
 			c.set(off) // while it runs, so that no host comes anew
 			c.poke("esx1")
 			_, err := (&machine{c: c, dir: t.TempDir()}).ask("esx2", c.token())
@@ -75,8 +74,9 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 				_, err := (&machine{c: c, dir: t.TempDir()}).ask("esx2", c.token())
 				return err == nil
 			})
-			if got := c.serials("esx1"); len(got) != len(serials) || m.lost() != 0 {
-				t.Errorf("it renewed: %v; %v", got, m.said)
+			// It may have asked before, and been answered now.
+			if left := m.record.Expires().Sub(c.now()); left < 89*day || left > 91*day || m.lost() != 0 {
+				t.Errorf("it has a certificate for %v; %v", left, m.said)
 			}
 		})
 	}

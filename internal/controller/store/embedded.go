@@ -102,7 +102,7 @@ func (s *Store) startEmbedded(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("store: etcd in %s has no quorum yet: %w", s.opts.Dir, ctx.Err())
 	}
-	s.client, s.Limits.db = v3client.New(e.Server), e.Server.Backend()
+	s.client, s.Limits.db = v3client.New(e.Server), func() database { return e.Server.Backend() }
 	return nil
 }
 

@@ -182,10 +182,10 @@ func (s *Store) Maintain(ctx context.Context) error {
 			return k.makeSpace(ctx)
 		}
 	}
-	if s.Limits.crowded() {
-		return k.makeSpace(ctx)
-	}
 	err = k.alone(ctx, func() error {
+		if s.Limits.crowded() { // what is kept of the quota has room for the lock
+			return k.makeSpace(ctx)
+		}
 		if err := k.compact(ctx); err != nil {
 			return err
 		}
@@ -236,6 +236,10 @@ func (k *keeper) compactAt(ctx context.Context, rev int64) error {
 	return nil
 }
 
+// worthwhile is how much larger than what is in use a database has to be for a full store to be defragmented: a member
+// serves nothing meanwhile, and where all is in use it would be done again and again for nothing.
+const worthwhile = 1.1
+
 // makeSpace is for when the quota is reached: no history is kept, every member that can be is defragmented, and the
 // alarms of those that have space again end. No lock can be taken then, because that is a write; none is needed.
 func (k *keeper) makeSpace(ctx context.Context) error {
@@ -246,7 +250,7 @@ func (k *keeper) makeSpace(ctx context.Context) error {
 	if err := k.compactAt(ctx, head.Header.Revision); err != nil {
 		return err
 	}
-	if err := k.defragment(ctx, 0, 0); err != nil {
+	if err := k.defragment(ctx, 0, worthwhile); err != nil {
 		return err
 	}
 	st, err := k.s.Status(ctx)

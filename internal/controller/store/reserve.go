@@ -57,15 +57,19 @@ const (
 type Limits struct {
 	dir   string
 	quota int64
-	// db is etcd's database; nil with an existing cluster, and before etcd runs.
-	db interface {
-		Size() int64
-		ForceCommit()
-	}
+	// db gives etcd's database, which is another one after a snapshot of the leader's was taken in; nil with an existing
+	// cluster, and before etcd runs.
+	db func() database
 	// held says why nothing is written for the sake of the other members; nil while nothing is in the way.
 	held atomic.Pointer[NoRoomElsewhere]
 	// measuredAt is when the size of the database was measured anew, in nanoseconds.
 	measuredAt atomic.Int64
+}
+
+// database is what is asked of etcd's.
+type database interface {
+	Size() int64
+	ForceCommit()
 }
 
 // HoldBack has every write refused, for the reason that is given, until it is called with nil.
@@ -76,15 +80,16 @@ func (l *Limits) crowded() bool {
 	if l.db == nil {
 		return false
 	}
-	bound := most(l.quota)
-	if size := l.db.Size(); size > bound || size < bound-near {
+	db, bound := l.db(), most(l.quota)
+	if size := db.Size(); size > bound || size < bound-near {
 		return size > bound
 	}
 	now, last := time.Now().UnixNano(), l.measuredAt.Load()
-	if now-last >= int64(measured) && l.measuredAt.CompareAndSwap(last, now) {
-		l.db.ForceCommit()
+	// A clock that was set back does not put the next measurement off.
+	if (now < last || now-last >= int64(measured)) && l.measuredAt.CompareAndSwap(last, now) {
+		db.ForceCommit()
 	}
-	return l.db.Size() > bound
+	return db.Size() > bound
 }
 
 // bear refuses a write for which there is no space.
