@@ -40,7 +40,8 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	files := []string{
 		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file",
 		"backup diff argument 1", "backup export argument 1", "backup import argument 1", "capture --write",
-		"config diff argument 1", "context add --ca", "context add --token-file", "host join --token-file", "import vsphere --ca",
+		"config diff argument 1", "context add --ca", "context add --token-file", "host join --token-file",
+		"import vsphere --ca",
 		"import vsphere --password-file", "import vsphere argument 1",
 		"lab exec argument 3", "lab up argument 1", "login --ca", "port connect --qmp", "trace --pcap",
 	}

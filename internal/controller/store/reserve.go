@@ -57,8 +57,8 @@ const (
 type Limits struct {
 	dir   string
 	quota int64
-	// db gives etcd's database, which is another one after a snapshot of the leader's was taken in; nil with an existing
-	// cluster, and before etcd runs.
+	// db gives etcd's database, which is another one after a snapshot of the leader's was taken in; nil with an
+	// existing cluster, and before etcd runs.
 	db func() database
 	// held says why nothing is written for the sake of the other members; nil while nothing is in the way.
 	held atomic.Pointer[NoRoomElsewhere]
