@@ -76,7 +76,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	// No certificate of it is made from now on.
 	revoke, err := p.revoked.revoking(name, pki.Revocation{At: now, By: access.NameOf(ctx),
 		Why:   "host " + q.GetName() + " was taken out of the cluster",
-		Until: pki.UntilOf(now.Add(pki.CertificateLife))}, issuing{p.Server}.may(ctx) == nil)
+		Until: pki.UntilOf(now.Add(pki.CertificateLife))}, issuing(p).may(ctx) == nil)
 	if err != nil {
 		return nil, err
 	}
