@@ -66,9 +66,9 @@ func (p *Partners) reported(list []linkproto.PartnerReport) {
 			continue
 		}
 		e := event.Event{Kind: event.Neighbour, Switch: r.ID.Switch, Uplink: r.ID.Name}
-		e.To = fmt.Sprintf("LACP partner %s key %d", r.Partner.System, r.Partner.Key)
-		e.Text = fmt.Sprintf("uplink %s: the other end speaks LACP (%s key %d), and the uplink is in no LAG", r.ID.Name,
-			r.Partner.System, r.Partner.Key)
+		who := fmt.Sprintf("%s key %d", r.Partner.System, r.Partner.Key)
+		e.To = "LACP partner " + who
+		e.Text = fmt.Sprintf("uplink %s: the other end speaks LACP (%s), and the uplink is in no LAG", r.ID.Name, who)
 		if r.Gone {
 			e.From, e.To = e.To, ""
 			e.Text = fmt.Sprintf("uplink %s: the other end speaks LACP no more", r.ID.Name)

@@ -89,11 +89,15 @@ func (a *Authority) issue(request []byte, kind identity.Kind, s Subject, now tim
 		return nil, err
 	}
 	c, err := x509.ParseCertificate(der)
-	issued := &Issued{Certificate: c, Root: a.Fingerprint(), Roots: a.trust.Roots}
-	for _, r := range issued.Roots {
-		issued.Trusts = append(issued.Trusts, identity.FingerprintOf(r))
+	return &Issued{Certificate: c, Root: a.Fingerprint(), Roots: a.trust.Roots, Trusts: a.Trusted()}, err
+}
+
+// Trusted are the fingerprints of the roots that whoever gets a certificate now is to trust.
+func (a *Authority) Trusted() (list []identity.Fingerprint) {
+	for _, r := range a.trust.Roots {
+		list = append(list, identity.FingerprintOf(r))
 	}
-	return issued, err
+	return list
 }
 
 func (a *Authority) template(kind identity.Kind, s Subject, now time.Time) (*x509.Certificate, error) {

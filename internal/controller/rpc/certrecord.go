@@ -105,7 +105,7 @@ func (d *hostDoc) holding() (h pki.Holding) {
 // mayRenew refuses a renewal to a host that has renewed too often of late. A host that has none of the roots that issue
 // now, or does not trust all of them, is never refused: an admin changes them.
 func (d *hostDoc) mayRenew(a *pki.Authority, now time.Time) error {
-	if d.Issuer != a.Fingerprint() || !slices.Equal(d.Trusts, trusted(a)) {
+	if d.Issuer != a.Fingerprint() || !slices.Equal(d.Trusts, a.Trusted()) {
 		return nil
 	}
 	var lately []time.Time
@@ -122,12 +122,4 @@ func (d *hostDoc) mayRenew(a *pki.Authority, now time.Time) error {
 		"hour, which is the most, and the newest of them counts; it may renew it again at %s. A host whose answers do "+
 		"not get lost has no need to: somebody else may have its key (heddle host remove)", d.Name, len(lately),
 		again.UTC().Format("15:04 UTC")))
-}
-
-// trusted are the fingerprints of the roots that hosts are handed.
-func trusted(a *pki.Authority) (list []identity.Fingerprint) {
-	for _, r := range a.Trust().Roots {
-		list = append(list, identity.FingerprintOf(r))
-	}
-	return list
 }

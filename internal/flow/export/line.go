@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +25,6 @@ type line struct {
 	parted  bool // this side has said goodbye
 	over    bool
 	ended   chan struct{} // closed when the session is over
-	closing sync.Once
 }
 
 // send hands a message to the connection. Messages that were not confirmed come back at the end of the session.
@@ -104,17 +102,15 @@ func (l *line) proving(p pace) time.Duration {
 // collector the time to do the same. A socket that is closed before that answers the collector's goodbye with a reset,
 // which may take from the collector what it has not read yet (RFC 9293, section 3.10.7.1; RFC 1122, 4.2.2.13).
 func (l *line) closeWhen(idle bool, patience time.Duration) {
-	if !idle {
+	if !idle || l.parted {
 		return
 	}
-	l.closing.Do(func() {
-		l.parted = true
-		if c, ok := l.to.(interface{ CloseWrite() error }); ok && l.to != io.ReadWriter(l.wire) {
-			_ = c.CloseWrite() // TLS says goodbye
-		}
-		_ = l.wire.CloseWrite()
-		_ = l.wire.SetReadDeadline(time.Now().Add(patience))
-	})
+	l.parted = true
+	if c, ok := l.to.(interface{ CloseWrite() error }); ok && l.to != io.ReadWriter(l.wire) {
+		_ = c.CloseWrite() // TLS says goodbye
+	}
+	_ = l.wire.CloseWrite()
+	_ = l.wire.SetReadDeadline(time.Now().Add(patience))
 }
 
 // close frees the connection. Only one that both sides did not end in order is broken off.
