@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -69,6 +68,8 @@ type keeper struct {
 	defragmented time.Time
 	// reached has a signal when a write was refused for the quota.
 	reached chan struct{}
+	// last is the last defragmentation for want of space.
+	last attempt
 }
 
 func newKeeper(s *Store) *keeper { return &keeper{s: s, reached: make(chan struct{}, 1)} }
@@ -94,7 +95,7 @@ func (k *keeper) begin(ctx context.Context) {
 	if !full && !k.s.Limits.crowded() {
 		return
 	}
-	if err := k.makeSpace(ctx); err != nil {
+	if err := k.makeSpace(ctx, full); err != nil {
 		k.s.log.Warn("etcd's database is at its quota, and no space could be made at the start", "err", err)
 	}
 }
@@ -179,12 +180,12 @@ func (s *Store) Maintain(ctx context.Context) error {
 	}
 	for _, a := range alarms {
 		if a.Kind == etcdserverpb.AlarmType_NOSPACE.String() {
-			return k.makeSpace(ctx)
+			return k.makeSpace(ctx, true)
 		}
 	}
 	err = k.alone(ctx, func() error {
 		if s.Limits.crowded() { // what is kept of the quota has room for the lock
-			return k.makeSpace(ctx)
+			return k.makeSpace(ctx, false)
 		}
 		if err := k.compact(ctx); err != nil {
 			return err
@@ -233,44 +234,5 @@ func (k *keeper) compactAt(ctx context.Context, rev int64) error {
 		return wrap(err)
 	}
 	k.note(rev, false)
-	return nil
-}
-
-// worthwhile is how much larger than what is in use a database has to be for a full store to be defragmented: a member
-// serves nothing meanwhile, and where all is in use it would be done again and again for nothing.
-const worthwhile = 1.1
-
-// makeSpace is for when the quota is reached: no history is kept, every member that can be is defragmented, and the
-// alarms of those that have space again end. No lock can be taken then, because that is a write; none is needed.
-func (k *keeper) makeSpace(ctx context.Context) error {
-	head, err := k.s.client.Get(ctx, k.s.keys.meta("cluster"))
-	if err != nil {
-		return wrap(err)
-	}
-	if err := k.compactAt(ctx, head.Header.Revision); err != nil {
-		return err
-	}
-	if err := k.defragment(ctx, 0, worthwhile); err != nil {
-		return err
-	}
-	st, err := k.s.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range st.Members {
-		if m.Health == nil {
-			continue // its own controller does it
-		}
-		// With less than a tenth to spare the next alarm would come at once.
-		if st.Quota > 0 && m.Health.Size > most(st.Quota) {
-			return fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: start every controller "+
-				"with a larger --etcd-quota", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
-		}
-		alarm := &clientv3.AlarmMember{MemberID: m.ID, Alarm: etcdserverpb.AlarmType_NOSPACE}
-		if _, err := k.s.client.AlarmDisarm(ctx, alarm); err != nil {
-			return wrap(err)
-		}
-	}
-	k.s.log.Info("etcd's database had reached its quota; space was made", "quota", st.Quota)
 	return nil
 }

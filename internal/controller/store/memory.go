@@ -41,6 +41,8 @@ type memory struct {
 	recent     []Batch
 	events     int
 	infos      chunkInfos
+	// removals is how many objects were removed.
+	removals int64
 	// changed is closed, and replaced, when the revision moves.
 	changed chan struct{}
 }
@@ -60,6 +62,13 @@ func (m *memory) resets() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.generation
+}
+
+// removed is how many objects were removed since this controller started.
+func (m *memory) removed() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.removals
 }
 
 func (m *memory) get(k Key) (*Object, int64) {
@@ -143,6 +152,7 @@ func (m *memory) apply(rev int64, events []Event) {
 			m.put(e.Object)
 		} else {
 			m.remove(e.Key)
+			m.removals++
 		}
 	}
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Object == nil && e.Before == nil })
