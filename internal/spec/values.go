@@ -30,7 +30,7 @@ const (
 	DefaultStormBurst = time.Second
 	// MaxLAGMembers is the largest number of uplinks in a LAG (C5).
 	MaxLAGMembers  = 32
-	maxName        = 63 // bytes
+	MaxName        = 63 // bytes
 	maxDeviceName  = 15 // bytes, the kernel's IFNAMSIZ without its final zero
 	maxVLAN        = 4094
 	maxAddressList = 64 // addresses of one host port
@@ -165,8 +165,8 @@ func checkName(s string) string {
 	switch {
 	case s == "":
 		return "a name is needed"
-	case len(s) > maxName:
-		return fmt.Sprintf("a name has at most %d bytes, this one has %d", maxName, len(s))
+	case len(s) > MaxName:
+		return fmt.Sprintf("a name has at most %d bytes, this one has %d", MaxName, len(s))
 	case strings.ContainsFunc(s, odd):
 		return "a name is made of letters, digits, and . _ - / : and space inside"
 	case !wordy(first) && first != '_':

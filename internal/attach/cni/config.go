@@ -12,6 +12,8 @@ import (
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/version"
+
+	"heddle/internal/spec"
 )
 
 // Config is the network's configuration; fields without a comment are as in the specification.
@@ -111,8 +113,19 @@ func hostDevice(network, container, ifname string) string {
 
 func (a *attachment) hostDevice() string { return hostDevice(a.conf.Name, a.container, a.ifname) }
 
-// portPrefix begins the names of all ports of a network.
-func portPrefix(network string) string { return "cni/" + network + "/" }
+// longestNetwork is how much of a network's name is in the names of its ports, in bytes, so that these are no longer
+// than names may be.
+const longestNetwork = 26
+
+// portPrefix begins the names of all ports of a network. A long name is shortened, and told from others by its hash.
+func portPrefix(network string) string {
+	if len(network) > longestNetwork {
+		h := sha256.Sum256([]byte(network))
+		hash := fmt.Sprintf("-%x", h[:6])
+		network = strings.ToValidUTF8(network[:longestNetwork-len(hash)], "") + hash
+	}
+	return "cni/" + network + "/"
+}
 
 // shownContainer is how much of a container's identifier is in the port's name: as much as runtimes show.
 const shownContainer = 12
@@ -123,8 +136,9 @@ const ownerContainer = 48
 
 // port is the port's name. The part of an identifier that runtimes show need not be unique; the device's name is.
 func port(network, container, ifname string) string {
-	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" +
-		hostDevice(network, container, ifname)
+	begin := portPrefix(network) + container[:min(len(container), shownContainer)] + "/"
+	end := "/" + hostDevice(network, container, ifname)
+	return begin + ifname[:min(len(ifname), spec.MaxName-len(begin)-len(end))] + end
 }
 
 // owner is the container: its interfaces on all networks belong together.

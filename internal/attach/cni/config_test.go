@@ -18,10 +18,14 @@ func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
 	long := strings.Repeat("f", 64)
 	seen := map[string]bool{}
 	for _, c := range [][3]string{{"net", long, "eth0"}, {"net", long, "eth1"}, {"net", long[:63] + "e", "eth0"},
-		{"net2", long, "eth0"}, {"net", "short", "eth0"}} {
+		{"net2", long, "eth0"}, {"net", "short", "eth0"}, {long + "1", long, "eth0"}, {long + "2", long, "eth0"},
+		{long, long, long[:15]}, {long[:26], long, long[:15]}, {long[:26], long, "eth0"}} {
 		d, p := hostDevice(c[0], c[1], c[2]), port(c[0], c[1], c[2])
 		if len(d) > hostdev.NameMax {
 			t.Errorf("device name %s is too long", d)
+		}
+		if len(p) > spec.MaxName {
+			t.Errorf("port name %s is too long", p)
 		}
 		if seen[d] || seen[p] {
 			t.Errorf("%v: %s or %s is another's", c, d, p)
@@ -29,6 +33,15 @@ func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
 		seen[d], seen[p] = true, true
 		if !strings.HasPrefix(p, portPrefix(c[0])) {
 			t.Errorf("port %s is not the network's", p)
+		}
+	}
+}
+
+// Ports that a former version has named are found.
+func TestNamesThatFitAreNotShortened(t *testing.T) {
+	for _, c := range [][2]string{{"web", "eth0"}, {"storage-replication-net01a", "eth0"}, {"storage", "secondary-net01"}} {
+		if p := port(c[0], "c0ffee", c[1]); !strings.HasPrefix(p, "cni/"+c[0]+"/c0ffee/"+c[1]+"/hc") {
+			t.Error(p)
 		}
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 
 	"github.com/containernetworking/cni/pkg/types"
-	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -38,6 +38,32 @@ func (s *sandbox) close() {
 	s.ns.Close()
 }
 
+// inside runs f in a thread whose network namespace is the container's.
+func (s *sandbox) inside(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		if err := netns.Set(s.ns); err != nil {
+			done <- fmt.Errorf("enter the container's network namespace: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// up sets the container's interface up, and returns its MAC.
+func (s *sandbox) up(ifname string) (net.HardwareAddr, error) {
+	l, err := s.LinkByName(ifname)
+	if err != nil {
+		return nil, fmt.Errorf("find the container's interface: %w", err)
+	}
+	if err := s.LinkSetUp(l); err != nil {
+		return nil, fmt.Errorf("set the container's interface up: %w", err)
+	}
+	return l.Attrs().HardwareAddr, nil
+}
+
 // pair makes the veth pair; the host's end is up and has no addresses of the host.
 func (a *attachment) pair(s *sandbox, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
@@ -65,77 +91,4 @@ func dropPair(device string) error {
 		return nil
 	}
 	return err
-}
-
-// configure sets on the container's interface what the IPAM plugin has assigned.
-func (a *attachment) configure(s *sandbox, r *current.Result) error {
-	l, err := s.LinkByName(a.ifname)
-	if err != nil {
-		return fmt.Errorf("find the container's interface: %w", err)
-	}
-	if err := s.LinkSetUp(l); err != nil {
-		return fmt.Errorf("set the container's interface up: %w", err)
-	}
-	for _, ip := range r.IPs {
-		address := &netlink.Addr{IPNet: &ip.Address}
-		if ip.Address.IP.To4() == nil {
-			address.Flags = unix.IFA_F_NODAD // usable at once: the IPAM plugin avoids duplicates
-		}
-		if err := s.AddrAdd(l, address); err != nil {
-			return fmt.Errorf("give the container's interface the address %s: %w", ip.Address.String(), err)
-		}
-	}
-	for _, route := range r.Routes {
-		gw := route.GW
-		if gw == nil {
-			gw = gatewayFor(r, route.Dst)
-		}
-		n := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: &route.Dst, Gw: gw, MTU: route.MTU, AdvMSS: route.AdvMSS,
-			Priority: route.Priority}
-		if gw == nil {
-			n.Scope = netlink.SCOPE_LINK
-		}
-		if err := s.RouteAdd(n); err != nil {
-			return fmt.Errorf("give the container the route to %s: %w", route.Dst.String(), err)
-		}
-	}
-	return nil
-}
-
-// gatewayFor is the gateway of the first address in the destination's family.
-func gatewayFor(r *current.Result, dst net.IPNet) net.IP {
-	for _, ip := range r.IPs {
-		if (ip.Address.IP.To4() == nil) == (dst.IP.To4() == nil) && ip.Gateway != nil {
-			return ip.Gateway
-		}
-	}
-	return nil
-}
-
-// verify compares the container's interface with ADD's answer.
-func (a *attachment) verify(s *sandbox, r *current.Result) error {
-	l, err := s.LinkByName(a.ifname)
-	if err != nil {
-		return fmt.Errorf("the container has lost its interface %s: %w", a.ifname, err)
-	}
-	for _, i := range r.Interfaces {
-		if i.Name == a.ifname && i.Sandbox != "" && i.Mac != "" && i.Mac != l.Attrs().HardwareAddr.String() {
-			return fmt.Errorf("the container's interface %s has MAC %s instead of %s", a.ifname, l.Attrs().HardwareAddr,
-				i.Mac)
-		}
-	}
-	have, err := s.AddrList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list the container's addresses: %w", err)
-	}
-	for _, want := range r.IPs {
-		found := false
-		for _, h := range have {
-			found = found || h.IPNet.String() == want.Address.String()
-		}
-		if !found {
-			return fmt.Errorf("the container's interface %s has lost its address %s", a.ifname, want.Address.String())
-		}
-	}
-	return nil
 }

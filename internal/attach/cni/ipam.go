@@ -23,6 +23,8 @@ func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, ipamTime)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, plugin)
 	cmd.Env = append(os.Environ(), "CNI_COMMAND="+command)
 	cmd.Stdin = bytes.NewReader(a.raw)
@@ -36,7 +38,11 @@ func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
 	if json.Unmarshal(out.Bytes(), answer) == nil && answer.Msg != "" {
 		return nil, answer
 	}
-	return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s: %v", a.conf.IPAM.Type, err),
+	what := err.Error()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		what = fmt.Sprintf("no answer to %s within %s", command, ipamTime)
+	}
+	return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s: %s", a.conf.IPAM.Type, what),
 		strings.TrimSpace(errs.String()))
 }
 

@@ -18,14 +18,14 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
-	"heddle/internal/spec"
-	"heddle/internal/spec/known"
 	"heddle/internal/spec/printable"
 )
 
 // Times of one invocation.
 const (
 	wholeTime = 60 * time.Second
+	// ipamTime is what an IPAM plugin may take of it, undoTime what is left to undo an ADD that failed.
+	ipamTime, undoTime = 45 * time.Second, 10 * time.Second
 	// upTime is how long the port may take from its connection to its first frame.
 	upTime  = 10 * time.Second
 	upCheck = 10 * time.Millisecond
@@ -55,7 +55,7 @@ func Main(ctx context.Context, program string) error {
 	}
 	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{Add: with(add), Del: with(del), Check: with(check), GC: with(gc),
 		Status: with(status)},
-		version.PluginSupports("0.4.0", "1.0.0", "1.1.0"), program)
+		version.PluginSupports("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"), program)
 	if err != nil {
 		// The error contains names from the runtime, and may be shown on somebody's terminal.
 		err.Msg, err.Details = printable.Text(err.Msg), printable.Text(err.Details)
@@ -104,151 +104,12 @@ func explain(err error) error {
 	return err
 }
 
-// add connects a container. On an error everything is undone, so that the runtime may try again.
-func add(ctx context.Context, a *attachment) (err error) {
-	if err := a.check(); err != nil {
-		return err
-	}
-	state, err := a.client().State(ctx)
-	if err != nil {
-		return explain(err)
-	}
-	sw, err := a.findSwitch(state)
-	if err != nil {
-		return err
-	}
-	s, err := openSandbox(a.netns)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	mtu := a.conf.MTU
-	if mtu == 0 {
-		mtu = sw.MTU
-	}
-	if err := a.pair(s, mtu); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			// The first error is returned; the runtime's DEL does what cannot be undone here.
-			_ = undo(ctx, a)
-		}
-	}()
-	result, err := a.assign(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.configure(s, result); err != nil {
-		return err
-	}
-	if err := a.describe(s, result, mtu); err != nil {
-		return err
-	}
-	if err := a.connect(ctx, sw.Name, result); err != nil {
-		return err
-	}
-	return types.PrintResult(result, a.conf.CNIVersion)
-}
-
-// findSwitch finds the switch and checks the port group, before anything is made.
-func (a *attachment) findSwitch(state *api.State) (api.Switch, error) {
-	i := slices.IndexFunc(state.Switches, func(s api.Switch) bool {
-		return s.Name == a.conf.Switch || a.conf.Switch == "" && len(state.Switches) == 1
-	})
-	if i < 0 {
-		if a.conf.Switch == "" && len(state.Switches) > 1 {
-			return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig,
-				fmt.Sprintf("this host has %d switches: say which, as \"switch\"", len(state.Switches)),
-				"see heddle switch list")
-		}
-		n := known.Names{What: "switch"}
-		for _, s := range state.Switches {
-			n.All = append(n.All, s.Name)
-		}
-		return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.Switch),
-			"see heddle switch list")
-	}
-	sw := state.Switches[i]
-	n := known.Names{What: "port group", Owner: "switch " + sw.Name}
-	for _, g := range state.PortGroups {
-		if g.Switch != sw.Name {
-			continue
-		}
-		if n.All = append(n.All, g.Name); g.Name == a.conf.PortGroup {
-			return sw, nil
-		}
-	}
-	return sw, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.PortGroup), "see heddle port-group list")
-}
-
-// describe adds the two interfaces to the result.
-func (a *attachment) describe(s *sandbox, r *current.Result, mtu int) error {
-	l, err := s.LinkByName(a.ifname)
-	if err != nil {
-		return fmt.Errorf("find the container's interface: %w", err)
-	}
-	r.Interfaces = []*current.Interface{
-		{Name: a.hostDevice(), Mtu: mtu},
-		{Name: a.ifname, Mac: l.Attrs().HardwareAddr.String(), Mtu: mtu, Sandbox: a.netns},
-	}
-	for _, ip := range r.IPs {
-		ip.Interface = current.Int(1)
-	}
-	return nil
-}
-
-// connect makes the port and waits until frames pass, so that the container's first packet is not lost. The container's
-// MAC is the port's.
-func (a *attachment) connect(ctx context.Context, sw string, r *current.Result) error {
-	vm, adapter := a.identity()
-	_, err := a.client().Connect(ctx,
-		api.Connect{VM: vm, Adapter: adapter, Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup,
-			Device: a.hostDevice(),
-			MAC:    r.Interfaces[1].Mac,
-			Owner:  a.owner()}})
-	if err != nil {
-		return explain(err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, upTime)
-	defer cancel()
-	try := time.NewTicker(upCheck)
-	defer try.Stop()
-	for {
-		p, err := a.portState(ctx)
-		if err != nil {
-			return err
-		}
-		if p.State == api.Up || p.State == api.Blocked {
-			return nil
-		}
-		select {
-		case <-try.C:
-		case <-ctx.Done():
-			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("port %s is not up after %s", p.Name, upTime),
-				p.Reason)
-		}
-	}
-}
-
-func (a *attachment) portState(ctx context.Context) (api.Port, error) {
-	state, err := a.client().State(ctx)
-	if err != nil {
-		return api.Port{}, explain(err)
-	}
-	i := slices.IndexFunc(state.Ports, func(p api.Port) bool { return p.Name == a.port() })
-	if i < 0 {
-		return api.Port{}, types.NewError(types.ErrUnknownContainer, fmt.Sprintf("there is no port %s", a.port()),
-			"it was disconnected by somebody else")
-	}
-	return state.Ports[i], nil
-}
-
 // del undoes an add; it is no error if something, or the namespace, is gone already.
 func del(ctx context.Context, a *attachment) error { return undo(ctx, a) }
 
+// undo first has the IPAM plugin give the addresses back: by DHCP it needs the port for that.
 func undo(ctx context.Context, a *attachment) error {
-	return firstOf([]error{disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice()), a.callIPAM(ctx, "DEL")})
+	return firstOf([]error{a.callIPAM(ctx, "DEL"), disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice())})
 }
 
 // firstOf preserves the code of the first error, which joining would hide.
@@ -330,8 +191,12 @@ func status(ctx context.Context, a *attachment) error {
 	if err != nil {
 		return types.NewError(types.ErrPluginNotAvailable, "Heddle's agent does not answer", err.Error())
 	}
-	if _, err := a.findSwitch(state); err != nil {
+	sw, err := a.findSwitch(state)
+	if err != nil {
 		return types.NewError(types.ErrPluginNotAvailable, "the network's port group is not there", err.Error())
+	}
+	if _, err := a.mtu(sw); err != nil {
+		return types.NewError(types.ErrPluginNotAvailable, "no container can have the network's MTU", err.Error())
 	}
 	return a.callIPAM(ctx, "STATUS")
 }

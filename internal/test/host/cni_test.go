@@ -44,6 +44,7 @@ switches:
 type network struct {
 	*host
 	name, tool, conf, data string
+	plugins                string // a directory with further plugins, or ""
 }
 
 // newNetwork starts an agent and writes the configuration of a network whose addresses host-local gives out; "" for
@@ -51,6 +52,13 @@ type network struct {
 func newNetwork(t *testing.T, version, ipam string) *network {
 	t.Helper()
 	h := newHost(t)
+	return networkOn(h, "n-"+h.name, version, ipam)
+}
+
+// networkOn is newNetwork with a name.
+func networkOn(h *host, name, version, ipam string) *network {
+	t := h.t
+	t.Helper()
 	if _, err := os.Stat("/usr/lib/cni/host-local"); err != nil {
 		testkit.Missing(t, "program /usr/lib/cni/host-local (Debian: containernetworking-plugins)")
 	}
@@ -58,7 +66,7 @@ func newNetwork(t *testing.T, version, ipam string) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{host: h, name: "n-" + h.name, tool: tool, conf: t.TempDir(), data: t.TempDir()}
+	n := &network{host: h, name: name, tool: tool, conf: t.TempDir(), data: t.TempDir()}
 	h.start("--config", h.file("heddle.yaml", cniSwitch))
 	n.configure(version, "web", ipam)
 	return n
@@ -66,14 +74,30 @@ func newNetwork(t *testing.T, version, ipam string) *network {
 
 func (n *network) configure(version, group, ipam string) {
 	n.t.Helper()
-	plugin := map[string]any{
-		"type": "heddle-cni", "portGroup": group, "agent": n.host.name, "runDir": filepath.Join(n.dir, "run"),
-		"capabilities": map[string]bool{"mac": true},
-	}
+	var of map[string]any
 	if ipam != "" {
-		plugin["ipam"] = map[string]any{"type": "host-local", "subnet": ipam, "dataDir": n.data,
+		of = map[string]any{"type": "host-local", "subnet": ipam, "dataDir": n.data,
 			"routes": []map[string]string{{"dst": "0.0.0.0/0"}}}
 	}
+	n.configureIPAM(version, group, of)
+}
+
+// configureIPAM is configure with any IPAM plugin.
+func (n *network) configureIPAM(version, group string, ipam map[string]any) {
+	n.t.Helper()
+	plugin := map[string]any{
+		"type": "heddle-cni", "portGroup": group, "capabilities": map[string]bool{"mac": true},
+	}
+	if ipam != nil {
+		plugin["ipam"] = ipam
+	}
+	n.configurePlugin(version, plugin)
+}
+
+// configurePlugin writes the network's configuration, with the agent's place in that of the plugin.
+func (n *network) configurePlugin(version string, plugin map[string]any) {
+	n.t.Helper()
+	plugin["agent"], plugin["runDir"] = n.host.name, filepath.Join(n.dir, "run")
 	b, err := json.Marshal(map[string]any{"cniVersion": version, "name": n.name, "plugins": []any{plugin}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(n.conf, "10-heddle.conflist"), b, 0o600)
@@ -95,7 +119,8 @@ func (n *network) cni(command, ns string, env ...string) (string, error) {
 		args = append(args, ns)
 	}
 	cmd := exec.Command(n.tool, args...)
-	cmd.Env = append(append(os.Environ(), "NETCONFPATH="+n.conf, "CNI_PATH="+filepath.Dir(plugin)+":/usr/lib/cni"),
+	cmd.Env = append(append(os.Environ(), "NETCONFPATH="+n.conf, "CNI_PATH="+filepath.Dir(plugin)+":/usr/lib/cni:"+
+		n.plugins),
 		env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
