@@ -3,8 +3,6 @@ package vsphere
 import (
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -139,64 +137,4 @@ func (p *placement) card(h *placed, to *spec.HostSwitch, uplink, card string) {
 	}
 	h.devices[device] = true
 	to.Uplinks = append(to.Uplinks, spec.HostUplink{Name: uplink, Device: device})
-}
-
-// adapters takes the VMkernel adapters on the switches, or notes them.
-func (p *placement) adapters(h *placed) {
-	o := p.inv.hosts[h.id]
-	if o == nil || o.Config.Network == nil {
-		return
-	}
-	called := newNames(false)
-	for _, v := range o.Config.Network.Vnic {
-		on := v.Spec.DistributedVirtualPort
-		if on == nil {
-			continue
-		}
-		to := spec.HostPort{Name: called.fresh(v.Device)}
-		text := ""
-		if ip := v.Spec.IP; ip != nil && !ip.DHCP {
-			if a, ok := prefix(ip.IPAddress, ip.SubnetMask); ok {
-				to.Addresses, text = []string{a}, a
-			}
-		}
-		for _, s := range p.switches {
-			if portKey(s.from.Config.UUID, "") == portKey(on.SwitchUUID, "") {
-				to.Switch, to.PortGroup = s.to.Name, s.groups[on.PortgroupKey]
-				to.MTU = adapterMTU(v.Spec.MTU, s.to.MTU)
-			}
-		}
-		switch {
-		case to.PortGroup == "":
-			continue // of a switch that is not taken
-		case !p.options.HostPorts:
-			h.absent("VMkernel adapter "+v.Device, text, "import with --host-ports to get a host port with its address")
-			continue
-		case len(to.Addresses) == 0:
-			h.changed("VMkernel adapter "+v.Device, "DHCP, or no IPv4 address", "the host port has no address: add "+
-				"addresses or pools")
-		}
-		h.ports = append(h.ports, to)
-	}
-}
-
-// adapterMTU is that of a host port: the switch's where it is the same or not possible.
-func adapterMTU(mtu, ofSwitch int) int {
-	if ofSwitch == 0 {
-		ofSwitch = 1500
-	}
-	if mtu < smallestMTU || mtu >= ofSwitch {
-		return 0
-	}
-	return mtu
-}
-
-func prefix(address, mask string) (string, bool) {
-	a, err := netip.ParseAddr(address)
-	m, errMask := netip.ParseAddr(mask)
-	if err != nil || errMask != nil || !a.Is4() || !m.Is4() {
-		return "", false
-	}
-	bits, of := net.IPMask(m.AsSlice()).Size()
-	return fmt.Sprintf("%s/%d", a, bits), of == 32 && bits > 0
 }

@@ -43,6 +43,11 @@ type config struct {
 	UplinkPortPolicy struct {
 		UplinkPortName []string `json:"uplinkPortName"`
 	} `json:"uplinkPortPolicy"`
+	Contact struct {
+		Name    string `json:"name"`
+		Contact string `json:"contact"`
+	} `json:"contact"`
+	NumStandalonePorts          int             `json:"numStandalonePorts"`
 	UplinkPortgroup             []ref           `json:"uplinkPortgroup"`
 	Host                        []member        `json:"host"`
 	SwitchIPAddress             string          `json:"switchIpAddress"`
@@ -257,20 +262,51 @@ type port struct {
 	} `json:"config"`
 }
 
+// hostNetwork is a HostNetworkInfo.
 type hostNetwork struct {
-	Vnic []struct {
-		Device string `json:"device"`
-		Spec   struct {
-			MTU int `json:"mtu"`
-			IP  *struct {
-				DHCP       bool   `json:"dhcp"`
-				IPAddress  string `json:"ipAddress"`
-				SubnetMask string `json:"subnetMask"`
-			} `json:"ip"`
-			DistributedVirtualPort *struct {
-				SwitchUUID   string `json:"switchUuid"`
-				PortgroupKey string `json:"portgroupKey"`
-			} `json:"distributedVirtualPort"`
-		} `json:"spec"`
-	} `json:"vnic"`
+	Vnic          []vnic         `json:"vnic"`
+	IPRouteConfig *ipRouteConfig `json:"ipRouteConfig"`
+	// NetStackInstance are the TCP/IP stacks. An adapter without a key is of defaultStack.
+	NetStackInstance []struct {
+		Key           string         `json:"key"`
+		IPRouteConfig *ipRouteConfig `json:"ipRouteConfig"`
+	} `json:"netStackInstance"`
+}
+
+// ipRouteConfig is a HostIpRouteConfig.
+type ipRouteConfig struct {
+	DefaultGateway     string `json:"defaultGateway"`
+	IPv6DefaultGateway string `json:"ipV6DefaultGateway"`
+}
+
+// vnic is a HostVirtualNic with its HostVirtualNicSpec.
+type vnic struct {
+	Device string `json:"device"`
+	Spec   struct {
+		MTU int    `json:"mtu"`
+		MAC string `json:"mac"`
+		IP  *struct {
+			DHCP       bool   `json:"dhcp"`
+			IPAddress  string `json:"ipAddress"`
+			SubnetMask string `json:"subnetMask"`
+			IPv6Config *struct {
+				IPv6Address []struct {
+					IPAddress    string `json:"ipAddress"`
+					PrefixLength int    `json:"prefixLength"`
+					Origin       string `json:"origin"`
+				} `json:"ipV6Address"`
+				AutoConfigurationEnabled bool `json:"autoConfigurationEnabled"`
+				DHCPv6Enabled            bool `json:"dhcpV6Enabled"`
+			} `json:"ipV6Config"`
+		} `json:"ip"`
+		NetStackInstanceKey string `json:"netStackInstanceKey"`
+		IPRouteSpec         *struct {
+			IPRouteConfig *ipRouteConfig `json:"ipRouteConfig"`
+		} `json:"ipRouteSpec"`
+		PinnedPnic             string `json:"pinnedPnic"`
+		DistributedVirtualPort *struct {
+			SwitchUUID   string `json:"switchUuid"`
+			PortgroupKey string `json:"portgroupKey"`
+		} `json:"distributedVirtualPort"`
+	} `json:"spec"`
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // MostBytes limits a dump: one of 100 switches with 1,000 port groups each takes some 200 MB.
@@ -26,7 +29,8 @@ type Inventory struct {
 // Read adds what a dump has: managed objects as JSON, one after the other or in lists, such as govc object.collect
 // -json writes, and uplink ports as govc dvs.portgroup.info -json writes them. Objects of other types are left out.
 func (inv *Inventory) Read(filename string, r io.Reader) error {
-	start := bufio.NewReader(r)
+	// Windows writes UTF-16, or UTF-8, with a byte order mark.
+	start := bufio.NewReader(transform.NewReader(r, unicode.BOMOverride(transform.Nop)))
 	if mark, _ := start.Peek(len(zipMark)); string(mark) == zipMark {
 		return fmt.Errorf("%s is a zip file, such as Export Configuration of the vSphere client makes: its contents "+
 			"are for vCenter alone. Dump the objects with govc, or read the vCenter with --vcenter", filename)

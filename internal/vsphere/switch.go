@@ -152,6 +152,13 @@ func (s *translated) ipfix(f *ipfix, address string) {
 
 // others notes settings of the switch that have no counterpart.
 func (s *translated) others(c *config) {
+	if c.Contact.Name != "" || c.Contact.Contact != "" {
+		s.absent("administrator contact", strings.TrimSpace(c.Contact.Name+" "+c.Contact.Contact),
+			"keep it as a comment in your own file")
+	}
+	if c.NumStandalonePorts > 0 {
+		s.absent("standalone ports", fmt.Sprint(c.NumStandalonePorts), "every port is of a port group: make one for them")
+	}
 	if c.Description != "" {
 		s.absent("description", c.Description, "keep it as a comment in your own file")
 	}
