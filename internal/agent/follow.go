@@ -94,6 +94,8 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.teaming.partners = uplinks.FollowPartners(host, open)
 	a.follow(a.teaming.neighbours)
 	a.follow(a.teaming.partners)
+	a.teaming.storms = uplinks.FollowStorms(host, meter{a.shared, a.effect})
+	a.follow(a.teaming.storms)
 	a.follow(uplinks.FollowBeacons(host, open))
 	name, err := os.Hostname()
 	if err != nil {
@@ -126,8 +128,31 @@ type meter struct {
 
 func (m meter) Applied() *binding.Desired                           { return m.effect.applied }
 func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.kernel.Counters() }
-func (m meter) Speed(device string) float64                         { return m.dev.Speed(device) }
-func (m meter) Complain(what string, err error)                     { m.complain(what, err) }
+
+// Uplinks returns the counters of the uplinks of the active plan, without those that are not attached yet.
+func (m meter) Uplinks() (map[plan.PortID]observe.Counters, error) {
+	if m.effect.applied == nil {
+		return nil, nil
+	}
+	r := m.kernel.CounterReader()
+	out := map[plan.PortID]observe.Counters{}
+	for _, sw := range m.effect.applied.Plan.Switches {
+		for _, u := range sw.Uplinks {
+			if !r.Has(u.ID) {
+				continue
+			}
+			c, err := r.Read(u.ID)
+			if err != nil {
+				return nil, err
+			}
+			out[u.ID] = c
+		}
+	}
+	return out, nil
+}
+
+func (m meter) Speed(device string) float64     { return m.dev.Speed(device) }
+func (m meter) Complain(what string, err error) { m.complain(what, err) }
 
 // lagDevices returns the devices of the uplinks in the form that LACP uses.
 func lagDevices(bounds []bound) map[plan.PortID]memory.LAGDevice {

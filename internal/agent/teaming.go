@@ -22,10 +22,11 @@ type teaming struct {
 	reporter *reporter
 
 	bonds map[plan.PortID]bond // the uplinks that are bonds
-	// lags, neighbours and partners are followers once they run; the latter two are nil before.
+	// lags, neighbours, partners and storms are followers once they run; all but the first are nil before.
 	lags       *uplinks.LAGs
 	neighbours *uplinks.LLDP
 	partners   *uplinks.Partners
+	storms     *uplinks.Storms
 	verdicts   uplinks.Verdicts
 	links      failover.Links
 	// inForce are the active teams: nil before the first plan is made, and the remembered teams before it is active.
@@ -156,10 +157,13 @@ func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) 
 	return t.neighbours.Status(uplink)
 }
 
-// unbundled returns what is wrong with an uplink in no LAG whose other end speaks LACP; none for nothing.
-func (t *teaming) unbundled(uplink plan.PortID) problem.Problem {
-	if t.partners == nil {
-		return problem.Problem{}
+// outside returns what the physical network does wrong at an uplink that is in use; none for nothing.
+func (t *teaming) outside(uplink plan.PortID) (why problem.Problem) {
+	if t.partners != nil {
+		why = t.partners.Why(uplink)
 	}
-	return t.partners.Why(uplink)
+	if t.storms != nil {
+		why = problem.First(why, t.storms.Why(uplink))
+	}
+	return why
 }

@@ -123,8 +123,8 @@ func (a *adapter) route(routed map[bool]bool) {
 		case !reached:
 			a.absent("gateway", gateway, "it is in no network of the port's addresses")
 		case stack != defaultStack || routed[v6] || a.to.Gateway != "":
-			a.absent("gateway", gateway, "the host port has no default route by it: one port has that of the main table, "+
-				"one for a port; give this one gateway and table, or a route by hand")
+			a.absent("gateway", gateway, "the host port has no default route by it: one port has that of the main "+
+				"table, one for a port; give this one gateway and table, or a route by hand")
 		default:
 			a.to.Gateway, routed[v6] = gateway, true
 		}
@@ -164,8 +164,8 @@ func (a *adapter) reaches(gateway string) bool {
 // others notes what no host port has.
 func (a *adapter) others() {
 	if a.Spec.MAC != "" {
-		a.changed("MAC address", a.Spec.MAC, "the host port has a MAC of its own: give it this one as mac where something goes "+
-			"by it, and the ESXi host has given it up")
+		a.changed("MAC address", a.Spec.MAC, "the host port has a MAC of its own: give it this one as mac where "+
+			"something goes by it, and the ESXi host has given it up")
 	}
 	if a.Spec.PinnedPnic != "" {
 		a.absent("pinned network card", a.Spec.PinnedPnic, "the teaming of the port group chooses the uplink")

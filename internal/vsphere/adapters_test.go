@@ -42,6 +42,7 @@ func TestImport_AdaptersKeepWhatHostPortsHave(t *testing.T) {
 		{"ipAddress":"2001:db8::11","prefixLength":64,"origin":"manual"},
 		{"ipAddress":"2001:db8::99","prefixLength":64,"origin":"linklayer"}]}`
 	const gateways = `{"ipRouteConfig":{"defaultGateway":"192.0.2.1","ipV6DefaultGateway":"2001:db8::1"}}`
+	both := []string{"192.0.2.11/24", "2001:db8::11/64"}
 	for _, c := range []struct {
 		what, stacks string
 		specs        []string
@@ -50,7 +51,7 @@ func TestImport_AdaptersKeepWhatHostPortsHave(t *testing.T) {
 	}{
 		{"both families, the stack's gateway", `"ipRouteConfig":{"defaultGateway":"192.0.2.1"},`,
 			[]string{`,"ip":{` + v4 + `,` + v6 + `}`},
-			[]spec.HostPort{{Name: "vmk0", Addresses: []string{"192.0.2.11/24", "2001:db8::11/64"}, Gateway: "192.0.2.1"}},
+			[]spec.HostPort{{Name: "vmk0", Addresses: both, Gateway: "192.0.2.1"}},
 			nil},
 		{"the gateway is another adapter's", `"ipRouteConfig":{"defaultGateway":"198.51.100.1"},`,
 			[]string{`,"ip":{` + v4 + `}`, `,"ip":{"ipAddress":"198.51.100.9","subnetMask":"255.255.255.0"}`},
@@ -59,9 +60,10 @@ func TestImport_AdaptersKeepWhatHostPortsHave(t *testing.T) {
 		{"gateways of its own in a stack of its own", "",
 			[]string{`,"mac":"00:50:56:00:00:01","netStackInstanceKey":"vmotion","ip":{` + v4 + `},"ipRouteSpec":` + gateways},
 			[]spec.HostPort{{Name: "vmk0", Addresses: []string{"192.0.2.11/24"}}},
-			[]string{"TCP/IP stack vmotion", "gateway 192.0.2.1", "gateway 2001:db8::1", "MAC address 00:50:56:00:00:01"}},
+			[]string{"TCP/IP stack vmotion", "gateway 192.0.2.1", "gateway 2001:db8::1",
+				"MAC address 00:50:56:00:00:01"}},
 		{"a port has one gateway", "", []string{`,"ip":{` + v4 + `,` + v6 + `},"ipRouteSpec":` + gateways},
-			[]spec.HostPort{{Name: "vmk0", Addresses: []string{"192.0.2.11/24", "2001:db8::11/64"}, Gateway: "192.0.2.1"}},
+			[]spec.HostPort{{Name: "vmk0", Addresses: both, Gateway: "192.0.2.1"}},
 			[]string{"gateway 2001:db8::1"}},
 		{"automatic addresses", "", []string{`,"pinnedPnic":"vmnic1","ip":{"dhcp":true,"ipAddress":"192.0.2.11",
 			"subnetMask":"255.255.255.0","ipV6Config":{"autoConfigurationEnabled":true,"dhcpV6Enabled":true}}`},

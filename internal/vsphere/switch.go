@@ -157,7 +157,8 @@ func (s *translated) others(c *config) {
 			"keep it as a comment in your own file")
 	}
 	if c.NumStandalonePorts > 0 {
-		s.absent("standalone ports", fmt.Sprint(c.NumStandalonePorts), "every port is of a port group: make one for them")
+		s.absent("standalone ports", fmt.Sprint(c.NumStandalonePorts), "every port is of a port group: make one for "+
+			"them")
 	}
 	if c.Description != "" {
 		s.absent("description", c.Description, "keep it as a comment in your own file")

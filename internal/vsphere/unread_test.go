@@ -15,17 +15,17 @@ import (
 func TestImport_EachPropertyIsReadOrNeedNotBe(t *testing.T) {
 	var have []string
 	for _, c := range []struct {
-		name      string
 		ours, api reflect.Type
+		of        string
 	}{
-		{"switch", reflect.TypeFor[config](), reflect.TypeFor[types.VMwareDVSConfigInfo]()},
-		{"port group", reflect.TypeFor[config](), reflect.TypeFor[types.DVPortgroupConfigInfo]()},
-		{"port setting", reflect.TypeFor[setting](), reflect.TypeFor[types.VMwareDVSPortSetting]()},
-		{"group policy", reflect.TypeFor[groupPolicy](), reflect.TypeFor[types.VMwareDVSPortgroupPolicy]()},
-		{"member", reflect.TypeFor[member](), reflect.TypeFor[types.DistributedVirtualSwitchHostMember]()},
-		{"vnic", reflect.TypeFor[vnic](), reflect.TypeFor[types.HostVirtualNic]()},
+		{reflect.TypeFor[config](), reflect.TypeFor[types.VMwareDVSConfigInfo](), "switch"},
+		{reflect.TypeFor[config](), reflect.TypeFor[types.DVPortgroupConfigInfo](), "port group"},
+		{reflect.TypeFor[setting](), reflect.TypeFor[types.VMwareDVSPortSetting](), "port setting"},
+		{reflect.TypeFor[groupPolicy](), reflect.TypeFor[types.VMwareDVSPortgroupPolicy](), "group policy"},
+		{reflect.TypeFor[member](), reflect.TypeFor[types.DistributedVirtualSwitchHostMember](), "member"},
+		{reflect.TypeFor[vnic](), reflect.TypeFor[types.HostVirtualNic](), "vnic"},
 	} {
-		have = append(have, unreadOf(c.name, c.ours, c.api)...)
+		have = append(have, unreadOf(c.of, c.ours, c.api)...)
 	}
 	text, err := os.ReadFile("testdata/unread.txt")
 	if err != nil {

@@ -16,8 +16,8 @@ type Links struct {
 	// LAG and LLDP return the state of a LAG and of an uplink's neighbours; false if the protocol is not used there.
 	LAG  func(lag plan.PortID) (lacp.Status, bool)
 	LLDP func(uplink plan.PortID) (linkproto.LLDPStatus, bool)
-	// Unbundled returns what is wrong with an uplink in no LAG whose other end speaks LACP; none for nothing.
-	Unbundled func(uplink plan.PortID) problem.Problem
+	// Outside returns what the physical network does wrong at an uplink that is in use; none for nothing.
+	Outside func(uplink plan.PortID) problem.Problem
 }
 
 // add adds what LACP and LLDP know of an uplink.

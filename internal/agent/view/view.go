@@ -227,8 +227,8 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 		Monitoring: u.Monitoring.String()}
 	var why problem.Problem
 	v.State, why = src.UplinkState(u)
-	if v.State == api.Up && why.None() && sw.LAGOf(u.ID.Name) == nil {
-		why = src.Links.Unbundled(u.ID)
+	if v.State == api.Up && why.None() {
+		why = src.Links.Outside(u.ID)
 	}
 	v.Maintenance = src.maintenance(u)
 	v.RunsBefore = src.Before[u.ID]

@@ -39,7 +39,8 @@ func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
 
 // Ports that a former version has named are found.
 func TestNamesThatFitAreNotShortened(t *testing.T) {
-	for _, c := range [][2]string{{"web", "eth0"}, {"storage-replication-net01a", "eth0"}, {"storage", "secondary-net01"}} {
+	for _, c := range [][2]string{{"web", "eth0"}, {"storage-replication-net01a", "eth0"},
+		{"storage", "secondary-net01"}} {
 		if p := port(c[0], "c0ffee", c[1]); !strings.HasPrefix(p, "cni/"+c[0]+"/c0ffee/"+c[1]+"/hc") {
 			t.Error(p)
 		}

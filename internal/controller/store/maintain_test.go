@@ -230,9 +230,11 @@ func TestWhenAFullStoreIsDefragmentedOnceMore(t *testing.T) {
 		{"long ago", last, again, 3, false, true},
 		{"the clock was set back", last, -time.Hour, 3, false, true},
 	} {
-		if got := c.last.helps(now.Add(c.after), c.removals, c.alarm); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.last.helps(now.Add(c.after), c.removals, c.alarm); got != c.want {
+				t.Error(got)
+			}
+		})
 	}
 }
 

@@ -86,7 +86,8 @@ func rules() map[string]Rule {
 		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")
 	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp",
 		"internal/uplinks/lldp", "internal/uplinks/loops",
-		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance",
+		"internal/uplinks/memory", "internal/uplinks/storms", "internal/uplinks/teaming/failover",
+		"internal/uplinks/teaming/loadbalance",
 		"internal/uplinks/teaming/teams")
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",

@@ -301,6 +301,8 @@ func uplinkCases() []ruleCase {
 			"02:00:00:00:aa:02"), near: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:01"),
 			object: "port group web", sign: "u1 leads to chassis 02:00:00:00:aa:01, u2 to 02:00:00:00:aa:02",
 			fix: "teaming: {policy: originating-port}", level: note},
+		{rule: "storm", provoke: storming("a storm: 5000"), near: storming(""), object: "uplink u1",
+			sign: "a storm: 5000", fix: "heddle uplink show u1", level: wrong},
 		{rule: "lacp-without-lag", provoke: unbundled("lacp: 5", ""), near: unbundled("", ""),
 			object: "uplink u1", sign: "lacp: 5", fix: "heddle uplink show u1", level: wrong},
 		{rule: "lacp-without-lag", provoke: unbundled("lacp: 5", "lacp: 5"), near: unbundled("", ""),

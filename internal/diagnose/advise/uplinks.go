@@ -31,6 +31,9 @@ func uplinkRules() []Rule {
 			"LACPDUs that arrive",
 			"the switch takes its ports for a bundle: it uses one of the links, or none, or sends by any of them; " +
 				"guests whose uplink it does not use reach nobody", lacpWithoutLAG},
+		{"storm", api.FindingWrong, "the physical network has a storm of broadcasts",
+			"more than 1,000 broadcasts a second by the uplink, for 3 s and more",
+			"they take the place of other frames on the links, and the time of everybody who receives them", storms},
 		{"half-open", api.FindingWrong, "an uplink sends and never receives",
 			"frames received and sent: none against 10 and more, in 5 s and more with `--for`",
 			"one direction of the link is lost, and link state does not show it: what answers by this uplink never " +

@@ -93,6 +93,9 @@ const (
 	// LACPWithoutLAG: the uplink is used, in no LAG, and since Since a device, Peer with the key Have, speaks LACP at
 	// its other end.
 	LACPWithoutLAG Code = "lacp-without-lag"
+	// StormOutside: since Since Have broadcasts a second arrive by the uplink, Want of them this host's own; 0 if these
+	// are the smaller part.
+	StormOutside Code = "storm-outside"
 )
 
 // UplinkKind is the Kind of a LinkDown problem of an uplink, which has no guest.

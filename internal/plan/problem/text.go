@@ -194,6 +194,8 @@ func (p Problem) ofUplink() string {
 			"own on another", p.Want)
 	case BeaconsDeaf:
 		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it", p.Want)
+	case StormOutside:
+		return p.storm()
 	case BeaconsUnheard:
 		return fmt.Sprintf("%d rounds of beacons lost: its beacons arrive on no other uplink", p.Want)
 	}
@@ -247,6 +249,15 @@ func (p Problem) ofLACP() string {
 		return "lacp: it can't be spoken on its device"
 	}
 	return ""
+}
+
+// storm says what a storm of the physical network is made of.
+func (p Problem) storm() string {
+	text := fmt.Sprintf("the physical network has a storm: %d broadcasts a second arrive", p.Have)
+	if p.Want > 0 {
+		return text + fmt.Sprintf(", and %d frames a second come back that this host has sent: it has a loop", p.Want)
+	}
+	return text
 }
 
 func after(mark, text string) string {

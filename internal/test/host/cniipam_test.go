@@ -127,8 +127,8 @@ echo '{"cniVersion": "1.1.0", "ips": [{"address": "198.51.100.5/24", "gateway": 
 		"default via 198.51.100.1 dev eth0 metric 7" {
 		t.Errorf("table 100: %s", have)
 	}
-	want := "192.0.2.0/24 via 198.51.100.9 dev eth0 \n198.51.100.0/24 dev eth0 proto kernel scope link src 198.51.100.5 " +
-		"\n203.0.113.0/24 dev eth0 scope link \n"
+	want := "192.0.2.0/24 via 198.51.100.9 dev eth0 \n" +
+		"198.51.100.0/24 dev eth0 proto kernel scope link src 198.51.100.5 \n203.0.113.0/24 dev eth0 scope link \n"
 	if have := run(t, a, "ip -4 route show"); have != want {
 		t.Errorf("main table:\n%s", have)
 	}
