@@ -55,6 +55,8 @@ type batcher struct {
 	of     int64
 	// refused makes an error of etcd one of the store.
 	refused func(error) error
+	// wrote is told how many bytes of values a transaction has written.
+	wrote func(bytes int)
 }
 
 // written is a key's entry as of a revision.
@@ -67,7 +69,8 @@ func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
 		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.keeper.refused,
-		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
+		wrote: s.Limits.wrote,
+		held:  func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 
 func (b *batcher) run(ctx context.Context) {
@@ -168,6 +171,7 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 		}
 		if resp.Succeeded {
 			b.limit = min(2*b.limit, MaxChanges)
+			b.wrote(v.bytes)
 			b.remember(v, resp.Header.Revision)
 			b.answer(batch, result{rev: resp.Header.Revision})
 			return

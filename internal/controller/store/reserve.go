@@ -46,10 +46,12 @@ func most(quota int64) int64 { return quota - max(quota/10, leastKept) }
 func Full(size, quota int64) bool { return quota > 0 && size > most(quota) }
 
 // Etcd knows the size of what it wrote in the last 100 ms when that is committed. near is more than it writes
-// meanwhile: so near the bound that is committed and the size measured, but not more often than after measured.
+// meanwhile: so near the bound that is committed and the size measured, but not more often than after measured, or
+// after measuredBytes of values were written: large ones would take the space that is kept in that time.
 const (
-	near     = 64 << 20
-	measured = 10 * time.Millisecond
+	near          = 64 << 20
+	measured      = 10 * time.Millisecond
+	measuredBytes = 256 << 10
 )
 
 // Limits say whether an embedded etcd can bear a write: whether its database, the disk, and the other members' disks
@@ -64,6 +66,8 @@ type Limits struct {
 	held atomic.Pointer[NoRoomElsewhere]
 	// measuredAt is when the size of the database was measured anew, in nanoseconds.
 	measuredAt atomic.Int64
+	// unmeasured is how many bytes of values were written since.
+	unmeasured atomic.Int64
 }
 
 // database is what is asked of etcd's.
@@ -86,11 +90,16 @@ func (l *Limits) crowded() bool {
 	}
 	now, last := time.Now().UnixNano(), l.measuredAt.Load()
 	// A clock that was set back does not put the next measurement off.
-	if (now < last || now-last >= int64(measured)) && l.measuredAt.CompareAndSwap(last, now) {
+	due := now < last || now-last >= int64(measured) || l.unmeasured.Load() >= measuredBytes
+	if due && l.measuredAt.CompareAndSwap(last, now) {
+		l.unmeasured.Store(0)
 		db.ForceCommit()
 	}
 	return db.Size() > bound
 }
+
+// wrote takes in how many bytes of values a transaction has written.
+func (l *Limits) wrote(bytes int) { l.unmeasured.Add(int64(bytes)) }
 
 // bear refuses a write for which there is no space.
 func (l *Limits) bear(u use) error {
