@@ -12,6 +12,7 @@
 #include "stage/admit.h"
 #include "stage/classify.h"
 #include "stage/learn.h"
+#include "stage/control.h"
 #include "stage/lookup.h"
 #include "stage/host.h"
 #include "core/sweep.h"
@@ -64,6 +65,11 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	else
 		why = admit_port(&f);
 	if (only_host) {
+		if (UNLIKELY(f.in->flags & SWITCH_PASSES_CONTROL)) {
+			struct frame copy = f;
+
+			return pass_control(&copy);
+		}
 		mark_tagged(&f);
 		return to_host(&f);
 	}

@@ -58,6 +58,7 @@ enum port_flag {
 	SWITCH_HAS_PROMISCUOUS = 1 << 20,
 	SWITCH_LEARNS = 1 << 21,
 	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks is metered */
+	SWITCH_PASSES_CONTROL = 1 << 23, /* one of its ports may speak a link control protocol (stage/control.h) */
 };
 
 /* More rules of a port: bits of port.rules. A frame to which none of them applies need not read the word. */

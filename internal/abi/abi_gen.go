@@ -154,6 +154,7 @@ const (
 	SwitchHasPromiscuous         = 1048576
 	SwitchLearns                 = 2097152
 	SwitchMeters                 = 4194304
+	SwitchPassesControl          = 8388608
 )
 
 // Values of enum port_rule.

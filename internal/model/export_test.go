@@ -39,6 +39,15 @@ var faults = map[string]func(*stages){
 			return reason
 		}
 	},
+	"control: a guest gets the answers of every protocol": func(s *stages) {
+		right := s.passControl
+		s.passControl = func(r *run) {
+			if len(r.head.raw) > 14 && r.head.dst[5] == 0x03 {
+				r.head.inner = 0x888e
+			}
+			right(r)
+		}
+	},
 	"admit: the MTU is a byte too large": func(s *stages) {
 		right := s.admit
 		s.admit = func(r *run) abi.Reason {

@@ -105,6 +105,56 @@ func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 	r.delivered(r.send("u", f), f, "a", "host")
 }
 
+// What the physical switch says by a protocol that a guest may speak reaches the guest, besides the host: every address ×
+// every type × every list.
+func TestS170_AGuestHearsWhatItMaySpeak(t *testing.T) {
+	for _, list := range append([][]string{nil, spec.LinkControls()}, [][]string{{"lacp"}, {"lldp"}, {"eapol"}, {"ptp"},
+		{"cdp"}, {"bpdu"}}...) {
+		r := newRig(t, vnic("a", policy(func(e *plan.Effective) { e.GuestLinkControl.V = list })), vnic("b"), up("u"))
+		hears := func(dst plan.MAC, typ uint16, word string) {
+			f := eth(dst, m(9), binary.BigEndian.AppendUint16(nil, typ))
+			if slices.Contains(list, word) {
+				r.delivered(r.send("u", f), f, "a", "host")
+			} else {
+				r.delivered(r.send("u", f), f, "host")
+			}
+		}
+		for last := range byte(0x10) {
+			for _, typ := range []uint16{0x8808, 0x8809, 0x88cc, 0x888e, 0x88f7, 0x0800, 0x0026} {
+				word := map[[2]uint16]string{{0x02, 0x8809}: "lacp", {0x03, 0x88cc}: "lldp", {0x0e, 0x88cc}: "lldp",
+					{0x0e, 0x88f7}: "ptp"}[[2]uint16{uint16(last), typ}]
+				switch {
+				case last == 0:
+					word = "bpdu"
+				case typ == 0x888e:
+					word = "eapol"
+				}
+				hears(plan.MAC{1, 0x80, 0xc2, 0, 0, last}, typ, word)
+			}
+		}
+		hears(plan.MAC{1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, 0x26, "cdp")
+		hears(plan.MAC{1, 0, 0x0c, 0xcc, 0xcc, 0xcd}, 0x26, "bpdu")
+	}
+}
+
+// Such a copy is one like any other: only in the guest's segment, by the uplink that it uses, and while it may receive.
+func TestS170_ACopyOfLinkControlHasTheRulesOfCopies(t *testing.T) {
+	lldp := policy(func(e *plan.Effective) { e.GuestLinkControl.V = []string{"lldp"} })
+	to, typ := plan.MAC{1, 0x80, 0xc2, 0, 0, 0x0e}, []byte{0x88, 0xcc}
+	r := newRig(t, vnic("a", lldp), vnic("b", lldp, access(10)), up("u1"), up("u2")) // a uses u2, b uses u1
+	f := eth(to, m(9), typ)
+	r.delivered(r.send("u2", f), f, "a", "host")
+	tagged := slices.Insert(slices.Clone(f), 12, 0x81, 0, 0, 10)
+	r.expect(r.send("u1", tagged), outcome{copies: map[string][]byte{"b": f, "host": tagged}})
+	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"host": f},
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.change(func(r *rig) { r.fact("a", func(f *plan.Fact) { f.Up = false }) })
+	r.expect(r.send("u2", f), outcome{copies: map[string][]byte{"host": f},
+		refused: map[string]abi.Reason{"a": abi.ReasonReceiverDown}})
+	r = newRig(t, vnic("a", lldp), up("u", func(u *plan.Uplink, _ *plan.Fact) { u.Blocked = true }))
+	r.delivered(r.send("u", f), f, "host")
+}
+
 func TestS38_D18_ReflectedBroadcastOnAnotherUplinkIsRefused(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", team(spec.IPHash, []string{"u1", "u2"}, nil)), up("u1"), up("u2"))
 	f := eth(all, m(9))

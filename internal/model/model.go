@@ -47,6 +47,7 @@ type stages struct {
 	uplinkRules                    func(*run, *uplink) abi.Reason
 	hostRules                      func(*run, *uplink) abi.Reason
 	fromHost                       func(*run) (leaves bool)
+	passControl                    func(*run)
 	wire                           func(r *run, tagged bool) []byte
 }
 
@@ -55,6 +56,7 @@ func rules() stages {
 		packet: readPacket, admit: admit, guard: guard, classify: classify, learn: learn, lookUp: lookUp,
 		stormControl: stormControl, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
+		passControl: passControl,
 	}
 }
 

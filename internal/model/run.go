@@ -114,6 +114,9 @@ func (r *run) pass() abi.Reason {
 	if r.host == hostOnly || r.host == hostToo {
 		r.toHost()
 	}
+	if r.host == hostOnly && linkLocal(r.head.dst) {
+		r.h.rules.passControl(r)
+	}
 	if r.host != hostOnly {
 		r.deliver()
 	}

@@ -108,6 +108,9 @@ func (c *compiler) compilePart(sw *plan.Switch, id uint8, own []OwnMAC) error {
 		if p.Policy.Learning.Enabled.V {
 			flags |= abi.SwitchLearns
 		}
+		if len(p.Policy.GuestLinkControl.V) > 0 {
+			flags |= abi.SwitchPassesControl
+		}
 		slot := c.slots.Ports[p.ID]
 		c.img.Ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0,

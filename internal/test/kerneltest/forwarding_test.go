@@ -143,6 +143,30 @@ func TestS97_AGuestsLinkControlPassesOnlyWhereItMay(t *testing.T) {
 	r.learned()
 }
 
+// What the physical switch says to those addresses is the host's; a guest whose port's list names the protocol gets a
+// copy, in its segment and by the uplink that it uses.
+func TestS170_AGuestHearsTheLinkControlThatItMaySpeak(t *testing.T) {
+	r := newRig(t, twoUplinks+`  - {name: lldp, security: {guestLinkControl: [lldp]}}
+  - {name: rest, security: {guestLinkControl: [lacp, eapol, ptp, cdp]}, vlan: {trunk: [0, 10]}}
+  - {name: bridge, security: {guestLinkControl: [bpdu]}}
+`, "vm1 web", "vm2 lldp", "vm3 rest", "vm4 bridge")
+	for _, f := range []struct{ by, frame, hears string }{
+		{"u1", "0180c2000001 ext1 8808", ""}, // PAUSE
+		{"u2", "0180c2000002 ext1 8809", "vm3"},
+		{"u1", "0180c2000003 ext1 8809", ""},
+		{"u1", "0180c200000e ext1 88cc", "vm2"},
+		{"u2", "0180c2000003 ext1 888e", "vm3"},
+		{"u2", "0180c200000e ext1 88f7", "vm3"},
+		{"u2", "01000ccccccc ext1 0026 aaaa0300000c2000", "vm3"},
+		{"u1", "0180c2000000 ext1 0026 424203", "vm4"},
+		{"u1", "01000ccccccd ext1 0032 aaaa0300000c010b", "vm4"},
+	} {
+		r.send(f.by, f.frame, to("host", f.frame), to(f.hears, f.frame))
+	}
+	r.send("u2", "0180c2000002 ext1 q10 8809", to("host vm3", "0180c2000002 ext1 q10 8809"))
+	r.learned()
+}
+
 func TestS37_LinkLocalFramesFromAnUplinkAreTheHostsOnly(t *testing.T) {
 	r := newRig(t, twoUplinks, "vm1 sniff", "vm2 learn")
 	for _, dst := range []string{"0180c2000000", "0180c2000002", "0180c200000e", "0180c200000f", "01000ccccccc",
