@@ -52,6 +52,8 @@ type LLDP struct {
 // Neighbour is a device at the other end of an uplink, as it describes itself; characters that a terminal could
 // interpret as commands are replaced.
 type Neighbour struct {
+	// By is "cdp" where the device said it by that protocol alone; "" for LLDP.
+	By                string   `json:"by,omitempty"`
 	Chassis           string   `json:"chassis"`
 	Port              string   `json:"port"`
 	PortDescription   string   `json:"portDescription,omitempty"`

@@ -17,7 +17,7 @@ func linkRows(u api.Uplink) [][2]string {
 			rows = append(rows, neighbourRows(n)...)
 		}
 		if len(u.LLDP.Neighbours) == 0 {
-			rows = append(rows, [2]string{"neighbour", "none heard by LLDP"})
+			rows = append(rows, [2]string{"neighbour", "none heard by LLDP or CDP"})
 		}
 		rows = append(rows, [2]string{"lldp frames", frameCounts(u.LLDP.In, u.LLDP.Out, u.LLDP.Bad, "refused",
 			u.LLDP.Refused)})
@@ -44,6 +44,9 @@ func neighbourRows(n api.Neighbour) [][2]string {
 	port := n.Port
 	if n.PortDescription != "" && n.PortDescription != n.Port {
 		port += " (" + n.PortDescription + ")"
+	}
+	if n.By != "" {
+		port += ", by " + strings.ToUpper(n.By)
 	}
 	rows := [][2]string{{"neighbour", name + " port " + port}, {"chassis", n.Chassis + ", from " + n.Source}}
 	var more []string

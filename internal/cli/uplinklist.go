@@ -99,7 +99,7 @@ func lagOf(u api.Uplink) string {
 	return u.LAG.Name
 }
 
-// neighbourText names the first LLDP neighbour of an uplink, and counts the others.
+// neighbourText names the first neighbour of an uplink, and counts the others.
 func neighbourText(u api.Uplink) string {
 	if u.LLDP == nil || len(u.LLDP.Neighbours) == 0 {
 		return ""

@@ -105,8 +105,8 @@ func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 	r.delivered(r.send("u", f), f, "a", "host")
 }
 
-// What the physical switch says by a protocol that a guest may speak reaches the guest, besides the host: every address ×
-// every type × every list.
+// What the physical switch says by a protocol that a guest may speak reaches the guest, besides the host: every address
+// × every type × every list.
 func TestS170_AGuestHearsWhatItMaySpeak(t *testing.T) {
 	for _, list := range append([][]string{nil, spec.LinkControls()}, [][]string{{"lacp"}, {"lldp"}, {"eapol"}, {"ptp"},
 		{"cdp"}, {"bpdu"}}...) {

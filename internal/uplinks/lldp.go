@@ -1,9 +1,12 @@
 package uplinks
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"heddle/internal/host/hostdev"
@@ -24,6 +27,7 @@ type LLDP struct {
 	limit  event.Limiter[plan.PortID]
 	untold map[plan.PortID]int
 	lldp   *linkproto.LLDP
+	cdp    *linkproto.LLDP
 	done   chan struct{}
 }
 
@@ -36,19 +40,40 @@ type Self struct {
 // FollowLLDP starts to listen and to advertise.
 func FollowLLDP(h Host, self Self, open linkproto.Opener) *LLDP {
 	p := &LLDP{host: h, self: self, limit: h.Limit, untold: map[plan.PortID]int{}, done: make(chan struct{})}
-	p.lldp = linkproto.StartLLDP(open, h.Log, func(r []linkproto.LLDPReport) {
-		h.Post(p.done, func() { p.reported(r) })
-	})
+	report := func(r []linkproto.LLDPReport) { h.Post(p.done, func() { p.reported(r) }) }
+	p.lldp, p.cdp = linkproto.StartLLDP(open, h.Log, report), linkproto.StartCDP(open, h.Log, report)
 	return p
 }
 
-// Status returns the LLDP state of an uplink; false if LLDP does not run there.
-func (p *LLDP) Status(id plan.PortID) (linkproto.LLDPStatus, bool) { return p.lldp.Status(id) }
+// Status returns the LLDP state of an uplink, with the neighbours that only CDP knows; false if LLDP does not run there.
+func (p *LLDP) Status(id plan.PortID) (linkproto.LLDPStatus, bool) {
+	s, ok := p.lldp.Status(id)
+	also, _ := p.cdp.Status(id)
+	for _, n := range also.Neighbours {
+		if !slices.ContainsFunc(s.Neighbours, func(o lldp.Neighbour) bool { return sameDevice(o.PDU, n.PDU) }) {
+			s.Neighbours = append(s.Neighbours, n)
+		}
+	}
+	s.In, s.Bad, s.Refused = s.In+also.In, s.Bad+also.Bad, s.Refused+also.Refused
+	return s, ok
+}
 
-// Close ends LLDP.
+// sameDevice reports whether a device says both by LLDP and by CDP, whose name may have the domain, or a serial number
+// in brackets, besides.
+func sameDevice(byLLDP, byCDP lldp.PDU) bool {
+	short := func(s string) string {
+		if i := strings.IndexAny(s, ".("); i > 0 {
+			s = s[:i]
+		}
+		return strings.ToLower(s)
+	}
+	return byLLDP.SystemName != "" && short(byLLDP.SystemName) == short(byCDP.SystemName)
+}
+
+// Close ends LLDP and CDP.
 func (p *LLDP) Close() error {
 	close(p.done)
-	return p.lldp.Close()
+	return errors.Join(p.lldp.Close(), p.cdp.Close())
 }
 
 // Settled updates on which uplinks LLDP runs.
@@ -75,8 +100,22 @@ func (p *LLDP) Settled(now InForce) {
 			want = append(want, port)
 		}
 	}
-	p.lldp.Own(now.own())
+	own := now.own()
+	p.lldp.Own(own)
+	p.cdp.Own(own)
 	p.lldp.Want(want)
+	p.cdp.Want(heardOnly(want))
+}
+
+// heardOnly are the uplinks that are listened on.
+func heardOnly(ports []linkproto.LLDPPort) (heard []linkproto.LLDPPort) {
+	for _, p := range ports {
+		if p.Listen {
+			p.Advertise = nil
+			heard = append(heard, p)
+		}
+	}
+	return heard
 }
 
 // ethernetOverhead is the length of an untagged frame beyond its layer 3 content: header and checksum, in bytes.

@@ -95,9 +95,9 @@ func (s *translated) discovery(d *discovery) {
 		return
 	}
 	s.to.Discovery.LLDP = operation
-	if d.Protocol != "lldp" && operation != spec.LLDPNone {
-		s.changed("discovery protocol", d.Protocol+" "+d.Operation, "it is LLDP with the same operation: Heddle "+
-			"speaks no CDP. Switch LLDP on at the physical switch")
+	if d.Protocol != "lldp" && (operation == spec.LLDPAdvertise || operation == spec.LLDPBoth) {
+		s.changed("discovery protocol", d.Protocol+" "+d.Operation, "LLDP advertises: Heddle hears CDP, and never sends "+
+			"it. Switch LLDP on at the physical switch to see this host there")
 	}
 }
 

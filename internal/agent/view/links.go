@@ -72,7 +72,7 @@ func neighbour(n lldp.Neighbour) api.Neighbour {
 	v := api.Neighbour{Chassis: p.Chassis.String(), Port: p.Port.String(),
 		PortDescription: lldp.Clean(p.PortDescription), SystemName: lldp.Clean(p.SystemName),
 		SystemDescription: lldp.Clean(p.SystemDescription), Source: n.Source.String(), Since: n.Since, Heard: n.Heard,
-		TTL: p.TTL}
+		TTL: p.TTL, By: p.By}
 	if p.Capabilities != nil {
 		v.Capabilities = p.Capabilities.Enabled.Words()
 	}

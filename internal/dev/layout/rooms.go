@@ -84,7 +84,8 @@ func rules() map[string]Rule {
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/explain",
 		"internal/diagnose/stats",
 		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")
-	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp",
+	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/cdp",
+		"internal/uplinks/lacp",
 		"internal/uplinks/lldp", "internal/uplinks/loops",
 		"internal/uplinks/memory", "internal/uplinks/storms", "internal/uplinks/teaming/failover",
 		"internal/uplinks/teaming/loadbalance",

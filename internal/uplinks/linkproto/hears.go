@@ -2,6 +2,7 @@ package linkproto
 
 import (
 	"heddle/internal/uplinks/beacon"
+	"heddle/internal/uplinks/cdp"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/lldp"
 	"heddle/internal/uplinks/wire"
@@ -23,6 +24,12 @@ func hearsLLDP() wire.Listen {
 		listen.Groups = append(listen.Groups, g)
 	}
 	return listen
+}
+
+// hearsCDP returns the filter for frames of CDP. What else is sent to its group has another protocol in its LLC.
+func hearsCDP() wire.Listen {
+	return wire.Listen{LLC: true, Groups: [][6]byte{cdp.Group},
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{cdp.LLC}}}}
 }
 
 // hearsBeacons returns the filter for this sender's own beacons from the uplinks that send them; the groups define the

@@ -2,6 +2,7 @@ package linkproto
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/beacon"
+	"heddle/internal/uplinks/cdp"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/wire"
 )
@@ -43,6 +45,7 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 		{"LACP", hearsLACP(), lacpdu, []string{"link control 2"}, false},
 		{"marker", hearsLACP(), lacp.Marker{}.Encode(), []string{"link control 2"}, false},
 		{"LLDP", hearsLLDP(), lldpdu, []string{"link control 0", "link control 3", "link control e"}, false},
+		{"CDP", hearsCDP(), append(slices.Clone(cdp.LLC), 2, 180, 0, 0), []string{"CDP"}, false},
 		{"beacons", beacons, probe, []string{"broadcast"}, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {

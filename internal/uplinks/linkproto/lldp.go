@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/cdp"
 	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/wire"
 )
 
 // LLDPPort is an uplink on which LLDP runs.
@@ -34,11 +36,12 @@ type LLDPStatus struct {
 	Refused    uint64 // LLDPDUs of new neighbours while lldp.MaxNeighbours were known
 }
 
-// LLDP runs LLDP on uplinks. Its methods may be called from any goroutine and do not wait for the network.
+// LLDP runs LLDP on uplinks, or listens for CDP there. Its methods may be called from any goroutine and do not wait for the network.
 type LLDP struct {
 	engine *engine
 	log    *slog.Logger
 	report func([]LLDPReport)
+	decode func(payload []byte) (*lldp.PDU, error)
 
 	mu      sync.Mutex
 	want    []LLDPPort
@@ -60,7 +63,17 @@ const mostReports = 256
 
 // StartLLDP starts without uplinks. Changes are passed to report, one call at a time, from a goroutine of its own.
 func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
-	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report,
+	return startDiscovery(open, log, report, hearsLLDP(), lldp.Decode)
+}
+
+// StartCDP is StartLLDP for CDP, which is heard and never sent: no port has an Advertise.
+func StartCDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
+	return startDiscovery(open, log, report, hearsCDP(), cdp.Decode)
+}
+
+func startDiscovery(open Opener, log *slog.Logger, report func([]LLDPReport), hears wire.Listen,
+	decode func([]byte) (*lldp.PDU, error)) *LLDP {
+	l := &LLDP{engine: newEngine(newWires(open, log, hears)), log: log, report: report, decode: decode,
 		running: map[plan.PortID]*runningPort{}}
 	l.engine.start(l, l.deliver)
 	return l
@@ -125,7 +138,7 @@ func (l *LLDP) frame(now time.Time, h heard) time.Time {
 }
 
 func (l *LLDP) heard(now time.Time, r *runningPort, h heard) {
-	p, err := lldp.Decode(h.payload)
+	p, err := l.decode(h.payload)
 	if err != nil {
 		r.count.Bad++
 		return

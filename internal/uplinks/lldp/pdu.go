@@ -38,8 +38,13 @@ const (
 	maxText  = 255 // bytes of a description or name, and of an id without its subtype
 )
 
+// ByCDP is the By of what the Cisco Discovery Protocol says.
+const ByCDP = "cdp"
+
 // PDU is a LLDPDU. Its texts are unchanged and may contain any bytes: see Clean.
 type PDU struct {
+	// By is another protocol by which the same was said; "" for LLDP.
+	By                string
 	Chassis           ChassisID
 	Port              PortID
 	TTL               uint16 // validity in seconds; 0: the sender says goodbye

@@ -63,6 +63,13 @@ var refuse = bpf.RetConstant{Val: 0}
 // bytes returns the part of the filter about the frame's own bytes.
 func (l Listen) bytes() []bpf.Instruction {
 	p := field(12, [][]byte{binary.BigEndian.AppendUint16(nil, l.EtherType)})
+	if l.LLC {
+		p = []bpf.Instruction{
+			bpf.LoadAbsolute{Off: 12, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: longest8023, SkipTrue: 1},
+			refuse,
+		}
+	}
 	if len(l.Groups) > 0 {
 		p = append(p, field(0, slicesOf(l.Groups))...)
 	}

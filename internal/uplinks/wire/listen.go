@@ -1,11 +1,17 @@
 package wire
 
-import "slices"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // Listen selects the frames that a Conn receives. The kernel drops every other frame before it reaches the agent's
 // memory, so that a flood of them costs the agent nothing; Takes checks the same again.
 type Listen struct {
-	EtherType uint16 // 0: the Conn receives nothing and only sends
+	EtherType uint16 // 0: the Conn receives nothing and only sends, unless LLC is set
+	// LLC: frames that have a length in place of an EtherType are received.
+	LLC bool
 	// Groups are the accepted destinations; nil accepts any. The device is made to receive those that are multicast.
 	Groups [][6]byte
 	// Tagged: frames with a VLAN tag are received as well, without their tag. Otherwise they are dropped.
@@ -18,6 +24,17 @@ type Listen struct {
 	Sources [][6]byte
 }
 
+// longest8023 is the highest length of a frame of IEEE 802.3; an EtherType is above.
+const longest8023 = 1500
+
+// protocol is what the kernel calls the frames.
+func (l Listen) protocol() uint16 {
+	if l.LLC {
+		return unix.ETH_P_802_2
+	}
+	return l.EtherType
+}
+
 // Field is bytes of the payload at an offset. One of Values must be there; all have the same length: 1, 2 or a multiple
 // of 4.
 type Field struct {
@@ -28,7 +45,7 @@ type Field struct {
 // Takes reports whether a received frame is accepted.
 func (l Listen) Takes(f *Frame) bool {
 	switch {
-	case f.EtherType != l.EtherType || f.Tagged && !l.Tagged:
+	case l.LLC && f.EtherType > longest8023 || !l.LLC && f.EtherType != l.EtherType || f.Tagged && !l.Tagged:
 		return false
 	case len(l.Groups) > 0 && !slices.Contains(l.Groups, f.Destination):
 		return false

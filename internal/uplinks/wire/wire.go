@@ -71,12 +71,13 @@ func prepare(fd int, ifindex uint32, listen Listen) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, abi.MarkAgent); err != nil {
 		return fmt.Errorf("mark what the agent sends (needs CAP_NET_ADMIN): %w", err)
 	}
-	if listen.EtherType != 0 { // before the first frame can come
+	protocol := listen.protocol()
+	if protocol != 0 { // before the first frame can come
 		if err := listen.attach(fd, ifindex); err != nil {
 			return err
 		}
 	}
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: listen.EtherType<<8 | listen.EtherType>>8,
+	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol<<8 | protocol>>8,
 		Ifindex: int(ifindex)})
 }
 

@@ -554,7 +554,9 @@ type Neighbour struct {
 	Ttl uint32 `protobuf:"varint,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// vlans are those that it announces for its port, in the order of their ids; none says nothing of those that the port
 	// carries.
-	Vlans         []*NeighbourVlan `protobuf:"bytes,14,rep,name=vlans,proto3" json:"vlans,omitempty"`
+	Vlans []*NeighbourVlan `protobuf:"bytes,14,rep,name=vlans,proto3" json:"vlans,omitempty"`
+	// by is "cdp" where the device said all this by that protocol alone; "" for LLDP.
+	By            string `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -687,6 +689,13 @@ func (x *Neighbour) GetVlans() []*NeighbourVlan {
 	return nil
 }
 
+func (x *Neighbour) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
 // NeighbourVlan is a VLAN that a neighbour announces for its port.
 type NeighbourVlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -777,7 +786,7 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	"\apdus_in\x18\x02 \x01(\x04R\x06pdusIn\x12\x19\n" +
 	"\bpdus_out\x18\x03 \x01(\x04R\apdusOut\x12\x19\n" +
 	"\bpdus_bad\x18\x04 \x01(\x04R\apdusBad\x12!\n" +
-	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xed\x03\n" +
+	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xfd\x03\n" +
 	"\tNeighbour\x12\x18\n" +
 	"\achassis\x18\x01 \x01(\tR\achassis\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12)\n" +
@@ -796,7 +805,8 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	"\x05since\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05heard\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05heard\x12\x10\n" +
 	"\x03ttl\x18\r \x01(\rR\x03ttl\x124\n" +
-	"\x05vlans\x18\x0e \x03(\v2\x1e.heddle.agent.v1.NeighbourVlanR\x05vlans\"3\n" +
+	"\x05vlans\x18\x0e \x03(\v2\x1e.heddle.agent.v1.NeighbourVlanR\x05vlans\x12\x0e\n" +
+	"\x02by\x18\x0f \x01(\tR\x02by\"3\n" +
 	"\rNeighbourVlan\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name*\xc7\x03\n" +

@@ -1,0 +1,105 @@
+// Package cdp reads what physical switches of Cisco, and others, say of themselves by the Cisco Discovery Protocol. It
+// is pure: frames are bytes. It sends nothing.
+package cdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/lldp"
+)
+
+// Group is the address to which CDP is sent. Other protocols of Cisco are sent to it, too: LLC tells them apart.
+var Group = plan.MAC{0x01, 0x00, 0x0c, 0xcc, 0xcc, 0xcc}
+
+// LLC is what a frame of CDP begins with after its length: LLC of SNAP, Cisco's OUI, and the protocol.
+var LLC = []byte{0xaa, 0xaa, 0x03, 0x00, 0x00, 0x0c, 0x20, 0x00}
+
+// Bounds on what is kept of a frame, in bytes and numbers.
+const (
+	longestID       = 255
+	longestText     = 511
+	mostAddresses   = 8
+	chassisLocal    = 7  // LLDP's subtype of an id that means something to its owner alone (802.1AB 8.5.2.2)
+	ethernetBesides = 18 // header and checksum of a frame, beside its MTU
+)
+
+// Decode reads the bytes after the Ethernet header, and gives them as the LLDPDU that says the same: a neighbour is a
+// neighbour, by whatever protocol it is known.
+func Decode(b []byte) (*lldp.PDU, error) {
+	if len(b) < len(LLC) {
+		return nil, errors.New("a frame of CDP is too short")
+	}
+	p := gopacket.NewPacket(b[len(LLC):], layers.LayerTypeCiscoDiscovery, gopacket.Default)
+	head, ok := p.Layer(layers.LayerTypeCiscoDiscovery).(*layers.CiscoDiscovery)
+	if !ok {
+		return nil, errors.New("this is no CDP of version 1 or 2")
+	}
+	info, ok := p.Layer(layers.LayerTypeCiscoDiscoveryInfo).(*layers.CiscoDiscoveryInfo)
+	if fault := p.ErrorLayer(); fault != nil {
+		return nil, fmt.Errorf("what CDP says can't be read: %w", fault.Error())
+	}
+	if !ok || info.DeviceID == "" || info.PortID == "" {
+		return nil, errors.New("CDP names no device, or no port")
+	}
+	return pdu(uint16(head.TTL), info), nil
+}
+
+func pdu(ttl uint16, info *layers.CiscoDiscoveryInfo) *lldp.PDU {
+	name := info.SysName
+	if name == "" {
+		name = info.DeviceID
+	}
+	p := lldp.PDU{
+		By: lldp.ByCDP, TTL: ttl,
+		Chassis:           lldp.ChassisID{Subtype: chassisLocal, Value: []byte(cut(info.DeviceID, longestID))},
+		Port:              lldp.PortID{Subtype: lldp.PortIfName, Value: []byte(cut(info.PortID, longestID))},
+		SystemName:        cut(name, longestID),
+		SystemDescription: cut(info.Platform+", "+info.Version, longestText),
+		Capabilities:      capabilities(info.Capabilities),
+	}
+	for _, a := range append(info.MgmtAddresses, info.Addresses...) {
+		if len(p.Management) < mostAddresses {
+			p.Management = append(p.Management, management(a))
+		}
+	}
+	if v := info.NativeVLAN; v > 0 {
+		p.Org = append(p.Org, lldp.Org{OUI: [3]byte{0x00, 0x80, 0xc2}, Subtype: 1,
+			Value: binary.BigEndian.AppendUint16(nil, v)})
+	}
+	if info.MTU > 0 && info.MTU <= math.MaxUint16-ethernetBesides {
+		p = p.WithMaxFrame(uint16(info.MTU) + ethernetBesides)
+	}
+	return &p
+}
+
+func management(a net.IP) lldp.Management {
+	m := lldp.Management{Address: lldp.Address{Family: 2, Value: a}, Interface: 1}
+	if v4 := a.To4(); v4 != nil {
+		m.Address = lldp.Address{Family: 1, Value: v4}
+	}
+	return m
+}
+
+func capabilities(c layers.CDPCapabilities) *lldp.Capabilities {
+	var has lldp.Capability
+	for _, x := range []struct {
+		has bool
+		as  lldp.Capability
+	}{{c.L3Router, lldp.Router}, {c.TBBridge || c.SPBridge || c.L2Switch, lldp.Bridge}, {c.IsHost, lldp.Station},
+		{c.L1Repeater, lldp.Repeater}, {c.IsPhone, lldp.Telephone}} {
+		if x.has {
+			has |= x.as
+		}
+	}
+	return &lldp.Capabilities{Has: has, Enabled: has}
+}
+
+func cut(s string, bytes int) string { return s[:min(len(s), bytes)] }

@@ -1,0 +1,65 @@
+package cdp
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/uplinks/lldp"
+)
+
+// leaf1 is a frame of CDP, without its Ethernet header, that scapy made: a device, its version, platform, port,
+// capabilities, native VLAN and management address.
+const leaf1 = "aaaa0300000c200002b4f9960001001e6c656166312e6578616d706c652e6f726728464f4331323334290005000c494f532031352e32" +
+	"00060012636973636f2057532d4333373530000300184769676162697445746865726e6574312f302f37000400080000002800" +
+	"0a0006001400160011000000010101cc0004c0000207"
+
+func frame(t testing.TB) []byte {
+	b, err := hex.DecodeString(leaf1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestS171_WhatADeviceSaysOfItself(t *testing.T) {
+	p, err := Decode(frame(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pvid, _ := p.PVID()
+	got := map[string]any{"by": p.By, "chassis": p.Chassis.String(), "port": p.Port.String(), "name": p.SystemName,
+		"system": p.SystemDescription, "ttl": p.TTL, "vlan": pvid, "can": p.Capabilities.Enabled.Words(),
+		"at": p.Management[0].Address.String()}
+	want := map[string]any{"by": lldp.ByCDP, "chassis": "leaf1.example.org(FOC1234)", "port": "GigabitEthernet1/0/7",
+		"name": "leaf1.example.org(FOC1234)", "system": "cisco WS-C3750, IOS 15.2", "ttl": uint16(180),
+		"vlan": uint16(20), "can": []string{"bridge"}, "at": "192.0.2.7"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A frame that ends anywhere is an error or a neighbour, never the end of the agent.
+func TestFramesThatEndAnywhere(t *testing.T) {
+	whole := frame(t)
+	for n := range whole {
+		if p, err := Decode(whole[:n]); err == nil && (len(p.Chassis.Value) == 0 || len(p.Port.Value) == 0) {
+			t.Errorf("%d bytes are a neighbour without a name: %+v", n, p)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(frame(f))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := Decode(b)
+		if err != nil {
+			return
+		}
+		if len(p.Chassis.Value) == 0 || len(p.Chassis.Value) > longestID || len(p.Port.Value) > longestID ||
+			len(p.SystemDescription) > longestText || len(p.Management) > mostAddresses {
+			t.Errorf("%+v", p)
+		}
+	})
+}
