@@ -45,7 +45,7 @@ func FollowLLDP(h Host, self Self, open linkproto.Opener) *LLDP {
 	return p
 }
 
-// Status returns the LLDP state of an uplink, with the neighbours that only CDP knows; false if LLDP does not run there.
+// Status returns the LLDP state of an uplink, with the neighbours that only CDP knows; false if LLDP is off there.
 func (p *LLDP) Status(id plan.PortID) (linkproto.LLDPStatus, bool) {
 	s, ok := p.lldp.Status(id)
 	also, _ := p.cdp.Status(id)

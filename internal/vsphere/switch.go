@@ -96,8 +96,8 @@ func (s *translated) discovery(d *discovery) {
 	}
 	s.to.Discovery.LLDP = operation
 	if d.Protocol != "lldp" && (operation == spec.LLDPAdvertise || operation == spec.LLDPBoth) {
-		s.changed("discovery protocol", d.Protocol+" "+d.Operation, "LLDP advertises: Heddle hears CDP, and never sends "+
-			"it. Switch LLDP on at the physical switch to see this host there")
+		s.changed("discovery protocol", d.Protocol+" "+d.Operation, "LLDP advertises: Heddle hears CDP, and never "+
+			"sends it. Switch LLDP on at the physical switch to see this host there")
 	}
 }
 

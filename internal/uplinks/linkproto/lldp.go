@@ -36,7 +36,8 @@ type LLDPStatus struct {
 	Refused    uint64 // LLDPDUs of new neighbours while lldp.MaxNeighbours were known
 }
 
-// LLDP runs LLDP on uplinks, or listens for CDP there. Its methods may be called from any goroutine and do not wait for the network.
+// LLDP runs LLDP on uplinks, or listens for CDP there. Its methods may be called from any goroutine and do not wait for
+// the network.
 type LLDP struct {
 	engine *engine
 	log    *slog.Logger
