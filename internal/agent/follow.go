@@ -94,6 +94,8 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.teaming.partners = uplinks.FollowPartners(host, open)
 	a.follow(a.teaming.neighbours)
 	a.follow(a.teaming.partners)
+	a.teaming.trees = uplinks.FollowTrees(host, open)
+	a.follow(a.teaming.trees)
 	a.teaming.storms = uplinks.FollowStorms(host, meter{a.shared, a.effect})
 	a.follow(a.teaming.storms)
 	a.follow(uplinks.FollowBeacons(host, open))

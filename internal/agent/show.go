@@ -67,7 +67,7 @@ func (an *answers) source() view.Source {
 		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf,
-			Outside: an.teaming.outside},
+			Outside: an.teaming.outside, Tree: an.teaming.treeOf},
 		Now: time.Now(),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/announce"
 	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/stp"
 	"heddle/internal/uplinks/teaming/failover"
 	"heddle/internal/uplinks/teaming/teams"
 )
@@ -22,10 +23,11 @@ type teaming struct {
 	reporter *reporter
 
 	bonds map[plan.PortID]bond // the uplinks that are bonds
-	// lags, neighbours, partners and storms are followers once they run; all but the first are nil before.
+	// lags, neighbours, partners, trees and storms are followers once they run; all but the first are nil before.
 	lags       *uplinks.LAGs
 	neighbours *uplinks.LLDP
 	partners   *uplinks.Partners
+	trees      *uplinks.Trees
 	storms     *uplinks.Storms
 	verdicts   uplinks.Verdicts
 	links      failover.Links
@@ -162,8 +164,19 @@ func (t *teaming) outside(uplink plan.PortID) (why problem.Problem) {
 	if t.partners != nil {
 		why = t.partners.Why(uplink)
 	}
+	if t.trees != nil {
+		why = problem.First(why, t.trees.Why(uplink))
+	}
 	if t.storms != nil {
 		why = problem.First(why, t.storms.Why(uplink))
 	}
 	return why
+}
+
+// treeOf returns what the other end of an uplink says by spanning tree; false for nothing.
+func (t *teaming) treeOf(uplink plan.PortID) (linkproto.Heard[stp.Port], bool) {
+	if t.trees == nil {
+		return linkproto.Heard[stp.Port]{}, false
+	}
+	return t.trees.Tree(uplink)
 }

@@ -49,6 +49,20 @@ type LLDP struct {
 	Refused uint64 `json:"pdusRefused"`
 }
 
+// SpanningTree is what a bridge at the other end of an uplink says of its port by spanning tree.
+type SpanningTree struct {
+	// Bridge and Root are "PRIORITY,MAC": the bridge itself, and that which it takes for the root of the tree.
+	Bridge string `json:"bridge"`
+	Root   string `json:"root"`
+	// Port is the bridge's number of its port, with the port's priority in the first four bits.
+	Port uint16 `json:"port"`
+	// Rapid: it speaks the rapid protocol. The older one does not say whether a port forwards.
+	Rapid bool `json:"rapid,omitempty"`
+	// Discards: the port is to serve this link, and does not forward yet.
+	Discards bool      `json:"discards,omitempty"`
+	Since    time.Time `json:"since"`
+}
+
 // Neighbour is a device at the other end of an uplink, as it describes itself; characters that a terminal could
 // interpret as commands are replaced.
 type Neighbour struct {

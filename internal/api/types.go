@@ -140,6 +140,8 @@ type Uplink struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Tunnel is set for the tunnel of a switch, by which overlay segments reach other hosts.
 	Tunnel *Tunnel `json:"tunnel,omitempty"`
+	// SpanningTree is what the bridge at the other end says by spanning tree; nil where none is heard.
+	SpanningTree *SpanningTree `json:"spanningTree,omitempty"`
 }
 
 // MostPeers is how many endpoints of other hosts are listed of a tunnel.

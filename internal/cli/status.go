@@ -159,7 +159,7 @@ func reached(state string) bool { return state == "sending" || state == "closed"
 func (s *Status) lookAtUplink(u *api.Uplink) {
 	s.Uplinks[string(u.State)]++
 	partly := u.Tunnel != nil && u.Reason != "" || u.ReasonCode == problem.LACPWithoutLAG ||
-		u.ReasonCode == problem.StormOutside
+		u.ReasonCode == problem.StormOutside || u.ReasonCode == problem.STPDiscards
 	if u.State != api.Up || partly {
 		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
 			Text: u.Reason, Harmless: u.State == api.Blocked || u.State == api.Drained})

@@ -22,6 +22,9 @@ func linkRows(u api.Uplink) [][2]string {
 		rows = append(rows, [2]string{"lldp frames", frameCounts(u.LLDP.In, u.LLDP.Out, u.LLDP.Bad, "refused",
 			u.LLDP.Refused)})
 	}
+	if t := u.SpanningTree; t != nil {
+		rows = append(rows, [2]string{"spanning tree", treeText(t)})
+	}
 	if m := u.LAG; m != nil {
 		rows = append(rows, [][2]string{{"lag", m.Name}, {"lacp", memberText(*m)}}...)
 		if m.Actor.System == "" { // LACP has not started: no member has a device
@@ -34,6 +37,18 @@ func linkRows(u api.Uplink) [][2]string {
 		rows = append(rows, [2]string{"lacp frames", frameCounts(m.In, m.Out, m.Bad, "markers", m.Markers)})
 	}
 	return rows
+}
+
+// treeText says what the bridge at the other end says of its port.
+func treeText(t *api.SpanningTree) string {
+	text := fmt.Sprintf("bridge %s port %d, root %s", t.Bridge, t.Port&0xfff, t.Root)
+	switch {
+	case t.Discards:
+		return text + "; it does not forward by this link yet"
+	case t.Rapid:
+		return text + "; it forwards, or another link is preferred"
+	}
+	return text + "; by the old protocol, which does not say whether it forwards"
 }
 
 func neighbourRows(n api.Neighbour) [][2]string {

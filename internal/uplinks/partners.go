@@ -15,14 +15,14 @@ import (
 type Partners struct {
 	host     Host
 	limit    event.Limiter[plan.PortID]
-	partners *linkproto.Partners
+	partners *linkproto.Listener[linkproto.Partner]
 	done     chan struct{}
 }
 
 // FollowPartners starts to listen.
 func FollowPartners(h Host, open linkproto.Opener) *Partners {
 	p := &Partners{host: h, limit: h.Limit, done: make(chan struct{})}
-	p.partners = linkproto.StartPartners(open, h.Log, func(r []linkproto.PartnerReport) {
+	p.partners = linkproto.StartPartners(open, h.Log, func(r []linkproto.HeardReport[linkproto.Partner]) {
 		h.Post(p.done, func() { p.reported(r) })
 	})
 	return p
@@ -31,11 +31,11 @@ func FollowPartners(h Host, open linkproto.Opener) *Partners {
 // Why returns what is wrong with an uplink that is in no LAG and at whose other end LACP is spoken; none if nobody
 // speaks it there.
 func (p *Partners) Why(uplink plan.PortID) problem.Problem {
-	who, ok := p.partners.Partner(uplink)
+	who, ok := p.partners.Heard(uplink)
 	if !ok {
 		return problem.Problem{}
 	}
-	return problem.Problem{Code: problem.LACPWithoutLAG, Peer: who.System.String(), Have: int(who.Key),
+	return problem.Problem{Code: problem.LACPWithoutLAG, Peer: who.What.System.String(), Have: int(who.What.Key),
 		Since: who.Since}
 }
 
@@ -60,13 +60,13 @@ func (p *Partners) Settled(now InForce) {
 }
 
 // reported publishes who began to speak LACP, and who ended; it runs in the loop.
-func (p *Partners) reported(list []linkproto.PartnerReport) {
+func (p *Partners) reported(list []linkproto.HeardReport[linkproto.Partner]) {
 	for _, r := range list {
 		if !p.limit.Allow(r.ID, time.Now()) {
 			continue
 		}
 		e := event.Event{Kind: event.Neighbour, Switch: r.ID.Switch, Uplink: r.ID.Name}
-		who := fmt.Sprintf("%s key %d", r.Partner.System, r.Partner.Key)
+		who := fmt.Sprintf("%s key %d", r.Heard.What.System, r.Heard.What.Key)
 		e.To = "LACP partner " + who
 		e.Text = fmt.Sprintf("uplink %s: the other end speaks LACP (%s), and the uplink is in no LAG", r.ID.Name, who)
 		if r.Gone {

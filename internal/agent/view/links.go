@@ -7,6 +7,7 @@ import (
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/stp"
 )
 
 // Links is what is known about the physical network at the uplinks.
@@ -18,9 +19,11 @@ type Links struct {
 	LLDP func(uplink plan.PortID) (linkproto.LLDPStatus, bool)
 	// Outside returns what the physical network does wrong at an uplink that is in use; none for nothing.
 	Outside func(uplink plan.PortID) problem.Problem
+	// Tree returns what the other end of an uplink says by spanning tree; false for nothing.
+	Tree func(uplink plan.PortID) (linkproto.Heard[stp.Port], bool)
 }
 
-// add adds what LACP and LLDP know of an uplink.
+// add adds what is heard at an uplink by LACP, LLDP and spanning tree.
 func (l Links) add(sw *plan.Switch, v *api.Uplink) {
 	id := plan.PortID{Switch: v.Switch, Name: v.Name}
 	if g := sw.LAGOf(v.Name); g != nil {
@@ -30,6 +33,11 @@ func (l Links) add(sw *plan.Switch, v *api.Uplink) {
 	}
 	if s, ok := l.LLDP(id); ok {
 		v.LLDP = &api.LLDP{Neighbours: Neighbours(s.Neighbours), In: s.In, Out: s.Out, Bad: s.Bad, Refused: s.Refused}
+	}
+	if t, ok := l.Tree(id); ok {
+		p := t.What
+		v.SpanningTree = &api.SpanningTree{Bridge: p.Bridge.String(), Root: p.Root.String(), Port: p.Number,
+			Rapid: p.Rapid, Discards: p.Discards, Since: t.Since}
 	}
 }
 

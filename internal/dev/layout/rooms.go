@@ -87,7 +87,8 @@ func rules() map[string]Rule {
 	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/cdp",
 		"internal/uplinks/lacp",
 		"internal/uplinks/lldp", "internal/uplinks/loops",
-		"internal/uplinks/memory", "internal/uplinks/storms", "internal/uplinks/teaming/failover",
+		"internal/uplinks/memory", "internal/uplinks/storms", "internal/uplinks/stp",
+		"internal/uplinks/teaming/failover",
 		"internal/uplinks/teaming/loadbalance",
 		"internal/uplinks/teaming/teams")
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")

@@ -13,11 +13,7 @@ func unbundled(reasons ...string) func(*rig) {
 	}
 }
 
-// storming has a storm at the uplink u1, with this reason; "" for none.
-func storming(why string) func(*rig) {
-	return func(r *rig) {
-		if why != "" {
-			r.uplink(1).Reason, r.uplink(1).ReasonCode = why, problem.StormOutside
-		}
-	}
+// reasoned gives the uplink u1 this reason.
+func reasoned(why string, code problem.Code) func(*rig) {
+	return func(r *rig) { r.uplink(1).Reason, r.uplink(1).ReasonCode = why, code }
 }

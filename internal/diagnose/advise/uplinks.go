@@ -31,6 +31,10 @@ func uplinkRules() []Rule {
 			"LACPDUs that arrive",
 			"the switch takes its ports for a bundle: it uses one of the links, or none, or sends by any of them; " +
 				"guests whose uplink it does not use reach nobody", lacpWithoutLAG},
+		{"stp", api.FindingWrong, "spanning tree keeps the port of the physical switch from forwarding",
+			"rapid BPDUs of a designated port that does not forward",
+			"the link is up, so that ports use it, and their guests reach nobody for up to 30 s after each time that " +
+				"it comes up", discarding},
 		{"storm", api.FindingWrong, "the physical network has a storm of broadcasts",
 			"more than 1,000 broadcasts a second by the uplink, for 3 s and more",
 			"they take the place of other frames on the links, and the time of everybody who receives them", storms},

@@ -33,6 +33,7 @@ func ruleFixes() map[string]string {
 		"ip-hash":        "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
 		"lacp-without-lag": "Make a LAG of the uplinks that lead to that bundle (lags), or take its ports out of the " +
 			"bundle on the physical switch.",
+		"stp": "Make the port of the physical switch an edge port (portfast), or give the switch an upDelay of 30 s.",
 		"storm": "Find the loop of the physical network, or who sends these broadcasts: by its switches' counters, " +
 			"or heddle capture at the uplink. Turn on spanning tree and storm control there.",
 		"half-open": "Look at cable, optics and the physical port; failureDetection: beacon takes such an " +

@@ -96,6 +96,8 @@ const (
 	// StormOutside: since Since Have broadcasts a second arrive by the uplink, Want of them this host's own; 0 if these
 	// are the smaller part.
 	StormOutside Code = "storm-outside"
+	// STPDiscards: since Since the bridge Peer at the other end says that its port does not forward yet.
+	STPDiscards Code = "stp-discards"
 )
 
 // UplinkKind is the Kind of a LinkDown problem of an uplink, which has no guest.

@@ -194,6 +194,8 @@ func (p Problem) ofUplink() string {
 			"own on another", p.Want)
 	case BeaconsDeaf:
 		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it", p.Want)
+	case STPDiscards:
+		return fmt.Sprintf("spanning tree: bridge %s at the other end does not forward by this link yet", p.Peer)
 	case StormOutside:
 		return p.storm()
 	case BeaconsUnheard:

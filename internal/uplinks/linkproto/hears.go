@@ -5,6 +5,7 @@ import (
 	"heddle/internal/uplinks/cdp"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/stp"
 	"heddle/internal/uplinks/wire"
 )
 
@@ -24,6 +25,12 @@ func hearsLLDP() wire.Listen {
 		listen.Groups = append(listen.Groups, g)
 	}
 	return listen
+}
+
+// hearsSTP returns the filter for BPDUs of bridges to their group, which no bridge forwards.
+func hearsSTP() wire.Listen {
+	return wire.Listen{LLC: true, Groups: [][6]byte{stp.Group},
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{stp.LLC}}}}
 }
 
 // hearsCDP returns the filter for frames of CDP. What else is sent to its group has another protocol in its LLC.

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/uplinks/beacon"
 	"heddle/internal/uplinks/cdp"
 	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/stp"
 	"heddle/internal/uplinks/wire"
 )
 
@@ -45,6 +46,8 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 		{"LACP", hearsLACP(), lacpdu, []string{"link control 2"}, false},
 		{"marker", hearsLACP(), lacp.Marker{}.Encode(), []string{"link control 2"}, false},
 		{"LLDP", hearsLLDP(), lldpdu, []string{"link control 0", "link control 3", "link control e"}, false},
+		{"spanning tree", hearsSTP(), append(slices.Clone(stp.LLC), make([]byte, 34)...), []string{"link control 0"},
+			false},
 		{"CDP", hearsCDP(), append(slices.Clone(cdp.LLC), 2, 180, 0, 0), []string{"CDP"}, false},
 		{"beacons", beacons, probe, []string{"broadcast"}, true},
 	} {

@@ -17,7 +17,7 @@ func bundled(key uint16) []byte {
 
 func TestPartners_AreHeardWithoutALAG(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, reports, id := newNetwork(), &collected[PartnerReport]{}, uplinkID("up0")
+		n, reports, id := newNetwork(), &collected[HeardReport[Partner]]{}, uplinkID("up0")
 		p := StartPartners(n.open, quiet, reports.take)
 		own := Own{plan.MAC{2, 0, 0, 0, 0, 7}: true}
 		p.Own(own)
@@ -27,7 +27,7 @@ func TestPartners_AreHeardWithoutALAG(t *testing.T) {
 		none := func(when string) {
 			t.Helper()
 			synctest.Wait()
-			if who, ok := p.Partner(id); ok {
+			if who, ok := p.Heard(id); ok {
 				t.Errorf("%s: %+v", when, who)
 			}
 		}
@@ -42,20 +42,20 @@ func TestPartners_AreHeardWithoutALAG(t *testing.T) {
 			n.put(1, them.MAC, bundled(5))
 			time.Sleep(30 * time.Second)
 		}
-		want := Partner{System: them, Key: 5, Since: began, Heard: began.Add(90 * time.Second)}
-		if who, ok := p.Partner(id); !ok || who != want {
+		want := Heard[Partner]{What: Partner{System: them, Key: 5}, Since: began, At: began.Add(90 * time.Second)}
+		if who, ok := p.Heard(id); !ok || who != want {
 			t.Errorf("partner %+v, want %+v", who, want)
 		}
 		n.put(1, them.MAC, bundled(6))
 		synctest.Wait()
-		if who, _ := p.Partner(id); who.Key != 6 || who.Since != began.Add(2*time.Minute) {
+		if who, _ := p.Heard(id); who.What.Key != 6 || who.Since != began.Add(2*time.Minute) {
 			t.Errorf("another bundle: %+v", who)
 		}
 		time.Sleep(partnerTimeout)
 		none("after silence")
 		var told []string
 		for _, r := range reports.list() {
-			told = append(told, map[bool]string{false: "+", true: "-"}[r.Gone]+string(rune('0'+r.Partner.Key)))
+			told = append(told, map[bool]string{false: "+", true: "-"}[r.Gone]+string(rune('0'+r.Heard.What.Key)))
 		}
 		if len(told) != 3 || told[0] != "+5" || told[1] != "+6" || told[2] != "-6" {
 			t.Errorf("reports %q, want +5 +6 -6", told)
@@ -70,19 +70,19 @@ func TestPartners_AreHeardWithoutALAG(t *testing.T) {
 func TestPartners_AreForgottenWithTheirLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, id := newNetwork(), uplinkID("up0")
-		p := StartPartners(n.open, quiet, func([]PartnerReport) {})
+		p := StartPartners(n.open, quiet, func([]HeardReport[Partner]) {})
 		at := func(u Uplink) map[plan.PortID]Uplink { return map[plan.PortID]Uplink{id: u} }
 		for _, then := range []map[plan.PortID]Uplink{at(Uplink{Ifindex: 1}), at(Uplink{Ifindex: 2, Up: true}), {}} {
 			p.Want(at(Uplink{Ifindex: 1, Up: true}))
 			synctest.Wait()
 			n.put(1, them.MAC, bundled(5))
 			synctest.Wait()
-			if _, ok := p.Partner(id); !ok {
+			if _, ok := p.Heard(id); !ok {
 				t.Fatal("the partner is not heard")
 			}
 			p.Want(then)
 			synctest.Wait()
-			if who, ok := p.Partner(id); ok {
+			if who, ok := p.Heard(id); ok {
 				t.Errorf("%v: still %+v", then, who)
 			}
 		}

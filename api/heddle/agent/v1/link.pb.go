@@ -529,6 +529,96 @@ func (x *Lldp) GetPdusRefused() uint64 {
 	return 0
 }
 
+// SpanningTree is what a bridge at the other end of an uplink says of its port by spanning tree.
+type SpanningTree struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// bridge and root are "PRIORITY,MAC": the bridge itself, and that which it takes for the root of the tree.
+	Bridge string `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	Root   string `protobuf:"bytes,2,opt,name=root,proto3" json:"root,omitempty"`
+	// port is the bridge's number of its port, with the port's priority in the first four bits.
+	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// rapid: it speaks the rapid protocol. The older one does not say whether a port forwards.
+	Rapid bool `protobuf:"varint,4,opt,name=rapid,proto3" json:"rapid,omitempty"`
+	// discards: the port is to serve this link, and does not forward yet.
+	Discards bool `protobuf:"varint,5,opt,name=discards,proto3" json:"discards,omitempty"`
+	// since is when the bridge began to say so.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpanningTree) Reset() {
+	*x = SpanningTree{}
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpanningTree) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpanningTree) ProtoMessage() {}
+
+func (x *SpanningTree) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpanningTree.ProtoReflect.Descriptor instead.
+func (*SpanningTree) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SpanningTree) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+func (x *SpanningTree) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *SpanningTree) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *SpanningTree) GetRapid() bool {
+	if x != nil {
+		return x.Rapid
+	}
+	return false
+}
+
+func (x *SpanningTree) GetDiscards() bool {
+	if x != nil {
+		return x.Discards
+	}
+	return false
+}
+
+func (x *SpanningTree) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // Neighbour is a device at the other end of an uplink, as it describes itself; characters that a terminal could
 // interpret as commands are replaced.
 type Neighbour struct {
@@ -563,7 +653,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_heddle_agent_v1_link_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +665,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_link_proto_msgTypes[3]
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +678,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Neighbour) GetChassis() string {
@@ -708,7 +798,7 @@ type NeighbourVlan struct {
 
 func (x *NeighbourVlan) Reset() {
 	*x = NeighbourVlan{}
-	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +810,7 @@ func (x *NeighbourVlan) String() string {
 func (*NeighbourVlan) ProtoMessage() {}
 
 func (x *NeighbourVlan) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +823,7 @@ func (x *NeighbourVlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeighbourVlan.ProtoReflect.Descriptor instead.
 func (*NeighbourVlan) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NeighbourVlan) GetId() uint32 {
@@ -786,7 +876,14 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	"\apdus_in\x18\x02 \x01(\x04R\x06pdusIn\x12\x19\n" +
 	"\bpdus_out\x18\x03 \x01(\x04R\apdusOut\x12\x19\n" +
 	"\bpdus_bad\x18\x04 \x01(\x04R\apdusBad\x12!\n" +
-	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xfd\x03\n" +
+	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xb2\x01\n" +
+	"\fSpanningTree\x12\x16\n" +
+	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x12\n" +
+	"\x04root\x18\x02 \x01(\tR\x04root\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x14\n" +
+	"\x05rapid\x18\x04 \x01(\bR\x05rapid\x12\x1a\n" +
+	"\bdiscards\x18\x05 \x01(\bR\bdiscards\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xfd\x03\n" +
 	"\tNeighbour\x12\x18\n" +
 	"\achassis\x18\x01 \x01(\tR\achassis\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12)\n" +
@@ -855,7 +952,7 @@ func file_heddle_agent_v1_link_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_link_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_heddle_agent_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_heddle_agent_v1_link_proto_goTypes = []any{
 	(LacpFlag)(0),                 // 0: heddle.agent.v1.LacpFlag
 	(LacpReceiveState)(0),         // 1: heddle.agent.v1.LacpReceiveState
@@ -863,27 +960,29 @@ var file_heddle_agent_v1_link_proto_goTypes = []any{
 	(*LagMember)(nil),             // 3: heddle.agent.v1.LagMember
 	(*LacpInfo)(nil),              // 4: heddle.agent.v1.LacpInfo
 	(*Lldp)(nil),                  // 5: heddle.agent.v1.Lldp
-	(*Neighbour)(nil),             // 6: heddle.agent.v1.Neighbour
-	(*NeighbourVlan)(nil),         // 7: heddle.agent.v1.NeighbourVlan
-	(ProblemCode)(0),              // 8: heddle.agent.v1.ProblemCode
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*SpanningTree)(nil),          // 6: heddle.agent.v1.SpanningTree
+	(*Neighbour)(nil),             // 7: heddle.agent.v1.Neighbour
+	(*NeighbourVlan)(nil),         // 8: heddle.agent.v1.NeighbourVlan
+	(ProblemCode)(0),              // 9: heddle.agent.v1.ProblemCode
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_link_proto_depIdxs = []int32{
 	1,  // 0: heddle.agent.v1.LagMember.receive:type_name -> heddle.agent.v1.LacpReceiveState
 	2,  // 1: heddle.agent.v1.LagMember.mux:type_name -> heddle.agent.v1.LacpMuxState
 	4,  // 2: heddle.agent.v1.LagMember.actor:type_name -> heddle.agent.v1.LacpInfo
 	4,  // 3: heddle.agent.v1.LagMember.partner:type_name -> heddle.agent.v1.LacpInfo
-	8,  // 4: heddle.agent.v1.LagMember.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	9,  // 4: heddle.agent.v1.LagMember.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	0,  // 5: heddle.agent.v1.LacpInfo.state:type_name -> heddle.agent.v1.LacpFlag
-	6,  // 6: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
-	9,  // 7: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
-	9,  // 8: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
-	7,  // 9: heddle.agent.v1.Neighbour.vlans:type_name -> heddle.agent.v1.NeighbourVlan
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 6: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
+	10, // 7: heddle.agent.v1.SpanningTree.since:type_name -> google.protobuf.Timestamp
+	10, // 8: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
+	10, // 9: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
+	8,  // 10: heddle.agent.v1.Neighbour.vlans:type_name -> heddle.agent.v1.NeighbourVlan
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_link_proto_init() }
@@ -898,7 +997,7 @@ func file_heddle_agent_v1_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_link_proto_rawDesc), len(file_heddle_agent_v1_link_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

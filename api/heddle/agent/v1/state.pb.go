@@ -1299,7 +1299,9 @@ type Uplink struct {
 	// maintenance describes how the uplink is drained or blocked; absent for one in use.
 	Maintenance *UplinkMaintenance `protobuf:"bytes,18,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
 	// tunnel is set for the tunnel of a switch, by which overlay segments reach other hosts.
-	Tunnel        *Tunnel `protobuf:"bytes,19,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	Tunnel *Tunnel `protobuf:"bytes,19,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	// spanning_tree is what the bridge at the other end says by spanning tree; absent where none is heard.
+	SpanningTree  *SpanningTree `protobuf:"bytes,20,opt,name=spanning_tree,json=spanningTree,proto3" json:"spanning_tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1463,6 +1465,13 @@ func (x *Uplink) GetMaintenance() *UplinkMaintenance {
 func (x *Uplink) GetTunnel() *Tunnel {
 	if x != nil {
 		return x.Tunnel
+	}
+	return nil
+}
+
+func (x *Uplink) GetSpanningTree() *SpanningTree {
+	if x != nil {
+		return x.SpanningTree
 	}
 	return nil
 }
@@ -2428,7 +2437,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\toverrides\x18\x06 \x03(\tR\toverrides\x12.\n" +
 	"\x13reset_at_disconnect\x18\a \x01(\bR\x11resetAtDisconnect\x122\n" +
 	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\x12\x10\n" +
-	"\x03vni\x18\t \x01(\rR\x03vni\"\xdb\x05\n" +
+	"\x03vni\x18\t \x01(\rR\x03vni\"\x9f\x06\n" +
 	"\x06Uplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2453,7 +2462,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
 	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\x12/\n" +
-	"\x06tunnel\x18\x13 \x01(\v2\x17.heddle.agent.v1.TunnelR\x06tunnel\"\xd5\x01\n" +
+	"\x06tunnel\x18\x13 \x01(\v2\x17.heddle.agent.v1.TunnelR\x06tunnel\x12B\n" +
+	"\rspanning_tree\x18\x14 \x01(\v2\x1d.heddle.agent.v1.SpanningTreeR\fspanningTree\"\xd5\x01\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12 \n" +
 	"\vreplication\x18\x02 \x01(\tR\vreplication\x12\x1a\n" +
@@ -2620,11 +2630,12 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*ProgramBefore)(nil),         // 37: heddle.agent.v1.ProgramBefore
 	(ProblemCode)(0),              // 38: heddle.agent.v1.ProblemCode
 	(*UplinkMaintenance)(nil),     // 39: heddle.agent.v1.UplinkMaintenance
-	(Role)(0),                     // 40: heddle.agent.v1.Role
-	(Origin)(0),                   // 41: heddle.agent.v1.Origin
-	(*PortOverride)(nil),          // 42: heddle.agent.v1.PortOverride
-	(ViolationCode)(0),            // 43: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 44: heddle.agent.v1.Trial
+	(*SpanningTree)(nil),          // 40: heddle.agent.v1.SpanningTree
+	(Role)(0),                     // 41: heddle.agent.v1.Role
+	(Origin)(0),                   // 42: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 43: heddle.agent.v1.PortOverride
+	(ViolationCode)(0),            // 44: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 45: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
@@ -2652,39 +2663,40 @@ var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	38, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	39, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
 	19, // 24: heddle.agent.v1.Uplink.tunnel:type_name -> heddle.agent.v1.Tunnel
-	20, // 25: heddle.agent.v1.Tunnel.peers:type_name -> heddle.agent.v1.TunnelPeer
-	40, // 26: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	41, // 27: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	33, // 28: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	31, // 29: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	2,  // 30: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	37, // 31: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	42, // 32: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	32, // 33: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	25, // 34: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	38, // 35: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	43, // 36: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	24, // 37: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	27, // 38: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
-	22, // 39: heddle.agent.v1.Port.flapping:type_name -> heddle.agent.v1.FlappingMac
-	23, // 40: heddle.agent.v1.FlappingMac.elsewhere:type_name -> heddle.agent.v1.FlappingElsewhere
-	27, // 41: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	27, // 42: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	0,  // 43: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
-	44, // 44: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	3,  // 45: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	5,  // 46: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	7,  // 47: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	9,  // 48: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	4,  // 49: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	6,  // 50: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	8,  // 51: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	10, // 52: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	49, // [49:53] is the sub-list for method output_type
-	45, // [45:49] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	40, // 25: heddle.agent.v1.Uplink.spanning_tree:type_name -> heddle.agent.v1.SpanningTree
+	20, // 26: heddle.agent.v1.Tunnel.peers:type_name -> heddle.agent.v1.TunnelPeer
+	41, // 27: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	42, // 28: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	33, // 29: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	31, // 30: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	2,  // 31: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	37, // 32: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	43, // 33: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	32, // 34: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	25, // 35: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	38, // 36: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	44, // 37: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	24, // 38: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	27, // 39: heddle.agent.v1.Port.counters_lack_since:type_name -> google.protobuf.Timestamp
+	22, // 40: heddle.agent.v1.Port.flapping:type_name -> heddle.agent.v1.FlappingMac
+	23, // 41: heddle.agent.v1.FlappingMac.elsewhere:type_name -> heddle.agent.v1.FlappingElsewhere
+	27, // 42: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	27, // 43: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	0,  // 44: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
+	45, // 45: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	3,  // 46: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	5,  // 47: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	7,  // 48: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	9,  // 49: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	4,  // 50: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	6,  // 51: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	8,  // 52: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	10, // 53: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	50, // [50:54] is the sub-list for method output_type
+	46, // [46:50] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
