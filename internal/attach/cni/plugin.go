@@ -109,7 +109,12 @@ func del(ctx context.Context, a *attachment) error { return undo(ctx, a) }
 
 // undo first has the IPAM plugin give the addresses back: by DHCP it needs the port for that.
 func undo(ctx context.Context, a *attachment) error {
-	return firstOf([]error{a.callIPAM(ctx, "DEL"), disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice())})
+	half, cancel := ctx, context.CancelFunc(func() {})
+	if end, ok := ctx.Deadline(); ok { // a plugin that does not answer leaves time for the port
+		half, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+	}
+	defer cancel()
+	return firstOf([]error{a.callIPAM(half, "DEL"), disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice())})
 }
 
 // firstOf preserves the code of the first error, which joining would hide.

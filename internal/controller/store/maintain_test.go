@@ -150,6 +150,21 @@ func overfill(t *testing.T, s *Store) {
 	t.Fatal("the quota is not reached")
 }
 
+// crowd opens a closed store again with LeastQuota. What is in use then, without history and free pages, is more than
+// ordinary writes may take: no maintenance helps.
+func crowd(t *testing.T, o Options) *Store {
+	t.Helper()
+	o.QuotaBytes = 4 * LeastQuota
+	s := open(t, o)
+	large := `"` + strings.Repeat("x", 1<<19) + `"`
+	for i := range most(LeastQuota)>>19 + 2 {
+		write(t, s, put(KindTemplate, strconv.FormatInt(i, 10), large, New))
+	}
+	s.Close()
+	o.QuotaBytes = LeastQuota
+	return open(t, o)
+}
+
 func hasAlarm(t *testing.T, s *Store) bool {
 	t.Helper()
 	st, err := s.Status(patient(t))
@@ -160,7 +175,8 @@ func hasAlarm(t *testing.T, s *Store) bool {
 }
 
 func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
-	s := open(t, Options{Dir: t.TempDir(), QuotaBytes: 16 << 20})
+	o := Options{Dir: t.TempDir(), QuotaBytes: LeastQuota}
+	s := open(t, o)
 	write(t, s, put(KindHost, "before", `1`, New))
 	t.Run("by its history", func(t *testing.T) {
 		fill(t, s, func(int) string { return "one" })
@@ -183,12 +199,9 @@ func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
 		write(t, s, put(KindHost, "after", `1`, New))
 	})
 	t.Run("by its objects", func(t *testing.T) {
-		err := error(nil)
-		for round := 0; err == nil && round < 10; round++ { // the history goes first
-			fill(t, s, func(i int) string { return fmt.Sprint(round, "-", i) })
-			err = s.Maintain(patient(t))
-		}
-		if !errors.Is(err, ErrNoSpace) {
+		s.Close()
+		s := crowd(t, o)
+		if err := s.Maintain(patient(t)); !errors.Is(err, ErrNoSpace) {
 			t.Errorf("nothing can be compacted, and the error is %v", err)
 		}
 		overfill(t, s)
@@ -213,25 +226,28 @@ func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
 
 func TestWhenAFullStoreIsDefragmentedOnceMore(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	last := attempt{at: now, removals: 3}
+	last := attempt{at: now, removed: 300}
 	for _, c := range []struct {
-		name     string
-		last     attempt
-		after    time.Duration
-		removals int64
-		alarm    bool
-		want     bool
+		name    string
+		last    attempt
+		after   time.Duration
+		removed int64
+		alarm   bool
+		want    bool
 	}{
 		{"for the first time", attempt{}, 0, 0, false, true},
-		{"nothing happened", last, time.Minute, 3, false, false},
-		{"something was removed", last, time.Minute, 4, false, true},
-		{"etcd refuses writes since", last, time.Minute, 3, true, true},
-		{"etcd refused writes then", attempt{at: now, removals: 3, alarm: true}, time.Minute, 3, true, false},
-		{"long ago", last, again, 3, false, true},
-		{"the clock was set back", last, -time.Hour, 3, false, true},
+		{"nothing happened", last, time.Minute, 300, false, false},
+		{"a little was removed", last, time.Minute, 309, false, false},
+		{"a hundredth of the quota was removed", last, time.Minute, 310, false, true},
+		{"etcd refuses writes since", last, time.Minute, 300, true, true},
+		{"etcd refused writes then", attempt{at: now, removed: 300, alarm: true}, soon - 1, 300, true, false},
+		{"etcd still refuses writes", attempt{at: now, removed: 300, alarm: true}, soon, 300, true, true},
+		{"long ago", last, again, 300, false, true},
+		{"it failed", attempt{at: now.Add(soon - again), removed: 300}, soon, 300, false, true},
+		{"the clock was set back", last, -time.Hour, 300, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.last.helps(now.Add(c.after), c.removals, c.alarm); got != c.want {
+			if got := c.last.helps(now.Add(c.after), c.removed, 1000, c.alarm); got != c.want {
 				t.Error(got)
 			}
 		})
@@ -240,17 +256,11 @@ func TestWhenAFullStoreIsDefragmentedOnceMore(t *testing.T) {
 
 // A store that starts at its quota can be read; with a larger quota it takes changes at once.
 func TestALargerQuotaEndsTheAlarm(t *testing.T) {
-	o := Options{Dir: t.TempDir(), QuotaBytes: 4 * LeastQuota}
+	o := Options{Dir: t.TempDir(), QuotaBytes: LeastQuota}
 	s := open(t, o)
 	write(t, s, put(KindHost, "before", `1`, New))
-	// What is in use, without history and free pages, is more than ordinary writes may take: no maintenance helps.
-	large := `"` + strings.Repeat("x", 1<<19) + `"`
-	for i := range most(LeastQuota)>>19 + 2 {
-		write(t, s, put(KindTemplate, strconv.FormatInt(i, 10), large, New))
-	}
 	s.Close()
-	o.QuotaBytes = LeastQuota
-	s = open(t, o)
+	s = crowd(t, o)
 	if err := s.Maintain(patient(t)); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "--etcd-quota") {
 		t.Fatal(err)
 	}

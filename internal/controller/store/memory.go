@@ -41,8 +41,8 @@ type memory struct {
 	recent     []Batch
 	events     int
 	infos      chunkInfos
-	// removals is how many objects were removed.
-	removals int64
+	// gone is the size of the objects that were removed, in bytes.
+	gone int64
 	// changed is closed, and replaced, when the revision moves.
 	changed chan struct{}
 }
@@ -64,11 +64,11 @@ func (m *memory) resets() int64 {
 	return m.generation
 }
 
-// removed is how many objects were removed since this controller started.
+// removed is the size of the objects that were removed since this controller started, in bytes.
 func (m *memory) removed() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.removals
+	return m.gone
 }
 
 func (m *memory) get(k Key) (*Object, int64) {
@@ -152,7 +152,9 @@ func (m *memory) apply(rev int64, events []Event) {
 			m.put(e.Object)
 		} else {
 			m.remove(e.Key)
-			m.removals++
+			if e.Before != nil {
+				m.gone += int64(len(e.Before.Doc))
+			}
 		}
 	}
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Object == nil && e.Before == nil })

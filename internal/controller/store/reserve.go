@@ -36,8 +36,9 @@ func AllVital(changes []Change) []Change {
 	return changes
 }
 
-// leastKept is for small quotas: what one transaction of the largest size makes a database grow by, and then some.
-const leastKept = 4 << 20
+// leastKept is for small quotas: what one transaction of the largest size makes a database grow by, with what it writes
+// anew of the pages beside, and then some.
+const leastKept = 6 << 20
 
 // most is how large the database may be for other than vital writes.
 func most(quota int64) int64 { return quota - max(quota/10, leastKept) }

@@ -223,17 +223,19 @@ func linkNames(of []link) string {
 
 // differ describes the different devices that LLDP shows at the other ends, "" if it does not show different ones.
 func (l *look) differ(of []link) string {
-	first, at := "", ""
+	first, at := api.Neighbour{}, ""
 	for _, k := range of {
 		u := l.uplink[k.members[0].ID]
 		if u == nil || u.LLDP == nil || len(u.LLDP.Neighbours) == 0 {
 			continue
 		}
 		n := u.LLDP.Neighbours[0]
-		if first != "" && n.Chassis != first {
-			return fmt.Sprintf("; %s leads to chassis %s, %s to %s", at, first, k.name, n.Chassis)
+		if at != "" && n.By == first.By && n.Chassis != first.Chassis { // ids of two protocols can't be compared
+			return fmt.Sprintf("; %s leads to chassis %s, %s to %s", at, first.Chassis, k.name, n.Chassis)
 		}
-		first, at = n.Chassis, k.name
+		if at == "" || n.By == first.By {
+			first, at = n, k.name
+		}
 	}
 	return ""
 }

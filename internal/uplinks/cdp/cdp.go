@@ -3,9 +3,9 @@
 package cdp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 
@@ -32,36 +32,66 @@ const (
 )
 
 // Decode reads the bytes after the Ethernet header, and gives them as the LLDPDU that says the same: a neighbour is a
-// neighbour, by whatever protocol it is known.
+// neighbour, by whatever protocol it is known. What is optional and can't be read is left out, and counted.
 func Decode(b []byte) (*lldp.PDU, error) {
 	if len(b) < len(LLC) {
 		return nil, errors.New("a frame of CDP is too short")
 	}
-	p := gopacket.NewPacket(b[len(LLC):], layers.LayerTypeCiscoDiscovery, gopacket.Default)
-	head, ok := p.Layer(layers.LayerTypeCiscoDiscovery).(*layers.CiscoDiscovery)
-	if !ok {
+	values := b[len(LLC):]
+	if len(values) < header || values[0] != 1 && values[0] != 2 {
 		return nil, errors.New("this is no CDP of version 1 or 2")
 	}
-	info, ok := p.Layer(layers.LayerTypeCiscoDiscoveryInfo).(*layers.CiscoDiscoveryInfo)
-	if fault := p.ErrorLayer(); fault != nil {
-		return nil, fmt.Errorf("what CDP says can't be read: %w", fault.Error())
-	}
-	if !ok || info.DeviceID == "" || info.PortID == "" {
+	info, unread := read(values)
+	if info.DeviceID == "" || info.PortID == "" {
 		return nil, errors.New("CDP names no device, or no port")
 	}
-	return pdu(uint16(head.TTL), info), nil
+	p := pdu(uint16(values[1]), info)
+	p.Unread = unread
+	return p, nil
 }
 
-func pdu(ttl uint16, info *layers.CiscoDiscoveryInfo) *lldp.PDU {
-	name := info.SysName
-	if name == "" {
-		name = info.DeviceID
+// header is the length of CDP's own header: version, time to live, checksum. Each value begins with type and length.
+const header = 4
+
+// read reads value by value, so that one that can't be read, or the padding of a short frame, hides none of the others.
+func read(b []byte) (all layers.CiscoDiscoveryInfo, unread int) {
+	for rest := b[header:]; len(rest) >= header; {
+		n := int(binary.BigEndian.Uint16(rest[2:]))
+		if n < header || n > len(rest) {
+			break // padding, or the end is missing
+		}
+		one := append(append(make([]byte, 0, header+n), b[:header]...), rest[:n]...)
+		rest = rest[n:]
+		p := gopacket.NewPacket(one, layers.LayerTypeCiscoDiscovery, gopacket.Default)
+		info, ok := p.Layer(layers.LayerTypeCiscoDiscoveryInfo).(*layers.CiscoDiscoveryInfo)
+		if !ok || p.ErrorLayer() != nil {
+			unread++
+			continue
+		}
+		merge(&all, info)
 	}
+	return all, unread
+}
+
+// merge takes over what a value says.
+func merge(all, one *layers.CiscoDiscoveryInfo) {
+	all.DeviceID, all.PortID = cmp.Or(all.DeviceID, one.DeviceID), cmp.Or(all.PortID, one.PortID)
+	all.SysName, all.Version = cmp.Or(all.SysName, one.SysName), cmp.Or(all.Version, one.Version)
+	all.Platform, all.NativeVLAN = cmp.Or(all.Platform, one.Platform), cmp.Or(all.NativeVLAN, one.NativeVLAN)
+	all.MTU = cmp.Or(all.MTU, one.MTU)
+	if one.Capabilities != (layers.CDPCapabilities{}) {
+		all.Capabilities = one.Capabilities
+	}
+	all.Addresses = append(all.Addresses, one.Addresses...)
+	all.MgmtAddresses = append(all.MgmtAddresses, one.MgmtAddresses...)
+}
+
+func pdu(ttl uint16, info layers.CiscoDiscoveryInfo) *lldp.PDU {
 	p := lldp.PDU{
 		By: lldp.ByCDP, TTL: ttl,
 		Chassis:           lldp.ChassisID{Subtype: chassisLocal, Value: []byte(cut(info.DeviceID, longestID))},
 		Port:              lldp.PortID{Subtype: lldp.PortIfName, Value: []byte(cut(info.PortID, longestID))},
-		SystemName:        cut(name, longestID),
+		SystemName:        cut(cmp.Or(info.SysName, info.DeviceID), longestID),
 		SystemDescription: cut(info.Platform+", "+info.Version, longestText),
 		Capabilities:      capabilities(info.Capabilities),
 	}

@@ -2,6 +2,7 @@ package cdp
 
 import (
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +39,19 @@ func TestS171_WhatADeviceSaysOfItself(t *testing.T) {
 		"vlan": uint16(20), "can": []string{"bridge"}, "at": "192.0.2.7"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is optional and odd, as Cisco's devices do send it, and the padding of a short frame hide nothing.
+func TestS171_OddValuesAndPaddingHideNothing(t *testing.T) {
+	whole := frame(t)
+	noAddress := []byte{0, 0x02, 0, 8, 0, 0, 0, 0}
+	gateway := []byte{0, 0x07, 0, 8, 192, 0, 2, 1}
+	odd := slices.Concat(whole[:12], noAddress, gateway, whole[12:], make([]byte, 20))
+	p, err := Decode(odd)
+	if err != nil || p.Chassis.String() != "leaf1.example.org(FOC1234)" || p.Port.String() != "GigabitEthernet1/0/7" ||
+		len(p.Management) != 1 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
