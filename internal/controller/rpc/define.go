@@ -379,10 +379,11 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 		terms.Labels[k] = []string{v}
 	}
 	if terms.Replaces = q.GetReplaces(); terms.Replaces != "" {
-		labels, err := p.labelsHad(terms.Replaces)
+		id, labels, err := p.placeHad(terms.Replaces)
 		if err != nil {
 			return nil, err
 		}
+		terms.ReplacesID = id
 		if len(terms.Labels) == 0 {
 			terms.Labels = labels
 		}

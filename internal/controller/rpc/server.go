@@ -212,6 +212,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { s.share(ctx) })
 	beside.Go(func() { s.everywhere().remember(ctx) })
 	beside.Go(func() { claimant{s}.clear(ctx) })
+	beside.Go(func() { oldListOf(s).follow(ctx, s.ShareTime) })
 	beside.Go(func() { portsOf(s).Follow(ctx, s.ShareTime) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
