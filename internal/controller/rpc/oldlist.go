@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"heddle/internal/controller/fault"
 	"heddle/internal/controller/peers"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
@@ -141,7 +142,7 @@ func (l oldList) follow(ctx context.Context, every time.Duration) {
 		}
 		err := l.complete(ctx)
 		switch {
-		case err == nil:
+		case err == nil, fault.IsConflict(err): // another controller writes it as well
 			said = false
 		case !said && ctx.Err() == nil:
 			said = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -163,5 +164,20 @@ func TestS144_AFullListSaysWhatToDo(t *testing.T) {
 	c.write(store.Change{Key: o.Key, Doc: must(json.Marshal(old))(t), IfVersion: o.Version})
 	if err := remove("esx1"); err != nil {
 		t.Errorf("with all controllers upgraded: %v", err)
+	}
+}
+
+// A controller of the version before gives a host another certificate and leaves beside it when the one before was
+// made: that does not count for the new one.
+func TestS144_WhenAnotherCertificateWasMadeSaysNothing(t *testing.T) {
+	made := time.Unix(1_800_000_000, 0)
+	d := hostDoc{Serial: "first", Expires: made.Add(pki.CertificateLife), Made: made.Add(time.Minute), MadeOf: "first"}
+	if got := d.certificates()[0]; !got.made().Equal(made.Add(time.Minute)) {
+		t.Errorf("its own: %s", got.made())
+	}
+	later := made.Add(60 * day)
+	d.Serial, d.Expires = "second", later.Add(pki.CertificateLife)
+	if got := d.certificates()[0]; !got.made().Equal(later) {
+		t.Errorf("of the one before: %s, want %s", got.made(), later)
 	}
 }
