@@ -101,6 +101,8 @@ type RestoredIdentities struct {
 	// Confirmed are those that count again by this call, Waiting those that don't.
 	Confirmed []RestoredIdentity `json:"confirmed"`
 	Waiting   []RestoredIdentity `json:"waiting"`
+	// Stopped says why some of those that were asked for wait still; "" where none does.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // RestoredIdentity is a host or a token of a snapshot.

@@ -228,7 +228,7 @@ func takeStaged(dir string) error {
 		return err
 	}
 	// Of a cluster of its own, which was empty, or of one whose store is lost.
-	for _, old := range []string{storeFile, foundingFile, etcdDir, peerDir} {
+	for _, old := range []string{storeFile, foundingFile, restoringFile, etcdDir, peerDir} {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
 			return err
 		}

@@ -76,19 +76,24 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 	if r.Force && !s.begun() {
 		return nil, fmt.Errorf("%s has no data of a controller", s.file(etcdDir))
 	}
+	if r.Force {
+		if err := s.notRestoring(); err != nil {
+			return nil, err
+		}
+	}
 	if !r.Force {
 		if out.Aside, err = s.fromSnapshot(r.File, o); err != nil {
 			return nil, err
 		}
 	}
 	if err = s.firstOf(ctx, opts, !r.Force && !r.ConfirmAll, out); err != nil && !r.Force {
-		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)))
-		if out.Aside != "" {
-			err = errors.Join(err, ownfile.Rename(out.Aside, s.file(etcdDir)))
-		}
+		err = errors.Join(err, s.undoRestore(out.Aside))
 	}
 	if err != nil {
 		return nil, r.interrupted(ctx, o.Dir, err)
+	}
+	if err := s.drop(restoringFile); err != nil {
+		return nil, err
 	}
 	return out, asOwner(o.Dir)
 }
@@ -123,23 +128,17 @@ func (r *Restore) secret(own string) (pki.Secret, error) {
 	return pki.SecretOf(b)
 }
 
-// fromSnapshot makes the data of etcd from a snapshot, and says where the data from before is.
+// fromSnapshot makes the data of etcd from a snapshot, and says where the data from before is. The restore ends with
+// the removal of restoringFile.
 func (s *self) fromSnapshot(file string, o Options) (aside string, err error) {
 	if _, err := os.Stat(file); err != nil {
 		return "", err
 	}
-	dir := s.file(etcdDir)
-	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		aside = dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405")
-		if err := ownfile.Rename(dir, aside); err != nil {
-			return "", err
-		}
+	if aside, err = s.beginRestore(file); err != nil {
+		return "", err
 	}
 	if err := store.Restore(file, s.alone(o)); err != nil {
-		if aside != "" {
-			err = errors.Join(err, os.RemoveAll(dir), ownfile.Rename(aside, dir))
-		}
-		return "", err
+		return "", errors.Join(err, s.undoRestore(aside))
 	}
 	return aside, nil
 }

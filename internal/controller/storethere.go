@@ -40,6 +40,9 @@ const anew = "where other controllers have the cluster, run \"heddle-controller 
 // expectStore refuses to begin an empty store in place of the one that this controller had, and a store that is damaged
 // or another controller's.
 func (s *self) expectStore() error {
+	if err := s.notRestoring(); err != nil {
+		return err
+	}
 	if !s.begun() {
 		had, err := s.hadStore()
 		if err == nil && had {

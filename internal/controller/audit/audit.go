@@ -118,7 +118,7 @@ type Log struct {
 	now      func() time.Time
 	changes  *series
 	refusals *series
-	frequent *series
+	frequent *lanes
 	parts    *parts
 
 	mu        sync.Mutex
@@ -133,7 +133,10 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 	}
 	l := &Log{now: now, followers: map[chan struct{}]bool{}, changes: newSeries(dir, "changes", b.File, b.Changes),
 		refusals: newSeries(dir, "refusals", b.File, b.Refusals),
-		frequent: newSeries(dir, "frequent", b.File, b.Frequent), parts: newParts(b)}
+		frequent: newLanes(dir, b), parts: newParts(b)}
+	if err := l.frequent.learn(); err != nil {
+		return nil, fmt.Errorf("the audit log: %w", err)
+	}
 	for _, s := range l.all() {
 		last, err := s.last()
 		if err != nil {
@@ -151,11 +154,17 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 func (l *Log) Dir() string { return l.changes.dir }
 
 // all are the series, in the order of Series.
-func (l *Log) all() []*series { return []*series{l.changes, l.refusals, l.frequent} }
+func (l *Log) all() []*series {
+	return append([]*series{l.changes, l.refusals}, l.frequent.all()...)
+}
 
 // Close ends the record.
 func (l *Log) Close() error {
-	return errors.Join(l.changes.close(), l.refusals.close(), l.frequent.close())
+	var err error
+	for _, s := range l.all() {
+		err = errors.Join(err, s.close())
+	}
+	return err
 }
 
 func (l *Log) number() int64 {
@@ -170,15 +179,16 @@ func (l *Log) number() int64 {
 func (l *Log) Begin(e Entry) (*Call, error) {
 	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Begun
 	e = e.bounded()
-	to := l.changes
-	if !l.parts.take(e) {
-		to = l.frequent
+	c := &Call{log: l, to: l.changes, number: e.Number}
+	c.by, c.bounded = callerOf(&e)
+	if c.bounded && !l.parts.take(c.by, e.At, sizeOf(e)+leastEnd) {
+		c.to, c.bounded = l.frequent.seriesOf(c.by), false
 	}
-	if err := to.append(e); err != nil {
+	if err := c.to.append(e); err != nil {
 		return nil, fmt.Errorf("the audit log can't be written, so that nothing is changed: %w", err)
 	}
 	l.tell()
-	return &Call{log: l, to: to, number: e.Number}, nil
+	return c, nil
 }
 
 // Call is one that has begun.
@@ -187,14 +197,20 @@ type Call struct {
 	// to has its beginning.
 	to     *series
 	number int64
+	// by is who makes it; bounded: its lines are of the caller's part of the room for changes.
+	by      caller
+	bounded bool
 }
 
 // End records what became of it. Objects are added to those of the beginning.
 func (c *Call) End(result Result, objects []string, why string) error {
 	now := c.log.now().UTC()
 	defer c.log.tell()
-	return c.to.append(Entry{Number: c.number, At: now, Objects: objects, Result: result,
-		Error: why}.bounded())
+	e := Entry{Number: c.number, At: now, Objects: objects, Result: result, Error: why}.bounded()
+	if c.bounded {
+		c.log.parts.charge(c.by, sizeOf(e)-leastEnd)
+	}
+	return c.to.append(e)
 }
 
 // Refuse records a refusal.

@@ -15,7 +15,7 @@ import (
 )
 
 // series is a number of files, the oldest of which is removed when there are too many. A file's name has the number of
-// its first entry, so that names sort by age.
+// its first entry, or a higher one than the file before, so that names sort by age.
 type series struct {
 	dir, name string
 	most      int64 // bytes of one file
@@ -127,7 +127,12 @@ func (s *series) turn(number, more int64) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir, fmt.Sprintf("%s-%016d.jsonl", s.name, number))
+	path := s.path(number)
+	if n := len(paths); n > 0 && path <= paths[n-1] { // the end of a call that began long before
+		var last int64
+		_, _ = fmt.Sscanf(filepath.Base(paths[n-1]), s.name+"-%d.jsonl", &last)
+		path = s.path(last + 1)
+	}
 	if n := len(paths); n > 0 && !s.fresh {
 		if fi, err := os.Stat(paths[n-1]); err == nil && fi.Size()+more <= s.most {
 			path = paths[n-1]
@@ -145,6 +150,11 @@ func (s *series) turn(number, more int64) error {
 	s.file, s.size = file, size
 	s.mu.Unlock()
 	return s.prune()
+}
+
+// path is that of a file that begins with the entry of that number.
+func (s *series) path(number int64) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%016d.jsonl", s.name, number))
 }
 
 // openLines opens a file to add lines to. A half line that a loss of power left is closed.

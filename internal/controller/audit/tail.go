@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Series are the names of the two series of files.
-func Series() []string { return []string{"changes", "refusals", "frequent"} }
+// Series are the names of the series of files.
+func Series() []string { return append([]string{"changes", "refusals"}, laneNames()...) }
 
 // series is the one of that name; that of changes for one that there is not.
 func (l *Log) series(name string) *series {

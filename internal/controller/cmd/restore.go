@@ -128,5 +128,9 @@ func printConfirmed(w io.Writer, out *api.RestoredIdentities) error {
 		lines = []string{"nothing waits to be confirmed"}
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	if err == nil && out.Stopped != "" {
+		return fmt.Errorf("those that are named as confirmed count, and the others wait still, repeat this: %s",
+			out.Stopped)
+	}
 	return err
 }

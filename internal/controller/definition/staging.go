@@ -2,6 +2,8 @@ package definition
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -28,8 +30,14 @@ const ChangeKind store.Kind = "definitionChange"
 
 // changeDoc is the object that is there as long as a change is not folded.
 type changeDoc struct {
-	Parts int       `json:"parts"`
-	At    time.Time `json:"at"`
+	// Parts is how many parts it has, Digest that of all of them in order; "" in what an earlier version wrote.
+	Parts  int       `json:"parts"`
+	Digest string    `json:"digest,omitempty"`
+	At     time.Time `json:"at"`
+	// Folded: the objects have all of it, and its parts are being removed.
+	Folded bool `json:"folded,omitempty"`
+	// Forced: a port group that the change removes goes although ports of it are bound.
+	Forced bool `json:"forced,omitempty"`
 }
 
 // Part is a part of a change.
@@ -74,22 +82,34 @@ func InParts(c slice.Change) (parts []slice.Change) {
 	return parts
 }
 
-// WriteParts writes a change in parts, which count for nothing until an object says so, and returns how many there are.
-// ids are identifiers for its objects. What was written before an error is removed as an orphan.
+// Written is what a change was written in.
+type Written struct {
+	Parts  int
+	Digest string
+}
+
+// WriteParts writes a change in parts, which count for nothing until an object says so. ids are identifiers for its
+// objects. What was written before an error is removed by Dead.
 func WriteParts(ctx context.Context, st Store, at time.Time, c slice.Change, ids map[slice.Key]string,
-	key func(n int) store.Key) (int, error) {
-	parts := InParts(c)
+	key func(n int) store.Key) (Written, error) {
+	parts, sum := InParts(c), sha256.New()
 	for n, p := range parts {
 		doc, err := json.Marshal(Part{At: at, Put: p.Put, Removed: p.Removed, IDs: idsOf(p.Put, ids)})
 		if err != nil {
-			return 0, err
+			return Written{}, err
 		}
 		if _, err := st.Write(ctx, []store.Change{{Key: key(n), Doc: doc}}); err != nil {
-			return 0, err
+			return Written{}, err
 		}
+		_, _ = sum.Write(doc) // never fails
 	}
-	return len(parts), nil
+	return Written{len(parts), hex.EncodeToString(sum.Sum(nil))}, nil
 }
+
+// Dead reports whether a part that no change names can never count: the definition was changed since it was written,
+// and so not by the change that it is of, which is made on an earlier revision. The definition has to be read before
+// it is looked which changes count. No clock says anything here: the writer's may be any.
+func Dead(part store.Object, definition store.Object) bool { return definition.Version > part.Version }
 
 // AddIDs adds the identifiers that a part of a change keeps, see idsOf.
 func AddIDs(all map[slice.Key]string, kept map[string]string) {
@@ -153,8 +173,17 @@ func (s *Staging) Counting() (slice.Change, error) {
 	return s.open()
 }
 
-// open is the change that the definition names.
+// open is the change that the definition names, whole: one of which a part is missing or another would define what
+// nobody asked for.
 func (s *Staging) open() (c slice.Change, err error) {
+	var head changeDoc
+	if err := json.Unmarshal(s.Docs[s.Change], &head); err != nil {
+		return c, fmt.Errorf("the change %s of the definition is damaged: %w", s.Change, err)
+	}
+	if head.Folded {
+		return c, nil
+	}
+	parts, sum := 0, sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s.Docs)) {
 		if !strings.HasPrefix(name, s.Change+"/") {
 			continue
@@ -164,6 +193,19 @@ func (s *Staging) open() (c slice.Change, err error) {
 			return c, fmt.Errorf("the change %s of the definition is damaged: %w", name, err)
 		}
 		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
+		parts++
+		_, _ = sum.Write(s.Docs[name]) // never fails
+	}
+	switch {
+	case parts != head.Parts:
+		err = fmt.Errorf("the change %s of the definition has %d parts in the store, and was written in %d", s.Change,
+			parts, head.Parts)
+	case head.Digest != "" && head.Digest != hex.EncodeToString(sum.Sum(nil)):
+		err = fmt.Errorf("the change %s of the definition has other parts in the store than were written", s.Change)
+	}
+	if err != nil {
+		return slice.Change{}, fmt.Errorf("%w: the definition stays as it was before; restore a snapshot "+
+			"(heddle-controller restore)", err)
 	}
 	return c, nil
 }

@@ -35,16 +35,16 @@ type Writer struct {
 	Log   *slog.Logger
 	// Ids are identifiers for objects that are new; the others get one that no object had.
 	Ids map[slice.Key]string
+	// Ports is what the change means for static ports.
+	Ports Ports
 }
 
 // Bounds of one transaction, below those of the store.
 const (
 	// txnOps is how many keys it compares: one for an object, two for a port group that is removed.
-	txnOps = 120
+	txnOps = 116
 	// TxnBytes is how much it writes.
 	TxnBytes = 768 << 10
-	// Orphaned is when the parts of a change that never came to count are removed.
-	Orphaned = time.Hour
 )
 
 // beside makes what is written in the transaction from which on a change counts, just before that; nil for nothing.
@@ -60,7 +60,7 @@ func (b beside) changes() ([]store.Change, error) {
 // Write writes a change that was made on that revision of the definition, all of it at one instant (S83).
 func (s Writer) Write(ctx context.Context, file string, revision int64, c slice.Change,
 	versions map[slice.Key]int64, with beside) (int64, error) {
-	list := identified(ChangesOf(c, versions), s.Ids)
+	list := leaving(identified(ChangesOf(c, versions), s.Ids), s.Ports.Ending)
 	if _, left := cut(list); len(left) > 0 {
 		return s.WriteInParts(ctx, file, revision, c, with)
 	}
@@ -82,6 +82,18 @@ func useOf(c slice.Change, list []store.Change) []store.Change {
 		return list
 	}
 	return store.AllVital(list)
+}
+
+// leaving lets port groups be deleted that leave their ports to be removed afterwards.
+func leaving(list []store.Change, ending []string) []store.Change {
+	names := map[string]bool{}
+	for _, name := range ending {
+		names[name] = true
+	}
+	for i := range list {
+		list[i].LeavesPorts = list[i].Kind == store.KindPortGroup && list[i].Delete && names[list[i].Name]
+	}
+	return list
 }
 
 // ChangesOf are the changes of the store's objects, made on those versions.
@@ -138,13 +150,33 @@ func cut(list []store.Change) (now, later []store.Change) {
 // WriteInParts writes a change beside the definition, makes it count, and folds it.
 func (s Writer) WriteInParts(ctx context.Context, file string, revision int64, c slice.Change,
 	with beside) (int64, error) {
-	s.removeOrphans(ctx)
-	id, now := store.NewID(), time.Now()
+	id := store.NewID()
+	revision, err := s.writeBeside(ctx, id, file, revision, c, with)
+	if err != nil {
+		var away *store.Unavailable
+		if !errors.As(err, &away) || !away.MaybeWritten { // it will never count
+			s.remove(context.WithoutCancel(ctx), func(o store.Object) bool { return strings.HasPrefix(o.Name, id+"/") })
+		}
+		return 0, err
+	}
+	// Also where the caller leaves: a change of 100,000 objects takes a while.
+	ctx = context.WithoutCancel(ctx)
+	if err := s.Fold(ctx); err != nil {
+		s.Log.Warn("a change of the definition counts, and the next one will fold it", "revision", revision, "err", err)
+	}
+	s.removeDead(ctx)
+	return revision, nil
+}
+
+// writeBeside writes a change in parts, and makes it count.
+func (s Writer) writeBeside(ctx context.Context, id, file string, revision int64, c slice.Change,
+	with beside) (int64, error) {
+	now := time.Now()
 	parts, err := WriteParts(ctx, s.Store, now, c, s.Ids, func(n int) store.Key { return PartKey(id, n) })
 	if err != nil {
 		return 0, err
 	}
-	open, err := json.Marshal(changeDoc{Parts: parts, At: now})
+	open, err := json.Marshal(changeDoc{Parts: parts.Parts, Digest: parts.Digest, At: now, Forced: s.Ports.Forced})
 	if err != nil {
 		return 0, err
 	}
@@ -156,20 +188,8 @@ func (s Writer) WriteInParts(ctx context.Context, file string, revision int64, c
 	if err != nil {
 		return 0, err
 	}
-	revision, err = s.Store.Write(ctx, useOf(c, append([]store.Change{{Key: changeKey(id), Doc: open},
+	return s.Store.Write(ctx, useOf(c, append([]store.Change{{Key: changeKey(id), Doc: open},
 		{Key: Key(), Doc: doc, IfVersion: revision}}, more...)))
-	if err != nil {
-		var conflict *store.Conflict
-		if errors.As(err, &conflict) { // it will never count
-			s.remove(ctx, func(name string, _ Part) bool { return strings.HasPrefix(name, id+"/") })
-		}
-		return 0, err
-	}
-	// Also where the caller leaves: a change of 100,000 objects takes a while.
-	if err := s.Fold(context.WithoutCancel(ctx)); err != nil {
-		s.Log.Warn("a change of the definition counts, and the next one will fold it", "revision", revision, "err", err)
-	}
-	return revision, nil
 }
 
 // Fold folds the change that the definition names into the objects, if that is not done yet. Several controllers may do
@@ -206,6 +226,7 @@ func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 		return nil
 	}
 	have := Staging{Change: change}
+	have.Take(store.Event{Key: open.Key, Object: &open})
 	var end []store.Change
 	for _, o := range s.Store.List(ChangeKind) {
 		if strings.HasPrefix(o.Name, change+"/") {
@@ -217,11 +238,15 @@ func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeSome(ctx, &open, identified(s.unfolded(c, kept), have.ids())); err != nil {
+	left := s.removing(identified(s.unfolded(c, kept), have.ids()), open.Doc)
+	if err := s.writeSome(ctx, &open, left); err != nil {
 		return err
 	}
-	end, left := cut(end) // what its parts said is in the objects already
+	end, left = cut(end) // what its parts said is in the objects already
 	if len(left) > 0 {
+		if open.Doc, err = folded(open.Doc); err != nil {
+			return err
+		}
 		if err := s.writeSome(ctx, &open, slices.Concat(end, left)); err != nil {
 			return err
 		}
@@ -233,6 +258,16 @@ func (s Writer) foldAll(ctx context.Context, kept map[store.Key]bool) error {
 	}
 	_, err = s.Store.Write(ctx, store.AllVital(end)) // the change counts
 	return err
+}
+
+// folded is the object of a change whose parts are removed in several transactions: nobody misses those.
+func folded(open []byte) ([]byte, error) {
+	var head changeDoc
+	if err := json.Unmarshal(open, &head); err != nil {
+		return nil, err
+	}
+	head.Folded = true
+	return json.Marshal(head)
 }
 
 // writeSome writes changes, as many in a transaction as fit, each with the object of the change that is folded: who
@@ -272,6 +307,23 @@ func (s Writer) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change
 	return ChangesOf(left, versions)
 }
 
+// removing has port groups removed whose ports are removed afterwards: while one is bound by force alone.
+func (s Writer) removing(list []store.Change, open []byte) []store.Change {
+	var head changeDoc
+	_, work := s.Store.Get(PortWorkKey())
+	if !work || json.Unmarshal(open, &head) != nil { // the change ended no ports
+		return list
+	}
+	for i, c := range list {
+		if c.Delete && c.Kind == store.KindPortGroup {
+			if list[i].LeavesPorts = true; !head.Forced {
+				list[i].Unbound = []string{c.Name}
+			}
+		}
+	}
+	return list
+}
+
 // ChangeBy is the change that the definition's own object names.
 func ChangeBy(doc []byte) string {
 	var d definitionDoc
@@ -281,21 +333,21 @@ func ChangeBy(doc []byte) string {
 	return d.Change
 }
 
-// removeOrphans removes parts of changes that never came to count: their writer has ended before.
-func (s Writer) removeOrphans(ctx context.Context) {
-	s.remove(ctx, func(name string, p Part) bool {
-		id, _, _ := strings.Cut(name, "/")
+// removeDead removes parts of changes that can't come to count any more.
+func (s Writer) removeDead(ctx context.Context) {
+	current, _ := s.Store.Get(Key())
+	s.remove(ctx, func(o store.Object) bool {
+		id, _, _ := strings.Cut(o.Name, "/")
 		_, open := s.Store.Get(changeKey(id))
-		return !open && time.Since(p.At) >= Orphaned
+		return !open && Dead(o, current)
 	})
 }
 
 // remove removes parts of changes, as many as fit into one transaction. What is left is removed another time.
-func (s Writer) remove(ctx context.Context, is func(name string, p Part) bool) {
+func (s Writer) remove(ctx context.Context, is func(part store.Object) bool) {
 	var gone []store.Change
 	for _, o := range s.Store.List(ChangeKind) {
-		var p Part
-		if strings.Contains(o.Name, "/") && json.Unmarshal(o.Doc, &p) == nil && is(o.Name, p) {
+		if strings.Contains(o.Name, "/") && is(o) {
 			gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}

@@ -39,8 +39,8 @@ func (o Off) String() string {
 }
 
 // Against reports whether other clocks say that the controller's is wrong by more than a day, which is what
-// certificates allow for: those of most other controllers, each by itself, or those of most hosts, by about the same
-// time.
+// certificates allow for: those of most other controllers, each by itself. Hosts are asked only where no other
+// controller says anything: those of most, by about the same time. One host that lies has no say beside a controller.
 func (c Clocks) Against() (off Off, wrong bool) {
 	if by, ahead := TooFarAhead(c.Controllers); ahead {
 		return Off{By: -by}, true
@@ -52,7 +52,7 @@ func (c Clocks) Against() (off Off, wrong bool) {
 	if by, behind := TooFarAhead(mirrored); behind {
 		return Off{By: by}, true
 	}
-	if len(c.Hosts) == 0 {
+	if len(c.Controllers) > 0 || len(c.Hosts) == 0 {
 		return off, false
 	}
 	hosts := slices.Sorted(slices.Values(c.Hosts))

@@ -35,6 +35,8 @@ type Controller struct {
 	Joined time.Time `json:"joined,omitzero"`
 	// Kinds of objects of a definition that it knows, with spaces between; "" for a version that does not say it.
 	Kinds string `json:"kinds,omitempty"`
+	// Knows are words for what else it knows, with spaces between; see KnowsRevoked.
+	Knows string `json:"knows,omitempty"`
 	// MACs of its machine's adapters, with spaces between: a host that has a port with one of them runs it as a VM.
 	MACs string `json:"macs,omitempty"`
 }
@@ -70,7 +72,7 @@ func New(st Store) *Roster { return &Roster{store: st} }
 // Announce writes where agents find this controller, and who it is, unless that is written already. It may be repeated
 // when it is not known whether the write happened.
 func (r *Roster) Announce(ctx context.Context, c Controller) error {
-	c.Kinds, c.MACs = kindsKnown(), ownMACs()
+	c.Kinds, c.Knows, c.MACs = kindsKnown(), knownHere(), ownMACs()
 	r.This = c
 	key := store.Key{Kind: ControllerKind, Name: c.ID}
 	for {

@@ -38,11 +38,11 @@ func (g *Gate) Check(p *identity.Peer) error {
 
 // check is Check for who holds the lock.
 func (g *Gate) check(p *identity.Peer) error {
+	if e, ok := g.names[RevokedAs(p.Name)]; ok { // first: the list may have lost what else it says
+		return e.refuses(p)
+	}
 	if err := g.list.Check(p); err != nil {
 		return err
-	}
-	if e, ok := g.names[RevokedAs(p.Name)]; ok {
-		return e.refuses(p)
 	}
 	if p.Name.Kind != identity.Host {
 		return nil
@@ -116,22 +116,41 @@ func (g *Gate) SetName(as string, e *Revocation) int {
 	return g.Recheck(g.check)
 }
 
-// SetHosts takes the certificates that count of all hosts.
+// SetHosts takes the certificates that count of all hosts. Those of a host of which a later version is known stay.
 func (g *Gate) SetHosts(hosts map[string]Holding) int {
 	g.mu.Lock()
-	g.hosts = hosts
+	next := map[string]Holding{}
+	for id, h := range hosts {
+		if was := g.hosts[id]; was.Version > h.Version {
+			h = was
+		}
+		next[id] = h
+	}
+	g.hosts = next
 	g.mu.Unlock()
 	return g.Recheck(g.check)
 }
 
-// SetHost takes the certificates that count of one host.
+// SetHost takes the certificates that count of one host, unless a later version of them is known: who renews one says
+// so at once, and hears of the version before afterwards.
 func (g *Gate) SetHost(id string, h Holding) int {
 	g.mu.Lock()
 	was := g.hosts[id]
+	if was.Version > h.Version {
+		g.mu.Unlock()
+		return 0
+	}
 	g.hosts[id] = h
 	g.mu.Unlock()
-	if h.Since.Equal(was.Since) { // none was withdrawn
+	if !was.narrowed(h) {
 		return 0
 	}
 	return g.Recheck(g.check)
+}
+
+// DropHost forgets a host that was removed. Who removed it has revoked its name.
+func (g *Gate) DropHost(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.hosts, id)
 }

@@ -10,6 +10,8 @@ import (
 // Holding says which certificates of a host count. It is part of the host's own record, so that what a host does has no
 // effect on what can be said of others.
 type Holding struct {
+	// Version is that of the host's record.
+	Version int64
 	// Serials are those that count.
 	Serials []string
 	// Since is when the newest one was made that was withdrawn, zero for none. What was made until then counts if it is
@@ -26,4 +28,10 @@ func (h Holding) check(p *identity.Peer) error {
 		return nil
 	}
 	return h.Why.refuses(p)
+}
+
+// narrowed reports whether a certificate that counted may count no more by what comes next.
+func (h Holding) narrowed(next Holding) bool {
+	return !h.Since.Equal(next.Since) ||
+		slices.ContainsFunc(h.Serials, func(s string) bool { return !slices.Contains(next.Serials, s) })
 }

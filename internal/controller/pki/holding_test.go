@@ -42,3 +42,50 @@ func TestGate_HoldsAHostToItsRecord(t *testing.T) {
 		t.Error("another host:", err)
 	}
 }
+
+// What is heard late of a host's record changes nothing, and a host that was removed leaves nothing behind.
+func TestGate_AnOlderRecordChangesNothing(t *testing.T) {
+	c := newCluster(t, start())
+	none, _ := DecodeRevocations(nil)
+	g := NewGate(none)
+	cert := c.host("h1", start())
+	p := &identity.Peer{Name: identity.Name{Cluster: c.Document.Cluster, Kind: identity.Host, ID: "h1"},
+		Serial: identity.SerialOf(cert.cert), Certificate: cert.cert}
+	withdrawn := Holding{Version: 7, Serials: []string{"other"}, Since: start().Add(day),
+		Why: Revocation{At: start(), By: "us"}}
+	g.SetHost("h1", withdrawn)
+	g.SetHost("h1", Holding{Version: 5, Serials: []string{p.Serial}})
+	if !isRevoked(g.Check(p)) {
+		t.Error("an older record has brought a certificate back")
+	}
+	g.SetHosts(map[string]Holding{"h1": {Version: 6, Serials: []string{p.Serial}}})
+	if !isRevoked(g.Check(p)) {
+		t.Error("an older state has brought a certificate back")
+	}
+	g.DropHost("h1")
+	if n := len(g.hosts); n != 0 {
+		t.Errorf("%d hosts are left", n)
+	}
+}
+
+// Who is connected with a certificate that the record has no more is cut off, also where the instant up to which
+// certificates are withdrawn stays.
+func TestGate_ACertificateThatLeavesTheRecordIsCutOff(t *testing.T) {
+	c := newCluster(t, start())
+	none, _ := DecodeRevocations(nil)
+	g := NewGate(none)
+	cert := c.host("h1", start())
+	p := &identity.Peer{Name: identity.Name{Cluster: c.Document.Cluster, Kind: identity.Host, ID: "h1"},
+		Serial: identity.SerialOf(cert.cert), Certificate: cert.cert}
+	h := Holding{Version: 1, Serials: []string{p.Serial, "next"}, Since: start().Add(day),
+		Why: Revocation{At: start(), By: "us"}}
+	g.SetHost("h1", h)
+	var cut error
+	if _, err := g.Enter(p, func(err error) { cut = err }); err != nil {
+		t.Fatal(err)
+	}
+	h.Version, h.Serials = 2, []string{"next"}
+	if n := g.SetHost("h1", h); n != 1 || !isRevoked(cut) {
+		t.Errorf("%d connections were ended: %v", n, cut)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"heddle/internal/identity"
@@ -12,15 +13,17 @@ import (
 // revocationsFormat is the version of the list of what is revoked.
 const revocationsFormat = 1
 
-// Revocations are the certificates and the hosts that count no more, whatever their certificates say, as a version
-// before this one kept them: all in one list, which grew by what hosts did. It is read for as long as it is there, and
-// nothing is added. It is not changed in place.
+// Revocations are the certificates and the hosts that count no more, whatever their certificates say, as the version
+// before this one keeps them: all in one list. It is read for as long as it is there, and written while a controller of
+// that version is in the cluster. It is not changed in place.
 type Revocations struct {
 	Format int `json:"format"`
 	// Serials are single certificates, such as the one before of a host that was installed anew.
 	Serials map[string]Revocation `json:"serials"`
 	// Names are hosts and controllers with all their certificates, as heddle://CLUSTER/host/ID.
 	Names map[string]Revocation `json:"names"`
+
+	unknown map[string]json.RawMessage
 }
 
 // Revocation is one entry.
@@ -42,7 +45,8 @@ func DecodeRevocations(text []byte) (*Revocations, error) {
 		return &Revocations{Format: revocationsFormat}, nil
 	}
 	r := &Revocations{}
-	if err := json.Unmarshal(text, r); err != nil {
+	var err error
+	if r.unknown, err = decodeKeeping(text, r); err != nil {
 		return nil, fmt.Errorf("the list of what is revoked can't be read: %w", err)
 	}
 	// A controller that can't tell what is revoked may not go on as if nothing were.
@@ -51,6 +55,42 @@ func DecodeRevocations(text []byte) (*Revocations, error) {
 			r.Format, revocationsFormat)
 	}
 	return r, nil
+}
+
+// Encode is the list as the store keeps it.
+func (r *Revocations) Encode() ([]byte, error) { return encodeKeeping(r, r.unknown) }
+
+// With is the list with these entries, and without those of names that count again. What it has stays as it is.
+func (r *Revocations) With(names, serials map[string]Revocation, again []string) *Revocations {
+	next := *r
+	next.Names, next.Serials = added(r.Names, names), added(r.Serials, serials)
+	for _, name := range again {
+		delete(next.Names, name)
+	}
+	return &next
+}
+
+// added is a list with more entries.
+func added(list, more map[string]Revocation) map[string]Revocation {
+	next := maps.Clone(list)
+	if next == nil {
+		next = map[string]Revocation{}
+	}
+	for key, e := range more {
+		if _, there := next[key]; !there { // who revokes twice does not move the time of the first
+			next[key] = e
+		}
+	}
+	return next
+}
+
+// Pruned is the list without entries that no certificate can need any more.
+func (r *Revocations) Pruned(now time.Time) *Revocations {
+	next := r.With(nil, nil, nil)
+	over := func(_ string, e Revocation) bool { return e.Over(now) }
+	maps.DeleteFunc(next.Names, over)
+	maps.DeleteFunc(next.Serials, over)
+	return next
 }
 
 // Over reports whether no certificate can need the list any more.

@@ -30,6 +30,8 @@ type JoinRecord struct {
 	For string `json:"for,omitempty"`
 	// Replaces is the host whose place is taken with it; "" for a token that takes nobody's.
 	Replaces string `json:"replaces,omitempty"`
+	// ReplacesID is that host's id: another one of the same name is not meant. "" in what an earlier version wrote.
+	ReplacesID string `json:"replacesId,omitempty"`
 	// Used says which host has joined with it; nil is none.
 	Used *Use `json:"used,omitempty"`
 
@@ -80,8 +82,8 @@ type JoinTerms struct {
 	Life   time.Duration
 	Labels LabelBounds
 	By     string
-	// Replaces is the host whose place is taken; "" for none.
-	Replaces string
+	// Replaces is the host whose place is taken, ReplacesID its id; "" for none.
+	Replaces, ReplacesID string
 }
 
 // NewJoinToken makes a token for one host, and what is stored of it.
@@ -92,7 +94,7 @@ func (a *Authority) NewJoinToken(terms JoinTerms, now time.Time) (identity.JoinT
 	t := identity.NewJoinToken(a.Fingerprint())
 	d := t.Digest()
 	return t, &JoinRecord{ID: t.ID, Digest: d[:], Root: t.Root, Made: now, Expires: now.Add(terms.Life), By: terms.By,
-		Labels: terms.Labels, Replaces: terms.Replaces}, nil
+		Labels: terms.Labels, Replaces: terms.Replaces, ReplacesID: terms.ReplacesID}, nil
 }
 
 // ForController is JoinRecord.For of a token by which a controller joins.

@@ -245,7 +245,9 @@ func (b breaking) ImportPorts(ctx context.Context, group string, ports []store.P
 // dead is one whose controller is killed then: nothing is cleared away.
 type dead struct{ breaking }
 
-func (d dead) RemovePorts(context.Context, string, bool) error { return errors.New("killed") }
+func (d dead) RemovePorts(context.Context, string, bool, *store.Change) error {
+	return errors.New("killed")
+}
 
 func TestImportBackup_IsAllOrNothing(t *testing.T) {
 	text := used(t).backup("")

@@ -74,6 +74,11 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 	if err := i.definitions().Fold(ctx); err != nil {
 		return nil, fault.OfStore(err)
 	}
+	if !q.GetDryRun() {
+		if err := clearPorts(ctx, i.Server); err != nil {
+			return nil, err
+		}
+	}
 	im, err := i.prepare(f, q)
 	if err != nil {
 		return nil, err
@@ -380,7 +385,7 @@ func (i importer) drop(ctx context.Context, id string) error {
 		if _, counts := i.Store.Get(store.Key{Kind: store.KindPortGroup, Name: group}); counts {
 			continue
 		}
-		if err := i.Store.RemovePorts(ctx, group, true); err != nil {
+		if err := i.Store.RemovePorts(ctx, group, true, nil); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,8 @@ import (
 const (
 	// mostFormer is how many certificates of a host count beside the newest: those before them are withdrawn.
 	mostFormer = 16
+	// mostWithdrawn is how many that are withdrawn the record names, for controllers of an earlier version.
+	mostWithdrawn = 2 * (mostFormer + 1)
 	// mostRenewals is how often a host renews its certificate within renewalsIn. It needs one in two months; the others
 	// are for answers that were lost.
 	mostRenewals = 4
@@ -43,6 +45,9 @@ func (f *formerCert) made() time.Time {
 type withdrawal struct {
 	Since time.Time `json:"since"`
 	pki.Revocation
+	// Certs are the newest of them that could be renewed still: a controller of an earlier version knows what is
+	// withdrawn by its serial alone.
+	Certs []formerCert `json:"certs,omitempty"`
 }
 
 // withdraw withdraws certificates that the record has no more.
@@ -51,8 +56,17 @@ func (d *hostDoc) withdraw(certs []formerCert, e pki.Revocation) {
 		return
 	}
 	w := withdrawal{Revocation: e, Since: e.At} // the record has all that was made until now
-	if d.Withdrawn != nil && d.Withdrawn.Since.After(w.Since) {
-		w.Since = d.Withdrawn.Since
+	if d.Withdrawn != nil {
+		if d.Withdrawn.Since.After(w.Since) {
+			w.Since = d.Withdrawn.Since
+		}
+		w.Certs = slices.Clone(d.Withdrawn.Certs)
+	}
+	w.Certs = slices.DeleteFunc(append(w.Certs, certs...), func(c formerCert) bool {
+		return e.At.After(pki.UntilOf(c.Expires))
+	})
+	if n := len(w.Certs) - mostWithdrawn; n > 0 {
+		w.Certs = w.Certs[n:]
 	}
 	for i := range certs {
 		if made := certs[i].made(); made.After(w.Since) {
@@ -64,13 +78,18 @@ func (d *hostDoc) withdraw(certs []formerCert, e pki.Revocation) {
 
 // certificates are all that count, the newest last.
 func (d *hostDoc) certificates() []formerCert {
-	return append(slices.Clone(d.Former), formerCert{d.Serial, d.Expires, d.Made})
+	newest := formerCert{Serial: d.Serial, Expires: d.Expires}
+	if d.MadeOf == d.Serial {
+		newest.Made = d.Made
+	}
+	return append(slices.Clone(d.Former), newest)
 }
 
 // has makes a certificate the newest one.
 func (d *hostDoc) has(issued *pki.Issued) {
 	c := issued.Certificate
 	d.Serial, d.Expires, d.Made = identity.SerialOf(c), c.NotAfter, identity.MadeAt(c)
+	d.MadeOf = d.Serial
 	d.Issuer, d.Trusts = issued.Root, issued.Trusts
 }
 
@@ -91,8 +110,9 @@ func (d hostDoc) next(issued *pki.Issued, now time.Time) hostDoc {
 	return next
 }
 
-// holding says which certificates of the host count.
-func (d *hostDoc) holding() (h pki.Holding) {
+// holding says which certificates of the host count, by that version of its record.
+func (d *hostDoc) holding(version int64) (h pki.Holding) {
+	h.Version = version
 	for _, c := range d.certificates() {
 		h.Serials = append(h.Serials, c.Serial)
 	}

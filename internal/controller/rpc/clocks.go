@@ -41,13 +41,14 @@ func (c *hostClock) ahead(now *hostClock) time.Duration {
 // tells reports whether the clock says more than that it is wrong: it shows a time since the cluster began.
 func (c *hostClock) tells(began time.Time) bool { return c.theirs.After(began) }
 
-// skews holds this controller's clock against those of the hosts that are connected to it.
-func (c *hostClocks) skews() []api.HealthFinding {
+// skews holds this controller's clock against those of the hosts that are connected to it, where other controllers have
+// shown theirs of late beside those.
+func (c *hostClocks) skews(others []time.Duration) []api.HealthFinding {
 	ahead := c.ahead("", nil)
 	if found, off := health.SkewToHosts(ahead); off {
 		return []api.HealthFinding{found}
 	}
-	if found, off := health.NoCertificates(health.Clocks{Hosts: ahead}); off {
+	if found, off := health.NoCertificates(health.Clocks{Controllers: others, Hosts: ahead}); off {
 		return []api.HealthFinding{found}
 	}
 	return nil

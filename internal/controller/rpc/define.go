@@ -97,6 +97,9 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		if err := (importer{p}).settled(ctx); err != nil {
 			return nil, err
 		}
+		if err := clearPorts(ctx, p.Server); err != nil {
+			return nil, err
+		}
 	}
 	current, _ := p.Store.Get(definition.Key())
 	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
@@ -177,13 +180,14 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	if change.Empty() {
 		out.Rollout = rollouts{p}.making(ctx)
-		if err := claimant(p).resize(ctx, sizes); err != nil {
+		if err := askForPorts(ctx, p.Server, sizes.work(q.GetForce())); err != nil {
 			return nil, err
 		}
-		return out, way.endAlone(ctx, p)
-	}
-	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {
-		return nil, err
+		if err := way.endAlone(ctx, p); err != nil {
+			return nil, err
+		}
+		settlePorts(ctx, p.Server, out)
+		return out, nil
 	}
 	addresses, err := granted.objects(versions)
 	if err != nil {
@@ -204,11 +208,12 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 		return nil, fault.OfStore(err)
 	}
 	definitions := p.definitions()
-	definitions.Ids = q.ids
+	definitions.Ids, definitions.Ports = q.ids, sizes.work(q.GetForce())
 	out.Revision, err = definitions.Write(ctx, q.GetFile(), current.Version, all, versions,
 		func() ([]store.Change, error) {
 			more, err := way.changes(current.Version)
-			return slices.Concat(granted.lock(), record, more, q.with), err
+			work, errWork := portsOf(p.Server).Changes(definitions.Ports)
+			return slices.Concat(granted.lock(), record, more, work, q.with), errors.Join(err, errWork)
 		})
 	if err != nil {
 		return nil, err
@@ -217,11 +222,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	p.recorder().Prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	if err := claimant(p).resize(context.WithoutCancel(ctx), sizes); err != nil { // also where the caller leaves
-		out.Notes = append(out.Notes, fmt.Sprintf("the change counts, as revision %d, and static ports are missing: %v",
-			out.GetRevision(), err))
-		p.Log.Warn("a change of the definition counts, and static ports are missing", "err", err)
-	}
+	settlePorts(context.WithoutCancel(ctx), p.Server, out) // also where the caller leaves
 	return out, nil
 }
 
@@ -378,10 +379,11 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 		terms.Labels[k] = []string{v}
 	}
 	if terms.Replaces = q.GetReplaces(); terms.Replaces != "" {
-		labels, err := p.labelsHad(terms.Replaces)
+		id, labels, err := p.placeHad(terms.Replaces)
 		if err != nil {
 			return nil, err
 		}
+		terms.ReplacesID = id
 		if len(terms.Labels) == 0 {
 			terms.Labels = labels
 		}

@@ -26,8 +26,9 @@ type hostDoc struct {
 	// Serial is that of the newest certificate, Expires when it ends.
 	Serial  string    `json:"serial"`
 	Expires time.Time `json:"expires"`
-	// Made is when it was made; zero in what an earlier version wrote.
-	Made time.Time `json:"made,omitzero"`
+	// Made is when the certificate MadeOf was made. A controller of an earlier version writes another serial beside it.
+	Made   time.Time `json:"made,omitzero"`
+	MadeOf string    `json:"madeOf,omitempty"`
 	// Issuer is the root that signed it, Trusts are those that the host was handed with it.
 	Issuer identity.Fingerprint   `json:"issuer,omitzero"`
 	Trusts []identity.Fingerprint `json:"trusts,omitempty"`

@@ -29,7 +29,8 @@ func grows() map[string]string {
 		"host": "one for each join token; 17 certificates in each, 4 an hour (certrecord.go)",
 		"revoked": "one for each host or controller that was taken out, of a few hundred bytes, until no " +
 			"certificate of a host can count any more",
-		"revocations": "read only: what an earlier version wrote",
+		"revocations": "the same once more, while a controller of an earlier version is there; of 512 KiB at most",
+		"portWork":    "one, of the port groups whose static ports end; of 256 KiB at most",
 		"token":       "by an admin; those that expired a month ago go when another one is made",
 		"apiToken":    "by an admin; 16 of each person who signs in, 20,000 sign-ins in all",
 		"idToken":     "20,000 of people who signed in, until the provider's token ends",

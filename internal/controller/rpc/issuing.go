@@ -75,6 +75,11 @@ func (s issuing) othersAhead(ctx context.Context) (ahead []time.Duration) {
 		error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
 	})
+	return s.heardAhead()
+}
+
+// heardAhead is the same of those whose clocks were heard of late.
+func (s issuing) heardAhead() (ahead []time.Duration) {
 	began := s.Authority.Trust().Roots[0].NotBefore
 	for _, c := range s.Others() {
 		at := s.ClockOf(c.ID)

@@ -59,24 +59,28 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	}
 	changes := []store.Change{host}
 	if change != nil { // an admin made this token for it since; who asks again confirms nothing
-		changes = append(append(changes, *change), s.revoked.confirming(pki.RevokedAs(identity.Name{
-			Kind: identity.Host, ID: host.ID}))...)
+		confirmed, err := oldListOf(s).confirming(pki.RevokedAs(identity.Name{Kind: identity.Host, ID: host.ID}))
+		if err != nil {
+			return nil, err
+		}
+		changes = append(append(changes, *change), confirmed...)
 	}
 	done, err := s.guard.Join(ctx, joiner)
 	if err != nil {
 		return nil, err
 	}
+	var version int64
 	err = granter{s}.onBook(ctx, func() error {
 		addresses, err := granter{s}.joining(ctx, q.GetName(), labelsOf(used.Labels))
 		if err == nil {
-			_, err = s.Store.Write(ctx, slices.Concat(changes, addresses))
+			version, err = s.Store.Write(ctx, slices.Concat(changes, addresses))
 		}
 		return err
 	})
 	if done(err); err != nil {
 		return nil, fault.OfStore(err)
 	}
-	s.gate.SetHost(host.ID, doc.holding()) // before the host comes with it
+	s.gate.SetHost(host.ID, doc.holding(version)) // before the host comes with it
 	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())
 	return &controllerv1.JoinHostResponse{Identity: s.identity(host.ID, q.GetName(), issued)}, nil
 }

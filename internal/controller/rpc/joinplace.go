@@ -38,12 +38,25 @@ func placeOf(st Store, name string, token *pki.JoinRecord, again bool) (*joinPla
 			token.Used.Host, token.Used.At.UTC().Format(time.DateTime))}
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
-	if p.taken && !again && token.Replaces == "" {
-		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Sprintf("the cluster has a host %s: take another "+
-			"name (--name), or take its place, if it was installed anew, with a token that an admin makes for that "+
-			"(heddle host token --replace %s)", name, name))
+	if !again {
+		return p, p.allowed(name, token)
 	}
 	return p, nil
+}
+
+// allowed returns an error unless the token is for the place. Who has a token for a host of a new name is not told
+// which names there are.
+func (p *joinPlace) allowed(name string, token *pki.JoinRecord) error {
+	switch {
+	case p.taken && token.Replaces == "":
+		return connect.NewError(connect.CodePermissionDenied, fmt.Sprintf("this token lets no host join by the name "+
+			"%s: take another name (--name); a host that was installed anew takes its old place with a token that an "+
+			"admin makes for that (heddle host token --replace %s)", name, name))
+	case token.ReplacesID != "" && token.ReplacesID != p.was.ID:
+		return connect.NewError(connect.CodePermissionDenied, fmt.Sprintf("the host %s whose place the token takes "+
+			"was taken out of the cluster since: an admin makes another token (heddle host token)", name))
+	}
+	return nil
 }
 
 // take is the change that makes a host the one in the place, and the certificate that it gets. Whoever takes a host's
@@ -79,20 +92,20 @@ func (p *joinPlace) take(a *pki.Authority, q *controllerv1.JoinHostRequest, toke
 	return host, doc, issued, err
 }
 
-// labelsHad are the labels of a host whose place another one is to take.
-func (p people) labelsHad(name string) (pki.LabelBounds, error) {
+// placeHad is the id of a host whose place another one is to take, and its labels.
+func (p people) placeHad(name string) (string, pki.LabelBounds, error) {
 	o, ok := p.Store.Get(store.Key{Kind: store.KindHost, Name: name})
 	if !ok {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q whose place could "+
-			"be taken: see heddle host list", name))
+		return "", nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q whose place "+
+			"could be taken: see heddle host list", name))
 	}
 	var doc hostDoc
 	if err := json.Unmarshal(o.Doc, &doc); err != nil {
-		return nil, fmt.Errorf("host %s in the store cannot be read: %w", name, err)
+		return "", nil, fmt.Errorf("host %s in the store cannot be read: %w", name, err)
 	}
 	labels := pki.LabelBounds{}
 	for k, v := range doc.Labels {
 		labels[k] = []string{v}
 	}
-	return labels, nil
+	return o.ID, labels, nil
 }

@@ -39,3 +39,17 @@ func joinsLongExpired(st listing, now time.Time) (changes []store.Change) {
 	}
 	return changes
 }
+
+// mostTokensFor is how many of them are removed with a host; the others take the place of nobody.
+const mostTokensFor = 32
+
+// tokensFor removes tokens that take the place of a host.
+func tokensFor(st listing, host string) (changes []store.Change) {
+	for _, o := range st.List(store.KindToken) {
+		r, err := pki.DecodeJoinRecord(o.Doc)
+		if err == nil && r.Replaces == host && len(changes) < mostTokensFor {
+			changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		}
+	}
+	return changes
+}

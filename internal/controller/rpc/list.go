@@ -74,13 +74,15 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	name := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Host, ID: o.ID}
 	now := p.TLS.Now()
 	// No certificate of it is made from now on.
-	revoke, err := p.revoked.revoking(name, pki.Revocation{At: now, By: access.NameOf(ctx),
+	e := pki.Revocation{At: now, By: access.NameOf(ctx),
 		Why:   "host " + q.GetName() + " was taken out of the cluster",
-		Until: pki.UntilOf(now.Add(pki.CertificateLife))}, issuing(p).may(ctx) == nil)
+		Until: pki.UntilOf(now.Add(pki.CertificateLife))}
+	revoke, err := oldListOf(p.Server).revoking(name, e, issuing(p).may(ctx) == nil)
 	if err != nil {
 		return nil, err
 	}
 	changes := append(revoke, store.Change{Key: key, Delete: true, IfVersion: o.Version})
+	changes = append(changes, tokensFor(p.Store, q.GetName())...)
 	if _, has := p.Store.Get(addressKey(q.GetName())); has { // they are free again
 		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
 	}

@@ -296,7 +296,7 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 // forget revokes a controller's certificates and removes its object.
 func (p people) forget(ctx context.Context, id, name string) error {
 	full := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Controller, ID: id}
-	changes, err := p.revoked.revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
+	changes, err := oldListOf(p.Server).revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
 		Why: "controller " + name + " was taken out of the cluster"}, issuing(p).may(ctx) == nil)
 	if err != nil {
 		return err

@@ -77,12 +77,12 @@ func (f *faulty) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return f.write(func() error { return f.Store.Release(ctx, r) })
 }
 
-func (f *faulty) Resize(ctx context.Context, group string, ports int) error {
-	return f.write(func() error { return f.Store.Resize(ctx, group, ports) })
+func (f *faulty) Resize(ctx context.Context, group string, ports int, guard *store.Change) error {
+	return f.write(func() error { return f.Store.Resize(ctx, group, ports, guard) })
 }
 
-func (f *faulty) RemovePorts(ctx context.Context, group string, force bool) error {
-	return f.write(func() error { return f.Store.RemovePorts(ctx, group, force) })
+func (f *faulty) RemovePorts(ctx context.Context, group string, force bool, guard *store.Change) error {
+	return f.write(func() error { return f.Store.RemovePorts(ctx, group, force, guard) })
 }
 
 // failing is another controller with the same state, whose write of that number fails.
@@ -117,6 +117,8 @@ type outcome struct {
 	call    func(ctx context.Context, p people) error
 	// counts reports whether the change is there.
 	counts func(c *controller) bool
+	// costs says what a call has cost that is not there; nil for nothing that could.
+	costs func(c *controller) string
 }
 
 // some reports whether there is an object of a kind.
@@ -147,9 +149,17 @@ func changing() map[string]outcome {
 	return map[string]outcome{
 		"a definition with static ports": {call: apply(staticText), counts: defines("dvs/fixed")},
 		"a large definition":             {call: apply(large(0, 300, 10)), counts: defines("dvs/g0000")},
-		"a definition that removes": {prepare: func(c *controller) { c.define(staticText) },
+		"a definition that removes": {prepare: withABoundPort,
 			call:   apply(large(0, 1, 10)),
-			counts: func(c *controller) bool { return !defines("dvs/fixed")(c) }},
+			counts: func(c *controller) bool { return !defines("dvs/fixed")(c) }, costs: lessThan("dvs/fixed", 2, 1)},
+		"a large definition that removes": {prepare: withABoundPort, call: apply(large(0, 300, 10)),
+			counts: func(c *controller) bool { return !defines("dvs/fixed")(c) }, costs: lessThan("dvs/fixed", 2, 1)},
+		"a definition without static ports": {prepare: withABoundPort,
+			call: apply(strings.Replace(staticText, "binding: static, ports: {number: 2}", "binding: ephemeral", 1)),
+			counts: func(c *controller) bool {
+				o, _ := c.Store.Get(store.Key{Kind: store.KindPortGroup, Name: "dvs/fixed"})
+				return strings.Contains(string(o.Doc), "ephemeral")
+			}, costs: lessThan("dvs/fixed", 2, 1)},
 		"a token of a host": {call: func(ctx context.Context, p people) error {
 			_, err := p.CreateJoinToken(ctx, &controllerv1.CreateJoinTokenRequest{})
 			return err
@@ -186,6 +196,34 @@ func changing() map[string]outcome {
 	}
 }
 
+// withABoundPort defines a port group with two static ports, and binds one.
+func withABoundPort(c *controller) {
+	c.define(staticText)
+	must(c.Store.Claim(c.t.Context(), aClaim()))(c.t)
+}
+
+// lessThan says that a port group has fewer ports than it had, or fewer that are bound.
+func lessThan(group string, ports, bound int) func(c *controller) string {
+	return func(c *controller) string {
+		if has, is := countPorts(c, group); has < ports || is < bound {
+			return fmt.Sprintf("port group %s has %d static ports, %d of them bound; it had %d, %d", group, has, is,
+				ports, bound)
+		}
+		return ""
+	}
+}
+
+// countPorts is how many static ports a port group has, and how many are bound.
+func countPorts(c *controller, group string) (ports, bound int) {
+	for _, o := range c.Store.List(store.KindPorts) {
+		b := must(store.DecodeBindings(&o))(c.t)
+		if b.Group == group {
+			ports, bound = ports+b.Ports, bound+len(b.Bound)
+		}
+	}
+	return ports, bound
+}
+
 func aClaim() store.ClaimRequest {
 	return store.ClaimRequest{PortGroup: "dvs/fixed", Binding: store.Binding{Host: "h1",
 		VM: "6f9619ff-8b86-d011-b42d-00c04fc96401", Adapter: "net0"}}
@@ -207,18 +245,40 @@ func boundPorts(s Store) (list []store.Port) {
 	return list
 }
 
+// mostWrites is how many writes of a call are made to fail: the others are the same.
+const mostWrites = 12
+
+// writesOf is how many writes a call makes, where none fails.
+func writesOf(t *testing.T, o outcome) int {
+	c := newController(t)
+	if o.prepare != nil {
+		o.prepare(c)
+	}
+	p, f := c.failing(0, before)
+	if err := o.call(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writes == 0 {
+		t.Fatal("the call writes nothing")
+	}
+	return min(f.writes, mostWrites)
+}
+
 // Whichever write of a change fails, and in whatever way: a change that is answered as done counts, one that is
 // answered as failed is not there, and of the others the answer says that it is not known.
 func TestS129_AnAnswerSaysWhetherTheChangeCounts(t *testing.T) {
 	for name, o := range changing() {
 		for _, how := range []wayToFail{before, noSpace, after, never} {
 			t.Run(name+" fails "+string(how), func(t *testing.T) {
-				for at, made := 1, 1; at <= made; at++ {
+				made := writesOf(t, o)
+				for at := 1; at <= made; at++ {
 					c := newController(t)
 					if o.prepare != nil {
 						o.prepare(c)
 					}
-					p, f := c.failing(at, how)
+					p, _ := c.failing(at, how)
 					err := o.call(t.Context(), p)
 					if e := c.Store.Sync(t.Context()); e != nil {
 						t.Fatal(e)
@@ -231,11 +291,10 @@ func TestS129_AnAnswerSaysWhetherTheChangeCounts(t *testing.T) {
 					case err != nil && !unknown && counts:
 						t.Errorf("write %d: answered as failed, and it counts: %v", at, err)
 					}
-					f.mu.Lock()
-					made = f.writes
-					f.mu.Unlock()
-					if at > 20 {
-						return // the others are the same
+					if o.costs != nil && !counts {
+						if lost := o.costs(c); lost != "" {
+							t.Errorf("write %d: the change is not there, and %s (%v)", at, lost, err)
+						}
 					}
 				}
 			})

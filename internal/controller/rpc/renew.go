@@ -50,10 +50,11 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
+	version, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}})
+	if err != nil {
 		return nil, fault.OfStore(err)
 	}
-	s.gate.SetHost(o.ID, doc.holding()) // before the host comes with it
+	s.gate.SetHost(o.ID, doc.holding(version)) // before the host comes with it
 	s.Log.Info("a host renewed its certificate", "host", doc.Name, "address", addressOf(ctx), "expires", doc.Expires)
 	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
 }

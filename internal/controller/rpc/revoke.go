@@ -86,6 +86,8 @@ func (r *revocations) take(b store.Batch) {
 			n = r.gate.SetName(e.Name, r.in(e.Object))
 		case e.Kind == store.KindHost && e.Object != nil:
 			n = r.holds(*e.Object)
+		case e.Kind == store.KindHost && e.Before != nil:
+			r.gate.DropHost(e.Before.ID)
 		}
 		if n > 0 {
 			r.log.Info("connections were ended, as their certificates count no more", "connections", n)
@@ -109,7 +111,7 @@ func (r *revocations) holds(o store.Object) int {
 	if err := json.Unmarshal(o.Doc, &doc); err != nil {
 		return 0 // who reads the host says so
 	}
-	return r.gate.SetHost(o.ID, doc.holding())
+	return r.gate.SetHost(o.ID, doc.holding(o.Version))
 }
 
 // read reads what is revoked before anybody is let in.
@@ -127,7 +129,7 @@ func (r *revocations) read() error {
 	for _, o := range r.store.List(store.KindHost) {
 		var doc hostDoc
 		if json.Unmarshal(o.Doc, &doc) == nil {
-			hosts[o.ID] = doc.holding()
+			hosts[o.ID] = doc.holding(o.Version)
 		}
 	}
 	if n := r.gate.Set(list) + r.gate.SetNames(names) + r.gate.SetHosts(hosts); n > 0 {

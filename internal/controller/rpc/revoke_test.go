@@ -1,10 +1,12 @@
 package rpc
 
 import (
+	"strings"
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
+	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
 
@@ -60,5 +62,47 @@ func TestS104_AReplacedHostIsCutOff(t *testing.T) {
 	c.await("the one before is refused", func() bool { return m.heard("refuses this host") })
 	if next.record.Host() != id || next.lost() != 0 {
 		t.Errorf("it is host %s, and the place was of %s; %v", next.record.Host(), id, next.said)
+	}
+}
+
+// A token that takes a host's place is for that very host: another one that has the name by now is not taken out by it,
+// and it ends with the host. Who has a token for a new host is not told which hosts there are.
+func TestS147_AReplaceTokenIsForOneHost(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	token := func() string {
+		return must(people{c.Server}.CreateJoinToken(t.Context(), &controllerv1.CreateJoinTokenRequest{
+			Replaces: "esx1"}))(t).GetToken()
+	}
+	join := func(name, token string, replace bool) error {
+		_, err := c.JoinHost(t.Context(), &controllerv1.JoinHostRequest{Token: token, Name: name, Replace: replace,
+			Csr: must((&machine{c: c, dir: t.TempDir()}).keyOf().Request())(t)})
+		return err
+	}
+	if err := c.joinAt(c.Server, "esx1"); err != nil {
+		t.Fatal(err)
+	}
+	removed := token()
+	must(people{c.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: "esx1"}))(t)
+	if n := len(c.Store.List(store.KindToken)); n != 1 { // that by which the host joined
+		t.Errorf("%d tokens are left", n)
+	}
+	if err := join("esx1", removed, true); err == nil {
+		t.Error("a token of a host that was removed takes a place")
+	}
+	if err := c.joinAt(c.Server, "esx1"); err != nil {
+		t.Fatal(err)
+	}
+	kept := token()
+	o, _ := c.Store.Get(store.Key{Kind: store.KindHost, Name: "esx1"})
+	c.write(store.Change{Key: o.Key, Delete: true, IfVersion: o.Version}) // by a controller that leaves the tokens
+	if err := c.joinAt(c.Server, "esx1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := join("esx1", kept, true); err == nil || !strings.Contains(err.Error(), "taken out of the cluster since") {
+		t.Errorf("a token of another host of that name: %v", err)
+	}
+	if err := join("esx1", c.token(), false); err == nil || strings.Contains(err.Error(), "the cluster has") {
+		t.Errorf("a name that is taken: %v", err)
 	}
 }

@@ -54,8 +54,8 @@ type Store interface {
 	Stale() error
 	Claim(context.Context, store.ClaimRequest) (store.Port, error)
 	Release(context.Context, store.ReleaseRequest) error
-	Resize(ctx context.Context, group string, ports int) error
-	RemovePorts(ctx context.Context, group string, force bool) error
+	Resize(ctx context.Context, group string, ports int, guard *store.Change) error
+	RemovePorts(ctx context.Context, group string, force bool, guard *store.Change) error
 	ImportPorts(ctx context.Context, group string, ports []store.Port, mark *store.Change) error
 }
 
@@ -212,6 +212,8 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { s.share(ctx) })
 	beside.Go(func() { s.everywhere().remember(ctx) })
 	beside.Go(func() { claimant{s}.clear(ctx) })
+	beside.Go(func() { oldListOf(s).follow(ctx, s.ShareTime) })
+	beside.Go(func() { portsOf(s).Follow(ctx, s.ShareTime) })
 	beside.Go(func() { offering{s.fleet}.meet(ctx) })
 	beside.Go(func() { ferrying{s}.share(ctx) })
 	beside.Go(func() { leading{s}.driveRollouts(ctx) })

@@ -1,16 +1,13 @@
 package rpc
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"connectrpc.com/connect/v2"
-	"golang.org/x/sync/errgroup"
-
-	"heddle/internal/controller/fault"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/spec"
@@ -66,40 +63,21 @@ func (l sizes) check(force bool) error {
 	return nil
 }
 
-// unbind removes the ports of port groups that are to have no static ones, or to go.
-func (s claimant) unbind(ctx context.Context, l sizes, force bool) error {
-	for _, g := range l {
-		if g.spec.HasStaticPorts() || g.ports == 0 {
-			continue
-		}
-		if err := s.Store.RemovePorts(ctx, g.group, force); err != nil {
-			return fault.OfStore(err)
-		}
-	}
-	return nil
-}
-
-// resizeAtOnce is how many port groups get their ports at the same time: the store makes one transaction of several.
-const resizeAtOnce = 64
-
-// resize gives the port groups the ports that the definition says. An elastic one keeps those that it has grown.
-func (s claimant) resize(ctx context.Context, l sizes) error {
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(resizeAtOnce)
+// work is what is to be done for them.
+func (l sizes) work(force bool) definition.Ports {
+	w := definition.Ports{Forced: force}
 	for _, g := range l {
 		number, _ := g.spec.StaticPorts()
-		if number == 0 || g.ports == number || g.ports > number && g.spec.Binding == spec.Elastic {
-			continue
-		}
-		all.Go(func() error {
-			if err := s.Store.Resize(ctx, g.group, number); err != nil {
-				return fmt.Errorf("port group %s has not got its %d ports, apply the definition again when the "+
-					"cause is gone: %w", g.group, number, fault.OfStore(err))
+		switch {
+		case !g.spec.HasStaticPorts():
+			if g.ports > 0 {
+				w.Ending = append(w.Ending, g.group)
 			}
-			return nil
-		})
+		case g.ports < number || g.ports > number && g.spec.Binding != spec.Elastic:
+			w.Resize = true
+		}
 	}
-	return all.Wait()
+	return w
 }
 
 // served refuses a definition by which a host may not serve a port group any more whose ports it has.

@@ -166,10 +166,10 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 		return nil
 	}
 	recordOf(p.Server).Prune(ctx)
-	var err error
-	r.Parts, err = definition.WriteParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
+	written, err := definition.WriteParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
 		return kept.UndoKey(r.Token, n)
 	})
+	r.Parts = written.Parts
 	return fault.OfStore(err)
 }
 

@@ -148,15 +148,45 @@ func (p people) ConfirmRestored(ctx context.Context, q *controllerv1.ConfirmRest
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("nothing waits to be confirmed by the name or "+
 			"id %s: heddle-controller confirm lists what does", strings.Join(missing, ", ")))
 	}
-	for some := range slices.Chunk(out.GetConfirmed(), mostConfirmed) {
-		var changes []store.Change
-		for _, one := range some {
-			changes = append(changes, p.revoked.confirming(one.GetKind()+"/"+one.GetId())...)
-			access.Note(ctx, one.GetKind()+" "+one.GetName()+" ("+one.GetId()+")")
+	return out, confirmAll(ctx, p.Server, out)
+}
+
+// confirmAll has those count that are to be confirmed, as many in a transaction as fit. Where one fails after others
+// are made, the answer says which count and why the others wait still.
+func confirmAll(ctx context.Context, s *Server, out *controllerv1.ConfirmRestoredResponse) error {
+	all := out.GetConfirmed()
+	out.Confirmed = nil
+	for some := range slices.Chunk(all, mostConfirmed) {
+		if err := confirmSome(ctx, s, some); err != nil {
+			if len(out.GetConfirmed()) == 0 {
+				return err
+			}
+			out.Waiting = append(slices.Clone(all[len(out.GetConfirmed()):]), out.GetWaiting()...)
+			out.Stopped = err.Error()
+			s.Log.Warn("not all that was to be confirmed is", "confirmed", len(out.GetConfirmed()), "of", len(all),
+				"err", err)
+			return nil
 		}
-		if _, err := p.Store.Write(ctx, changes); err != nil {
-			return nil, fault.OfStore(err)
-		}
+		out.Confirmed = append(out.Confirmed, some...)
 	}
-	return out, nil
+	return nil
+}
+
+// confirmSome confirms as many as fit into a transaction.
+func confirmSome(ctx context.Context, s *Server, some []*controllerv1.RestoredIdentity) error {
+	var as []string
+	for _, one := range some {
+		as = append(as, one.GetKind()+"/"+one.GetId())
+	}
+	changes, err := oldListOf(s).confirming(as...)
+	if err != nil || len(changes) == 0 { // somebody else has confirmed them
+		return err
+	}
+	if _, err := s.Store.Write(ctx, changes); err != nil {
+		return fault.OfStore(err)
+	}
+	for _, one := range some {
+		access.Note(ctx, one.GetKind()+" "+one.GetName()+" ("+one.GetId()+")")
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
@@ -95,5 +98,40 @@ func TestS124_AHostThatJoinsAnewAfterARestoreIsConfirmed(t *testing.T) {
 	c.await("it is up", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
 	if err != nil || len(c.revoked.unconfirmed()) != 0 {
 		t.Errorf("%v, %v", c.revoked.unconfirmed(), err)
+	}
+}
+
+// Of many that are confirmed some count when a write fails: the answer says which, and why the others wait still. One
+// of which none counts is an error.
+func TestS129_WhatIsConfirmedInPartIsSaid(t *testing.T) {
+	const many = mostConfirmed + 50
+	waiting := func(t *testing.T) *controller {
+		c := newController(t)
+		text := must(json.Marshal(pki.Revocation{At: c.now(), Unconfirmed: true, Name: "esx"}))(t)
+		var changes []store.Change
+		for i := range many {
+			changes = append(changes, store.Change{Key: store.Key{Kind: revokedKind, Name: fmt.Sprintf("host/%03d", i)},
+				Doc: text})
+		}
+		for some := range slices.Chunk(changes, mostConfirmed) {
+			c.write(some...)
+		}
+		return c
+	}
+	for at, want := range map[int]int{1: 0, 2: mostConfirmed} {
+		t.Run(fmt.Sprintf("write %d", at), func(t *testing.T) {
+			c := waiting(t)
+			p, _ := c.failing(at, before)
+			out, err := p.ConfirmRestored(t.Context(), &controllerv1.ConfirmRestoredRequest{All: true})
+			if (err == nil) != (want > 0) || len(out.GetConfirmed()) != want || err == nil && out.GetStopped() == "" {
+				t.Errorf("%d are confirmed, stopped: %q, %v", len(out.GetConfirmed()), out.GetStopped(), err)
+			}
+			if err == nil && len(out.GetWaiting()) != many-want {
+				t.Errorf("%d wait", len(out.GetWaiting()))
+			}
+			if left := len(c.revoked.unconfirmed()); left != many-want {
+				t.Errorf("%d wait in the store, want %d", left, many-want)
+			}
+		})
 	}
 }

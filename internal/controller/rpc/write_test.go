@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +30,11 @@ func large(first, groups, vlan int) string {
 	b.WriteString("templates:\n- {name: a, labels: {rack: a}, switches: [{name: dvs, uplinks: [{name: uplink1, " +
 		"device: eno1}]}]}\n")
 	return b.String()
+}
+
+func (c *controller) write(changes ...store.Change) {
+	c.t.Helper()
+	must(c.Store.Write(c.t.Context(), changes))(c.t)
 }
 
 func parsed(text string) (*spec.Definition, error) {
@@ -125,11 +132,11 @@ func (l *leaving) Write(ctx context.Context, list []store.Change) (int64, error)
 	return revision, err
 }
 
-func (l *leaving) Resize(ctx context.Context, group string, ports int) error {
+func (l *leaving) Resize(ctx context.Context, group string, ports int, guard *store.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.Store.Resize(ctx, group, ports)
+	return l.Store.Resize(ctx, group, ports, guard)
 }
 
 // Who leaves once a change of many objects counts has it made to the end: it is folded, and its port groups get their
@@ -217,20 +224,71 @@ func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
 	}
 }
 
-// Parts of a change that never came to count are removed, unless somebody may be writing them.
-func TestWrite_RemovesWhatNeverCounted(t *testing.T) {
+// Parts of a change that can't count any more are removed by the next change, whatever clocks show; those that somebody
+// may be writing for a change of the definition as it is now stay.
+func TestS145_WhatNeverCountedIsRemovedByRevision(t *testing.T) {
 	c := newController(t)
-	for id, at := range map[string]time.Time{"old": time.Now().Add(-2 * definition.Orphaned), "new": time.Now()} {
-		doc := must(marshal(definition.Part{At: at}))(t)
-		must(c.Store.Write(t.Context(), []store.Change{{Key: definition.PartKey(id, 0), Doc: doc}}))(t)
+	stage := func(id string, at time.Time) {
+		c.write(store.Change{Key: definition.PartKey(id, 0), Doc: must(marshal(definition.Part{At: at}))(t)})
 	}
+	stage("ahead", time.Now().Add(100*day))
 	c.define(large(0, 400, 1))
-	var left []string
-	for _, o := range c.Store.List(definition.ChangeKind) {
-		left = append(left, o.Name)
+	stage("behind", time.Now().Add(-100*day))
+	left := func() (names []string) {
+		for _, o := range c.Store.List(definition.ChangeKind) {
+			names = append(names, o.Name)
+		}
+		return names
 	}
-	if want := []string{"new/0000"}; !slices.Equal(left, want) {
-		t.Errorf("left are %q, want %q", left, want)
+	if want := []string{"behind/0000"}; !slices.Equal(left(), want) {
+		t.Errorf("left are %q, want %q", left(), want)
+	}
+	now, _ := c.Store.Get(definition.Key())
+	if o, _ := c.Store.Get(definition.PartKey("behind", 0)); definition.Dead(o, now) {
+		t.Error("a part that was written on the definition as it is now can't count any more")
+	}
+	c.define(large(0, 400, 2))
+	if len(left()) != 0 {
+		t.Errorf("left are %q", left())
+	}
+}
+
+// A change that counts and of which a part is missing, or another one, defines nothing: the definition stays.
+func TestS145_AChangeIsWholeOrNothing(t *testing.T) {
+	c := slice.Change{Put: []slice.Object{{Key: slice.Key{Kind: slice.PortGroup, Name: "s/a"}, Doc: []byte(`{}`)}}}
+	one := must(marshal(definition.Part{Put: c.Put}))(t)
+	sum := sha256.Sum256(one)
+	head := func(parts int, digest string) []byte {
+		return []byte(fmt.Sprintf(`{"parts":%d,"digest":%q}`, parts, digest))
+	}
+	good := hex.EncodeToString(sum[:])
+	for name, docs := range map[string]map[string][]byte{
+		"a part is missing":    {"id": head(2, good), "id/0000": one},
+		"all are missing":      {"id": head(1, good)},
+		"there is one more":    {"id": head(1, good), "id/0000": one, "id/0001": one},
+		"another one is there": {"id": head(1, good), "id/0000": []byte(`{"removed":[]}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := definition.Staging{Change: "id", Docs: docs}
+			if got, err := s.Over(&slice.Set{}); err == nil {
+				t.Errorf("it makes a definition of %d objects", got.Len())
+			}
+		})
+	}
+	for name, docs := range map[string]map[string][]byte{
+		"whole":                 {"id": head(1, good), "id/0000": one},
+		"of an earlier version": {"id": head(1, ""), "id/0000": one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := definition.Staging{Change: "id", Docs: docs}
+			if got, err := s.Over(&slice.Set{}); err != nil || got.Len() != 1 {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	folded := definition.Staging{Change: "id", Docs: map[string][]byte{"id": []byte(`{"parts":9,"folded":true}`)}}
+	if got, err := folded.Over(&slice.Set{}); err != nil || got.Len() != 0 {
+		t.Errorf("one whose parts are being removed: %v", err)
 	}
 }
 
@@ -246,10 +304,10 @@ func TestInParts(t *testing.T) {
 	for _, k := range c.Removed {
 		from.Put(slice.Object{Key: k, Doc: []byte("{}")})
 	}
-	want, got := from.Clone(), definition.Staging{Change: "id", Docs: map[string][]byte{"id": nil, "else/0000": []byte(
-		"{")}}
+	want, got := from.Clone(), definition.Staging{Change: "id", Docs: map[string][]byte{"else/0000": []byte("{")}}
 	want.Apply(c)
 	parts := definition.InParts(c)
+	got.Docs["id"] = []byte(fmt.Sprintf(`{"parts":%d}`, len(parts)))
 	for n, p := range parts {
 		doc := must(marshal(definition.Part{Put: p.Put, Removed: p.Removed}))(t)
 		if len(doc) > definition.TxnBytes {

@@ -65,7 +65,7 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 				" "+name+" those of most hosts") {
 				t.Errorf("a host that joins: %v", err)
 			}
-			found := c.clocks.skews()
+			found := c.clocks.skews(nil)
 			if len(found) != 1 || !strings.Contains(found[0].Text, "it makes no certificates") {
 				t.Errorf("found: %v", found)
 			}

@@ -36,6 +36,7 @@ type batcher struct {
 	client  *clientv3.Client
 	base    func(key string) (entry, int64)
 	seen    func() int64 // the revision that base knows
+	catchUp func(ctx context.Context, revision int64)
 	collect time.Duration
 	timeout time.Duration
 	queue   chan *request
@@ -66,7 +67,12 @@ type written struct {
 }
 
 func newBatcher(s *Store) *batcher {
-	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
+	catchUp := func(ctx context.Context, revision int64) {
+		if err := s.mem.wait(ctx, revision); err != nil {
+			s.log.Debug("the memory is behind while a transaction is made again", "revision", revision, "err", err)
+		}
+	}
+	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, catchUp: catchUp, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
 		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.keeper.refused,
 		wrote: s.Limits.wrote,
@@ -178,6 +184,9 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 		}
 		b.limit = max(len(batch)/2, 1)
 		b.learn(known, v, resp)
+		if len(v.still) > 0 { // what was written under those keys is known from the memory alone
+			b.catchUp(ctx, resp.Header.Revision)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func BenchmarkClaims(b *testing.B) {
 		if _, err := s.Write(b.Context(), []Change{change}); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.Resize(b.Context(), group, 3200); err != nil {
+		if err := s.Resize(b.Context(), group, 3200, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -308,7 +308,7 @@ func TestARestoreRaisesTheEpoch(t *testing.T) {
 	before := docsOf(s)
 	withGroup(t, s, "dvs/lost", 100)
 	lost := claim(t, s, ClaimRequest{PortGroup: "dvs/lost", Binding: nic("a", "vm2")})
-	if err := s.Resize(patient(t), web, 8); err != nil { // in places that the snapshot shows as empty
+	if err := s.Resize(patient(t), web, 8, nil); err != nil { // in places that the snapshot shows as empty
 		t.Fatal(err)
 	}
 	since := ports(t, s, web)
@@ -340,7 +340,7 @@ func TestARestoreRaisesTheEpoch(t *testing.T) {
 		}
 	}
 	atSnapshot := ports(t, r, web)
-	if err := r.Resize(patient(t), web, 12); err != nil {
+	if err := r.Resize(patient(t), web, 12, nil); err != nil {
 		t.Fatal(err)
 	}
 	for id := range ports(t, r, web) {

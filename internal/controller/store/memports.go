@@ -48,6 +48,22 @@ func (m *memory) chunks(group string, ask func(chunkInfo) bool) []int64 {
 	return numbers
 }
 
+// boundIn are how many ports are bound in each chunk whose group is asked for, by its name, as of a revision.
+func (m *memory) boundIn(ask func(group string) bool) (bound map[string]int, revision int64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	bound = map[string]int{}
+	for group, chunks := range m.infos {
+		if !ask(group) {
+			continue
+		}
+		for number, info := range chunks {
+			bound[chunkKey(group, number).Name] = info.bound
+		}
+	}
+	return bound, m.rev
+}
+
 func anyChunk(chunkInfo) bool     { return true }
 func withFree(c chunkInfo) bool   { return c.free > 0 }
 func withPlaces(c chunkInfo) bool { return c.next < chunkPorts }

@@ -76,6 +76,11 @@ type Change struct {
 	// the definition was made on, in decimal, and Doc is empty. It is written without a look at what is there: the
 	// transaction has to compare that revision itself.
 	Record []byte
+	// Unbound are port groups none of whose ports may be bound when the change is made: else the error is an *InUse.
+	Unbound []string
+	// LeavesPorts lets a port group be deleted that has ports: who deletes it removes them afterwards (RemovePorts).
+	// Nobody claims them meanwhile, as a claim needs the group.
+	LeavesPorts bool
 	// Reserve are names that only one object may have, such as VNIIndex(5001); when one is another's, the error is a
 	// *Reserved. Free gives names back; do so when the object is deleted.
 	Reserve, Free []string

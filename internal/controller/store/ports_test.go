@@ -20,7 +20,7 @@ const web = "dvs/web"
 func withGroup(t *testing.T, s *Store, group string, ports int) {
 	t.Helper()
 	write(t, s, put(KindPortGroup, group, `{}`, New))
-	if err := s.Resize(patient(t), group, ports); err != nil {
+	if err := s.Resize(patient(t), group, ports, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -376,7 +376,7 @@ func TestIdentifiersOfPortsAreNeverReused(t *testing.T) {
 		by := []*Store{s, other}[round%2]
 		live := map[string]Port{}
 		resize := func(size int) {
-			if err := by.Resize(patient(t), web, size); err != nil {
+			if err := by.Resize(patient(t), web, size, nil); err != nil {
 				t.Fatal(err)
 			}
 			now := ports(t, by, web)
@@ -395,7 +395,7 @@ func TestIdentifiersOfPortsAreNeverReused(t *testing.T) {
 		for _, size := range []int{70, 10, 50, 0, 2100, 40} {
 			resize(size)
 		}
-		if err := by.RemovePorts(patient(t), web, false); err != nil {
+		if err := by.RemovePorts(patient(t), web, false, nil); err != nil {
 			t.Fatal(err)
 		}
 		write(t, by, Change{Key: Key{KindPortGroup, web}, Delete: true, IfVersion: Any})
@@ -416,16 +416,16 @@ func TestAPortGroupInUseStays(t *testing.T) {
 	}
 	var used *InUse
 	deletion := []Change{{Key: Key{KindPortGroup, web}, Delete: true, IfVersion: Any}}
-	if err := s.Resize(patient(t), web, 20); !errors.As(err, &used) || used.Ports != 35 {
+	if err := s.Resize(patient(t), web, 20, nil); !errors.As(err, &used) || used.Ports != 35 {
 		t.Errorf("made smaller: %v", err)
 	}
-	if err := s.RemovePorts(patient(t), web, false); !errors.As(err, &used) {
+	if err := s.RemovePorts(patient(t), web, false, nil); !errors.As(err, &used) {
 		t.Errorf("its ports removed: %v", err)
 	}
 	if _, err := s.Write(patient(t), deletion); !errors.As(err, &used) || len(ports(t, s, web)) != 35 {
 		t.Errorf("deleted: %v; %d ports", err, len(ports(t, s, web)))
 	}
-	if err := s.RemovePorts(patient(t), web, true); err != nil {
+	if err := s.RemovePorts(patient(t), web, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Write(patient(t), deletion); err != nil {

@@ -23,7 +23,7 @@ func TestS129_AFullStoreTakesRevocationsRemovalsAndClaims(t *testing.T) {
 			t.Fatalf("an ordinary change, time %d: %v", i, err)
 		}
 	}
-	if err := s.Resize(patient(t), web, 9); !errors.Is(err, ErrNoSpace) {
+	if err := s.Resize(patient(t), web, 9, nil); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("more static ports: %v", err)
 	}
 	revoke := put("revocations", "current", `"`+strings.Repeat("r", 1<<14)+`"`, Any)

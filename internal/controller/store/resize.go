@@ -22,8 +22,9 @@ func checkPortDoc(doc []byte) error {
 }
 
 // Resize gives a port group so many static ports. Unbound ones are removed when it has more; when more than that are
-// bound the error is an *InUse and those stay.
-func (s *Store) Resize(ctx context.Context, group string, ports int) error {
+// bound the error is an *InUse and those stay. Each transaction is made only while the object of guard is at its
+// version: else the error is a *Conflict. nil asks for nothing.
+func (s *Store) Resize(ctx context.Context, group string, ports int, guard *Change) error {
 	if ports < 0 {
 		return errors.New("store: a port group has no fewer than 0 ports")
 	}
@@ -33,6 +34,9 @@ func (s *Store) Resize(ctx context.Context, group string, ports int) error {
 	for {
 		var left int
 		_, err := s.do(ctx, ordinary, func(t *tx) (err error) {
+			if err := t.still(guard); err != nil {
+				return err
+			}
 			left, err = t.resizeStep(group, ports)
 			return err
 		})
@@ -99,14 +103,17 @@ func (t *tx) removeUnbound(group string, n int) (int, error) {
 }
 
 // RemovePorts removes all ports of a port group, so that it can be deleted. With force bound ones go as well; without,
-// the error is an *InUse.
-func (s *Store) RemovePorts(ctx context.Context, group string, force bool) error {
+// the error is an *InUse. guard is as with Resize.
+func (s *Store) RemovePorts(ctx context.Context, group string, force bool, guard *Change) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
 	}
 	for {
 		left := 0
 		_, err := s.do(ctx, vital, func(t *tx) (err error) {
+			if err := t.still(guard); err != nil {
+				return err
+			}
 			left, err = t.removeStep(group, force)
 			return err
 		})
@@ -152,4 +159,15 @@ func (t *tx) removeStep(group string, force bool) (left int, err error) {
 		t.setPool(group, pool{})
 	}
 	return 0, nil
+}
+
+// still refuses what rests on an object that is another by now.
+func (t *tx) still(guard *Change) error {
+	if guard == nil {
+		return nil
+	}
+	if e := t.get(t.keys.object(guard.Key)); e.rev != guard.IfVersion {
+		return &Conflict{Key: guard.Key, Asked: guard.IfVersion, Current: e.rev}
+	}
+	return nil
 }

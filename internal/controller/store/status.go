@@ -115,12 +115,20 @@ func (s *Store) member(ctx context.Context, m *etcdserverpb.Member, st *Status) 
 	return out
 }
 
+// alarms are those that etcd has raised. An embedded member is asked for what it knows: the call for them is a write to
+// the logs of all members, also of those whose disks are full.
 func (s *Store) alarms(ctx context.Context) (list []Alarm, err error) {
-	resp, err := s.client.AlarmList(ctx)
-	if err != nil {
-		return nil, &Unavailable{Cause: fmt.Errorf("etcd's alarms: %w", err)}
+	var raised []*etcdserverpb.AlarmMember
+	if s.etcd != nil {
+		raised = s.etcd.Server.Alarms()
+	} else {
+		resp, err := s.client.AlarmList(ctx)
+		if err != nil {
+			return nil, &Unavailable{Cause: fmt.Errorf("etcd's alarms: %w", err)}
+		}
+		raised = resp.Alarms
 	}
-	for _, a := range resp.Alarms {
+	for _, a := range raised {
 		list = append(list, Alarm{Member: a.MemberID, Kind: a.Alarm.String()})
 	}
 	return list, nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"maps"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -22,13 +23,16 @@ type view struct {
 	reads  map[string]entry
 	writes map[string][]byte // nil = deleted
 	bytes  int
+	// still are beginnings of keys, and for each the revision since which no such key may have been written.
+	still map[string]int64
 	// chunks are those of ports that are changed, one for each port group.
 	chunks map[string]int64
 	parent *view
 }
 
 func newView(base func(string) entry) *view {
-	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}, chunks: map[string]int64{}}
+	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}, still: map[string]int64{},
+		chunks: map[string]int64{}}
 }
 
 // child is the view of one request: it is merged when it fits into the transaction.
@@ -83,6 +87,23 @@ func (v *view) del(key string) {
 	v.writes[key] = nil
 }
 
+// stays has the transaction succeed only if no key that begins so was written after a revision.
+func (v *view) stays(prefix string, since int64) { v.still[prefix] = since }
+
+// written are the keys that begin so and that this transaction writes, with their values; nil for one that it deletes.
+func (v *view) written(prefix string) map[string][]byte {
+	all := map[string][]byte{}
+	if v.parent != nil {
+		all = v.parent.written(prefix)
+	}
+	for k, value := range v.writes {
+		if strings.HasPrefix(k, prefix) {
+			all[k] = value
+		}
+	}
+	return all
+}
+
 // drop deletes a key without a look at it, where another key that is compared guards it.
 func (v *view) drop(key string) { v.writes[key] = nil }
 
@@ -95,6 +116,12 @@ func (v *view) merge(child *view, refused bool) {
 	}
 	if refused {
 		return
+	}
+	for prefix, since := range child.still {
+		if had, there := v.still[prefix]; there {
+			since = min(since, had)
+		}
+		v.still[prefix] = since
 	}
 	maps.Copy(v.writes, child.writes)
 	maps.Copy(v.chunks, child.chunks)
@@ -114,7 +141,12 @@ func (v *view) fits(child *view) bool {
 			writes++
 		}
 	}
-	return reads <= MaxChanges && writes <= MaxChanges && v.bytes+child.bytes <= maxBytes
+	for prefix := range child.still {
+		if _, there := v.still[prefix]; !there {
+			reads++
+		}
+	}
+	return reads+len(v.still) <= MaxChanges && writes <= MaxChanges && v.bytes+child.bytes <= maxBytes
 }
 
 // exists tells whether an entry is of a key that there is.
@@ -125,6 +157,9 @@ func (v *view) txn() (compare []clientv3.Cmp, write, read []clientv3.Op) {
 	for k, e := range v.reads {
 		compare = append(compare, clientv3.Compare(clientv3.ModRevision(k), "=", e.rev))
 		read = append(read, clientv3.OpGet(k))
+	}
+	for prefix, since := range v.still {
+		compare = append(compare, clientv3.Compare(clientv3.ModRevision(prefix), "<", since+1).WithPrefix())
 	}
 	for k, value := range v.writes {
 		e, read := v.reads[k]

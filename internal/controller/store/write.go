@@ -125,7 +125,10 @@ func (t *tx) change(c *Change, id string) error {
 	for _, name := range c.Free {
 		t.free(name, c.Key.String())
 	}
-	if c.Delete && c.Kind == KindPortGroup {
+	if err := t.noneBound(c.Unbound); err != nil {
+		return err
+	}
+	if c.Delete && c.Kind == KindPortGroup && !c.LeavesPorts {
 		if p, err := t.pool(c.Name); err != nil || p.Ports > 0 {
 			return errors.Join(err, &InUse{Group: c.Name, Ports: p.Ports})
 		}

@@ -37,7 +37,7 @@ func passingFiles() []passing {
 		{"internal/controller/controller.go", volatile},
 		{"internal/controller/directory.go", beside},
 		{"internal/controller/join.go", state},
-		{"internal/controller/restore.go", "only what a restore that failed has made is removed so"},
+		{"internal/controller/restoring.go", "only what a restore that failed has made is removed so"},
 		{"internal/controller/audit/series.go", pruned},
 		{"internal/controller/snapshots/keeper.go", pruned},
 		{"internal/controller/store/snapshot.go", "its callers sync the directory, or make etcd's own data in it"},

@@ -2943,8 +2943,8 @@ func (x *VerifyAuditResponse) GetUnreachable() []string {
 type AuditChain struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Controller string                 `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
-	// series is "changes", "refusals" or "frequent", which has the changes of callers who make many: each has files of
-	// its own.
+	// series is "changes", "refusals", or one of "frequent" and "frequent2" to "frequent8", each of which has the changes
+	// of one caller who makes many: each has files of its own.
 	Series string `protobuf:"bytes,2,opt,name=series,proto3" json:"series,omitempty"`
 	// lines were checked. Those that are unchained have no hash, since an earlier version wrote them.
 	Lines     int32 `protobuf:"varint,3,opt,name=lines,proto3" json:"lines,omitempty"`

@@ -3057,8 +3057,10 @@ func (x *ConfirmRestoredRequest) GetAll() bool {
 type ConfirmRestoredResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// confirmed are those that count again by this call, waiting those that don't.
-	Confirmed     []*RestoredIdentity `protobuf:"bytes,1,rep,name=confirmed,proto3" json:"confirmed,omitempty"`
-	Waiting       []*RestoredIdentity `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	Confirmed []*RestoredIdentity `protobuf:"bytes,1,rep,name=confirmed,proto3" json:"confirmed,omitempty"`
+	Waiting   []*RestoredIdentity `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// stopped says why some of those that were asked for wait still: the others count. "" where none does.
+	Stopped       string `protobuf:"bytes,3,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3105,6 +3107,13 @@ func (x *ConfirmRestoredResponse) GetWaiting() []*RestoredIdentity {
 		return x.Waiting
 	}
 	return nil
+}
+
+func (x *ConfirmRestoredResponse) GetStopped() string {
+	if x != nil {
+		return x.Stopped
+	}
+	return ""
 }
 
 // RestoredIdentity is a host or a token of a snapshot.
@@ -3785,10 +3794,11 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05notes\x18\x01 \x03(\tR\x05notes\"@\n" +
 	"\x16ConfirmRestoredRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all\"\xa1\x01\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\"\xbb\x01\n" +
 	"\x17ConfirmRestoredResponse\x12D\n" +
 	"\tconfirmed\x18\x01 \x03(\v2&.heddle.controller.v1.RestoredIdentityR\tconfirmed\x12@\n" +
-	"\awaiting\x18\x02 \x03(\v2&.heddle.controller.v1.RestoredIdentityR\awaiting\"J\n" +
+	"\awaiting\x18\x02 \x03(\v2&.heddle.controller.v1.RestoredIdentityR\awaiting\x12\x18\n" +
+	"\astopped\x18\x03 \x01(\tR\astopped\"J\n" +
 	"\x10RestoredIdentity\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +

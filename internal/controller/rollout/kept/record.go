@@ -138,6 +138,7 @@ func (c Record) KeepUsual(ctx context.Context, id string, usual map[string]rollo
 func (c Record) Prune(ctx context.Context) {
 	var ended []Rollout
 	open := map[string]bool{}
+	current, _ := c.Store.Get(definition.Key()) // before it is looked which rollouts there are
 	for _, o := range c.Store.List(Kind) {
 		switch k, err := Of(o); {
 		case err != nil:
@@ -156,10 +157,9 @@ func (c Record) Prune(ctx context.Context) {
 	}
 	for _, kind := range []store.Kind{PartKind, rolloutUsualKind} {
 		for _, o := range c.Store.List(kind) {
-			var part definition.Part
 			token, _, _ := strings.Cut(o.Name, "/")
-			young := json.Unmarshal(o.Doc, &part) == nil && time.Since(part.At) < definition.Orphaned
-			if !open[token] && !young {
+			begins := kind == PartKind && !definition.Dead(o, current) // it may be about to begin
+			if !open[token] && !begins {
 				gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 			}
 		}

@@ -1,0 +1,183 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/peers"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/identity"
+)
+
+// older has a controller of the version before in the cluster: it does not say what it knows.
+func (c *controller) older() peers.Controller {
+	c.t.Helper()
+	old := peers.Controller{ID: store.NewID(), Name: "old", Address: "192.0.2.7:7411", Version: "0.1"}
+	c.write(store.Change{Key: store.Key{Kind: peers.ControllerKind, Name: old.ID}, Doc: must(json.Marshal(old))(c.t),
+		IfVersion: store.New})
+	return old
+}
+
+// asOlder is what a controller of the version before keeps of a document that it writes anew: entries of maps and lists
+// lose the fields that it does not know.
+func asOlder(t *testing.T, doc []byte, drop ...string) []byte {
+	t.Helper()
+	var all any
+	if err := json.Unmarshal(doc, &all); err != nil {
+		t.Fatal(err)
+	}
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range drop {
+				delete(v, name)
+			}
+			for _, below := range v {
+				strip(below)
+			}
+		case []any:
+			for _, below := range v {
+				strip(below)
+			}
+		}
+	}
+	strip(all)
+	return must(json.Marshal(all))(t)
+}
+
+// listed is the list as a controller of the version before reads it.
+func (c *controller) listed() *pki.Revocations {
+	c.t.Helper()
+	o, _ := c.Store.Get(revocationsKey())
+	return must(pki.DecodeRevocations(o.Doc))(c.t)
+}
+
+// While a controller of the version before is in the cluster it learns from the list, which is all that it reads, whom
+// this one refuses; and what it drops from a host's record when it writes that anew is refused all the same.
+func TestS144_AControllerOfTheVersionBeforeKnowsWhatIsRevoked(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	gone, replaced := c.up("esx1"), c.up("esx2")
+	name := identity.Name{Cluster: c.authority.Trust().Cluster, Kind: identity.Host, ID: gone.record.Host()}
+	serial := c.serials("esx2")[0]
+	token := must(people{c.Server}.CreateJoinToken(t.Context(), &controllerv1.CreateJoinTokenRequest{
+		Replaces: "esx2"}))(t).GetToken()
+	next := &machine{c: c, dir: t.TempDir(), report: &controllerv1.HostReport{}}
+	next.join("esx2", token, true)
+	if _, there := c.Store.Get(revocationsKey()); there {
+		t.Error("there is a list, which nobody reads")
+	}
+	c.older()
+	must(people{c.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: "esx1"}))(t)
+	if e, has := c.listed().Names[name.String()]; !has || !strings.Contains(e.Why, "esx1") {
+		t.Errorf("the host that is taken out is not in the list: %+v", c.listed())
+	}
+	if err := oldListOf(c.Server).complete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := c.listed().Serials[serial]; !has {
+		t.Errorf("the certificate of the host whose place was taken is not in the list: %+v", c.listed())
+	}
+	// The older one renews the certificate of a host, and has a machine take the place of another.
+	o, _ := c.Store.Get(store.Key{Kind: store.KindHost, Name: "esx2"})
+	c.write(store.Change{Key: o.Key, Doc: asOlder(t, o.Doc, "withdrawn", "made", "madeOf"), IfVersion: o.Version})
+	list, _ := c.Store.Get(revocationsKey())
+	c.write(store.Change{Key: list.Key, Doc: asOlder(t, list.Doc, "unconfirmed", "name"), IfVersion: list.Version})
+	started := must(New(c.Options))(t)
+	for what, p := range map[string]*identity.Peer{
+		"the host that was taken out": {Name: name},
+		"the certificate from before": {Serial: serial, Name: identity.Name{Cluster: name.Cluster,
+			Kind: identity.Host, ID: replaced.record.Host()}},
+	} {
+		if err := started.gate.Check(p); err == nil {
+			t.Errorf("%s counts again", what)
+		}
+	}
+}
+
+// What was not confirmed is refused by a controller of the version before as well, and counts there when it is
+// confirmed.
+func TestS144_WhatIsConfirmedCountsAtAControllerOfTheVersionBefore(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	m := c.up("esx1")
+	name := identity.Name{Cluster: c.authority.Trust().Cluster, Kind: identity.Host, ID: m.record.Host()}
+	changes, _, err := Unconfirm(c.disk, c.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write(changes...)
+	c.older()
+	if err := oldListOf(c.Server).complete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := c.listed().Names[name.String()]; !has {
+		t.Errorf("the host that waits is not in the list: %+v", c.listed())
+	}
+	list, _ := c.Store.Get(revocationsKey())
+	c.write(store.Change{Key: list.Key, Doc: asOlder(t, list.Doc, "unconfirmed", "name"), IfVersion: list.Version})
+	must(people{c.Server}.ConfirmRestored(t.Context(), &controllerv1.ConfirmRestoredRequest{All: true}))(t)
+	if _, has := c.listed().Names[name.String()]; has {
+		t.Errorf("the host that was confirmed is in the list: %+v", c.listed())
+	}
+	c.await("the host is back", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
+}
+
+// A list that is full refuses the next host that is taken out, and says what to do; single certificates leave room for
+// those; without a controller of the version before nobody needs it.
+func TestS144_AFullListSaysWhatToDo(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	for _, name := range []string{"esx1", "esx2"} {
+		if err := c.joinAt(c.Server, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full := &pki.Revocations{Format: 1, Names: map[string]pki.Revocation{}}
+	for i := range 3500 {
+		full.Names[fmt.Sprintf("heddle://abcdefghijklmnop/host/%026d", i)] = pki.Revocation{At: c.now(), By: "somebody",
+			Why: "it is one of so many that there is no room for another one in the list"}
+	}
+	c.write(store.Change{Key: revocationsKey(), Doc: must(full.Encode())(t), IfVersion: store.New})
+	old := c.older()
+	remove := func(name string) error {
+		_, err := people{c.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: name})
+		return err
+	}
+	if err := remove("esx1"); connect.CodeOf(err) != connect.CodeResourceExhausted ||
+		!strings.Contains(err.Error(), "upgrade old at 192.0.2.7:7411") {
+		t.Errorf("removed: %v", err)
+	}
+	if _, there := c.Store.Get(store.Key{Kind: store.KindHost, Name: "esx1"}); !there {
+		t.Error("what was refused has removed the host")
+	}
+	o, _ := c.Store.Get(store.Key{Kind: peers.ControllerKind, Name: old.ID})
+	old.Knows = peers.KnowsRevoked
+	c.write(store.Change{Key: o.Key, Doc: must(json.Marshal(old))(t), IfVersion: o.Version})
+	if err := remove("esx1"); err != nil {
+		t.Errorf("with all controllers upgraded: %v", err)
+	}
+}
+
+// A controller of the version before gives a host another certificate and leaves beside it when the one before was
+// made: that does not count for the new one.
+func TestS144_WhenAnotherCertificateWasMadeSaysNothing(t *testing.T) {
+	made := time.Unix(1_800_000_000, 0)
+	d := hostDoc{Serial: "first", Expires: made.Add(pki.CertificateLife), Made: made.Add(time.Minute), MadeOf: "first"}
+	if got := d.certificates()[0]; !got.made().Equal(made.Add(time.Minute)) {
+		t.Errorf("its own: %s", got.made())
+	}
+	later := made.Add(60 * day)
+	d.Serial, d.Expires = "second", later.Add(pki.CertificateLife)
+	if got := d.certificates()[0]; !got.made().Equal(later) {
+		t.Errorf("of the one before: %s, want %s", got.made(), later)
+	}
+}
