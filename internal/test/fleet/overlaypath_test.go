@@ -10,8 +10,8 @@ import (
 	"heddle/internal/test/testkit/cable"
 )
 
-// TestS156_ThePathsMTUIsTold: the way to the other host takes less than this host's own device. A guest whose packet does
-// not fit gets the ICMP error with what fits, the tunnel names the endpoint, and both end with the narrow way.
+// TestS156_ThePathsMTUIsTold: the way to the other host takes less than this host's own device. A guest whose packet
+// does not fit gets the ICMP error with what fits, the tunnel names the endpoint, and both end with the narrow way.
 func TestS156_ThePathsMTUIsTold(t *testing.T) {
 	t.Parallel()
 	r := newOverlayRig(t, false, "web")
@@ -48,8 +48,8 @@ func TestS156_ThePathsMTUIsTold(t *testing.T) {
 
 // longTo is a packet of IPv4 of that length, which must not be fragmented.
 func longTo(to, from [6]byte, length int) []byte {
-	head := slices.Concat(to[:], from[:], []byte{8, 0, 0x45, 0, byte(length >> 8), byte(length), 0, 1, 0x40, 0, 64, 17, 0, 0,
-		10, 0, 0, 1, 10, 0, 0, 11, 0x12, 0x34, 0x12, 0x34, byte((length - 20) >> 8), byte(length - 20), 0, 0})
+	head := slices.Concat(to[:], from[:], []byte{8, 0, 0x45, 0, byte(length >> 8), byte(length), 0, 1, 0x40, 0, 64,
+		17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 11, 0x12, 0x34, 0x12, 0x34, byte((length - 20) >> 8), byte(length - 20), 0, 0})
 	return append(head, make([]byte, length+14-len(head))...)
 }
 
@@ -59,8 +59,8 @@ func isFragmentationNeeded(f []byte, mtu int) bool {
 		int(f[40])<<8|int(f[41]) == mtu
 }
 
-// TestS157_AHostThatLeavesKeepsItsOverlay: after the host has left its cluster, its guest and that of another host go on
-// talking, and its configuration has the other hosts' endpoints as peers.
+// TestS157_AHostThatLeavesKeepsItsOverlay: after the host has left its cluster, its guest and that of another host go
+// on talking, and its configuration has the other hosts' endpoints as peers.
 func TestS157_AHostThatLeavesKeepsItsOverlay(t *testing.T) {
 	t.Parallel()
 	f := newOverlayFleet(t, 2, segmentText)
