@@ -70,6 +70,7 @@ enum port_rule {
 	RULE_PASS_PTP = 1 << 3,
 	RULE_PASS_BPDU = 1 << 4,
 	RULE_PASS_CDP = 1 << 5,
+	RULE_TUNNEL = 1 << 9, /* of an uplink: a tunnel, which gives no frame back that left by it */
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* the port waits for its guest, until stage/wait.h says that the wait is over */
 	RULE_LEFT = 1 << 14, /* with RULE_WAITS: its guest was here, and has left */
@@ -197,7 +198,7 @@ struct learned {
 	u64 seen; /* ticks */
 	u64 sent; /* ticks + 1 of the last frame counted as sent (S91); 0 = none */
 	u32 slot;
-	u32 reserved;
+	u32 outside; /* ticks, the lower half, of the first frame from outside that is too late for an echo; 0 = none */
 };
 
 /* The last frame that a port sent from its own MAC. This is separate from marks, so that the common frame needs no

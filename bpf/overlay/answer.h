@@ -7,7 +7,8 @@
 /* Of an answer on its way back through the tunnel's device. */
 enum { MARK_ANSWERED = 0x48644c6e, RECOMPUTE_CHECKSUM = 1 };
 
-/* Who has the address that is asked for? What was heard and what was told: the later one counts. */
+/* Who has the address that is asked for? What was heard and what was told: the later one counts. Nobody is known as long
+ * as it is not sure. */
 INLINE bool find_owner(struct neighbour *k)
 {
 	struct binding *heard = bpf_map_lookup_elem(&bindings, &k->asked);
@@ -24,12 +25,15 @@ INLINE bool find_owner(struct neighbour *k)
 		k->flags = heard->flags;
 		__builtin_memcpy(k->found, heard->mac, 6);
 	}
+	if (!seen)
+		heard = 0;
 	if (told && binding_holds(k, told->seen) && (!seen || (s64)(told->seen - seen) > 0)) {
 		seen = told->seen;
+		heard = 0;
 		k->flags = told->flags;
 		__builtin_memcpy(k->found, told->mac, 6);
 	}
-	return seen && !same_mac(k->found, k->speaker.mac);
+	return seen && !same_mac(k->found, k->speaker.mac) && (!heard || is_sure(k, heard));
 }
 
 /* Does the ARP packet ask for another station's address, and is it for all? */
@@ -128,11 +132,13 @@ INLINE s32 answer(struct __sk_buff *skb, struct crossing *c, const struct tunnel
 		return VERDICT_NEXT;
 	if (!find_owner(k))
 		return VERDICT_NEXT;
-	if (k->flags & BINDING_HERE)
-		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_HERE);
-	if (form == FORM_ND && !(k->flags & BINDING_ADVERTISED))
+	if (form == FORM_ND && !(k->flags & (BINDING_HERE | BINDING_ADVERTISED)))
 		return VERDICT_NEXT;
 	s = share_of(k);
+	if (s && asks_again(k, s))
+		return VERDICT_NEXT;
+	if (k->flags & BINDING_HERE)
+		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_HERE);
 	if (!s || s->answers >= ANSWERS_PER_SECOND)
 		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_LIMIT);
 	s->answers++;

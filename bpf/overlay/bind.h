@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Which MAC has an address is heard from ARP and ND alone, both of this host's guests on their way out, which their
  * ports' guards have let pass, and of other hosts' guests (S85). A binding that is heard again with another MAC has
- * moved: the next one who asks gets the new answer. */
+ * moved: the next one who asks is answered by that one itself, and those after it by their own host (S154). */
 #pragma once
-#include "overlay/neighbours.h"
+#include "overlay/doubt.h"
 
 enum neighbour_message {
 	ND_SOLICITATION = 135,
@@ -15,6 +15,7 @@ enum neighbour_message {
 	ND_OVERRIDE = 0x20,
 	ND_HOPS = 255,
 	ND_LENGTH = 32, /* of the message with its option */
+	ND_BARE_LENGTH = 24, /* without one */
 };
 
 /* What the packet is. */
@@ -53,22 +54,53 @@ INLINE bool binding_holds(const struct neighbour *k, u64 seen)
 	return k->now - seen <= k->hold;
 }
 
-/* What becomes of the address that another MAC had until now. Who goes back and forth is believed no more: two stations
- * have the address, or one pretends to. An owner that has moved for good is silent where it was. */
+/* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered a
+ * question. Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that
+ * has moved for good is silent where it was, and one that takes over by announcing itself, as routers with a virtual
+ * address do, may do so again and again. */
 INLINE void take_over(struct neighbour *k, const struct binding *was)
 {
 	struct binding *b = &k->fresh;
+	bool answered = is_answer(k, was);
 
 	__builtin_memcpy(b->rival, was->mac, 6);
 	b->changed = k->now;
 	b->contested = was->contested;
+	if (!answered)
+		b->flags |= BINDING_UNVERIFIED | (was->flags & BINDING_HERE ? BINDING_UNHEARD : 0);
 	if (!was->changed || !same_mac(was->rival, b->mac) || !binding_holds(k, was->changed))
 		return;
-	b->turns = was->turns < 255 ? was->turns + 1 : 255;
+	b->turns = was->turns < 255 ? was->turns + answered : 255;
 	if (b->turns < 2 && k->now - was->changed > DEFENCE_TIME * ticks_per_second)
 		return;
 	b->contested = k->now + k->hold;
 	count_neighbour(k, NEIGHBOUR_CONTESTED);
+}
+
+/* The same where the controllers have told who had it. */
+INLINE void take_over_told(struct neighbour *k)
+{
+	struct told_binding *told = bpf_map_lookup_elem(&told_bindings, &k->owner);
+	struct binding *b = &k->fresh;
+
+	if (!told || !binding_holds(k, told->seen) || same_mac(told->mac, b->mac))
+		return;
+	__builtin_memcpy(b->rival, told->mac, 6);
+	b->changed = k->now;
+	b->flags |= BINDING_UNVERIFIED;
+}
+
+/* The owner has been heard again. If its time was over, it has the address anew. */
+INLINE void hear_again(struct neighbour *k, struct binding *was)
+{
+	u8 doubts = is_answer(k, was) || !binding_holds(k, was->seen) ? 0 : was->flags & BINDING_DOUBTS;
+
+	if (k->says & BINDING_ADVERTISED)
+		was->flags = k->says | doubts;
+	else
+		was->flags = (was->flags & ~(BINDING_HERE | BINDING_DOUBTS)) | k->says | doubts;
+	if (was->seen != k->now)
+		was->seen = k->now;
 }
 
 /* The owner's address has been heard. */
@@ -78,12 +110,7 @@ INLINE void bind_owner(struct neighbour *k)
 	struct neighbour_speaker *s;
 
 	if (was && same_mac(was->mac, k->speaker.mac)) {
-		if (k->says & BINDING_ADVERTISED)
-			was->flags = k->says;
-		else
-			was->flags = (was->flags & ~BINDING_HERE) | k->says;
-		if (was->seen != k->now)
-			was->seen = k->now;
+		hear_again(k, was);
 		return;
 	}
 	s = share_of(k);
@@ -100,6 +127,10 @@ INLINE void bind_owner(struct neighbour *k)
 	__builtin_memcpy(b->mac, k->speaker.mac, 6);
 	if (was && binding_holds(k, was->seen))
 		take_over(k, was);
+	else
+		take_over_told(k);
+	if (s->bindings > SURE_PER_SECOND)
+		b->flags |= BINDING_UNVERIFIED; /* a sweep: its owners may be silent */
 	bpf_map_update_elem(&bindings, &k->owner, b, UPDATE_ANY);
 }
 
@@ -113,14 +144,18 @@ INLINE bool read_arp(struct __sk_buff *skb, struct neighbour *k)
 	return is_arp_of_ipv4(a) && (a->operation == HTONS(ARP_REQUEST) || a->operation == HTONS(ARP_REPLY));
 }
 
+INLINE bool is_icmpv6(struct __sk_buff *skb)
+{
+	u8 protocol = 0;
+
+	return !bpf_skb_load_bytes(skb, ETH_HEADER + 6, &protocol, 1) && protocol == PROTOCOL_ICMPV6;
+}
+
 /* Reads a neighbour solicitation or advertisement whose only option is the sender's MAC. */
 INLINE bool read_nd(struct __sk_buff *skb, struct neighbour *k)
 {
 	struct neighbour_nd *n = &k->nd;
-	u8 protocol = 0;
 
-	if (bpf_skb_load_bytes(skb, ETH_HEADER + 6, &protocol, 1) || protocol != PROTOCOL_ICMPV6)
-		return false;
 	if (bpf_skb_load_bytes(skb, ETH_HEADER, n, sizeof(*n)))
 		return false;
 	return n->version[0] >> 4 == 6 && n->length == HTONS(ND_LENGTH) && n->hops == ND_HOPS && !n->code &&
@@ -129,12 +164,33 @@ INLINE bool read_nd(struct __sk_buff *skb, struct neighbour *k)
 		(n->type == ND_ADVERTISEMENT && n->option == ND_TARGET_MAC));
 }
 
+/* Reads a solicitation that finds out whether another station has the address: it has no source, and no MAC. */
+INLINE bool read_nd_probe(struct __sk_buff *skb, struct neighbour *k)
+{
+	struct neighbour_nd *n = &k->nd;
+
+	if (bpf_skb_load_bytes(skb, ETH_HEADER, n, sizeof(*n) - (ND_LENGTH - ND_BARE_LENGTH)))
+		return false;
+	return n->version[0] >> 4 == 6 && n->hops == ND_HOPS && n->type == ND_SOLICITATION && !n->code &&
+	       (n->length == HTONS(ND_LENGTH) || n->length == HTONS(ND_BARE_LENGTH)) &&
+	       !(n->source[0] | n->source[1] | n->source[2] | n->source[3]) && is_stations_ipv6(n->target);
+}
+
 /* The sender's address in ARP. A probe has none (RFC 5227). */
 INLINE void hear_arp(struct neighbour *k)
 {
-	if (!is_stations_ipv4(k->arp.sender))
+	struct arp *a = &k->arp;
+
+	if (a->operation != HTONS(ARP_REPLY))
+		k->answers = 0;
+	if (!is_stations_ipv4(a->sender)) {
+		if (*(u32 *)a->sender || !is_stations_ipv4(a->target) || a->operation != HTONS(ARP_REQUEST))
+			return;
+		key_ipv4(&k->asked, a->target);
+		doubt(k);
 		return;
-	if (!same_mac(k->arp.sender_mac, k->speaker.mac)) {
+	}
+	if (!same_mac(a->sender_mac, k->speaker.mac)) {
 		count_neighbour(k, NEIGHBOUR_SPOOFED);
 		return;
 	}
@@ -148,6 +204,8 @@ INLINE void hear_nd(struct neighbour *k)
 	struct neighbour_nd *n = &k->nd;
 	u8 router = n->flags[0] & ND_ROUTER ? BINDING_ROUTER : 0;
 
+	if (n->type != ND_ADVERTISEMENT || !(n->flags[0] & ND_SOLICITED))
+		k->answers = 0;
 	if (n->type == ND_SOLICITATION && !is_stations_ipv6(n->source))
 		return;
 	if (!same_mac(n->mac, k->speaker.mac)) {
@@ -181,6 +239,7 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 	k->speaker.whole = 0;
 	k->slot = c->slot;
 	k->says = flags;
+	k->answers = !(c->mac[0] & 1);
 	k->now = clock();
 	k->hold = t->hold * ticks_per_second;
 	if (skb->protocol == HTONS(TYPE_ARP)) {
@@ -188,6 +247,13 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 			return FORM_OTHER;
 		hear_arp(k);
 		return FORM_ARP;
+	}
+	if (!is_icmpv6(skb))
+		return FORM_OTHER;
+	if (read_nd_probe(skb, k)) {
+		key_ipv6(&k->asked, k->nd.target);
+		doubt(k);
+		return FORM_OTHER;
 	}
 	if (!read_nd(skb, k))
 		return FORM_OTHER;

@@ -98,6 +98,8 @@ INLINE bool address_to(struct __sk_buff *skb, struct crossing *c, const struct t
 	if (!n)
 		return !refuse_leaving(skb, c, number, REASON_TUNNEL_NO_ENDPOINT);
 	room = e->flags & ENDPOINT_IPV6 ? t->mtu6 : t->mtu4;
+	if (e->mtu && e->mtu < room)
+		room = e->mtu;
 	if (c->bytes + tag > room)
 		return !refuse_long(skb, c, number, room > tag ? room - tag : 0);
 	i = (c->own % n) & (LOCAL_ENDPOINTS - 1);

@@ -11,7 +11,11 @@ enum neighbour_limits {
 	MAX_SPEAKERS = 16384,
 	ANSWERS_PER_SECOND = 200, /* to one MAC; as many at once */
 	BINDINGS_PER_SECOND = 64, /* new ones of one MAC; as many at once */
-	DEFENCE_TIME = 2, /* seconds within which an owner speaks up against another one */
+	SURE_PER_SECOND = 8, /* of these, as many count without a question */
+	DEFENCE_TIME = 2, /* seconds within which an owner speaks up against another one, or answers a question */
+	EIGHTHS = 8, /* of a second, in which it is said when a question was asked */
+	ASKED_AGAIN_LEAST = 4, /* eighths of a second after an answer, from which the same question means that it did not help */
+	ASKED_AGAIN_MOST = 60 * EIGHTHS,
 };
 
 /* What is counted beside the reasons: no frame is dropped for these. */
@@ -26,6 +30,10 @@ enum binding_flag {
 	BINDING_HERE = 1 << 0, /* the owner is behind a port of this host */
 	BINDING_ADVERTISED = 1 << 1, /* IPv6: the owner itself has said whether it is a router */
 	BINDING_ROUTER = 1 << 2,
+	BINDING_UNVERIFIED = 1 << 3, /* the owner has taken the address over, and nobody has answered a question since */
+	BINDING_ASKED = 1 << 4, /* a question of this host's guests has passed since, when asked says */
+	BINDING_UNHEARD = 1 << 5, /* the silence of others proves nothing: this tunnel would not hear their answer */
+	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD,
 };
 
 struct binding_key {
@@ -41,7 +49,7 @@ struct binding {
 	u8 flags; /* enum binding_flag */
 	u8 turns; /* how often the address has come back from the rival */
 	u8 rival[6]; /* who had the address before */
-	u16 reserved;
+	u16 asked; /* eighths of a second, of the last question that passed while the owner was unverified */
 };
 
 /* What a controller has said; the programs only read it. */
@@ -52,11 +60,13 @@ struct told_binding {
 	u8 reserved;
 };
 
-/* A MAC that asks, or has new addresses: what is left of its share, and since when. */
+/* A MAC that asks, or has new addresses: what it has used up of its share since when, and what it was last answered. */
 struct neighbour_speaker {
 	u64 since; /* ticks */
-	u32 answers;
-	u32 bindings;
+	u16 answers;
+	u16 answer; /* a hash of the address and of the MAC that it was told, 0 = none */
+	u16 bindings;
+	u16 answered; /* when, or when it last asked again since, in eighths of a second */
 };
 
 struct neighbour_counts {
@@ -109,7 +119,8 @@ struct neighbour {
 	u32 slot;
 	u32 hold; /* ticks */
 	u64 now;
-	u16 reserved[3];
+	u8 answers; /* the packet answers a question of one station */
+	u8 reserved[5];
 	union {
 		struct arp arp;
 		struct neighbour_nd nd;
@@ -156,7 +167,7 @@ INLINE struct neighbour_speaker *share_of(struct neighbour *k)
 
 	if (!s) {
 		k->share.since = k->now;
-		k->share.answers = k->share.bindings = 0;
+		k->share.answers = k->share.answer = k->share.bindings = k->share.answered = 0;
 		bpf_map_update_elem(&neighbour_speakers, &k->speaker, &k->share, UPDATE_ANY);
 		return bpf_map_lookup_elem(&neighbour_speakers, &k->speaker);
 	}

@@ -92,7 +92,7 @@ struct endpoint {
 	u32 flags; /* enum endpoint_flag */
 	u32 slot;
 	u32 held; /* how many MACs are learned behind it; the agent counts them anew from time to time */
-	u32 reserved;
+	u32 mtu; /* the longest inner packet, untagged, that fits the path to it; 0 = not known */
 };
 
 /* What frames show of a MAC holds in their segment; what the file says of it, in the whole VNI; what the controllers say

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Learning source MACs, remembering when each source last sent (frame-rules §3), and ownership of MACs. */
 #pragma once
+#include "core/forget.h"
 #include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/loop.h"
 #include "stage/sibling.h"
+
+enum { ECHOES_IN_A_SECOND = 10 }; /* an echo comes back within this part of a second */
 
 /* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. If several ports have it, the one whose wait
  * began last. */
@@ -198,8 +201,28 @@ INLINE bool learned_of_waiting(u32 half, u32 slot)
 	return p && waits(slot, p);
 }
 
+/* An echo comes back right after the frame that it is of; whoever has moved speaks later, and again. Is this frame the
+ * second one from outside since the last one of our own, and was neither right after that (S158)? */
+INLINE bool speaks_outside(struct frame *f, const struct mac_key *k, struct learned *e)
+{
+	u64 last = e->seen, *marked = bpf_map_lookup_elem(&marks, k);
+
+	if (owner_of(f, f->src))
+		return false;
+	if (marked && *marked > last)
+		last = *marked;
+	if (e->sent > last + 1)
+		last = e->sent - 1;
+	if (elapsed(f->now, last) * ECHOES_IN_A_SECOND < ticks_per_second)
+		return false;
+	if (e->outside && (s32)(e->outside - (u32)last) > 0)
+		return true;
+	e->outside = f->now;
+	return false;
+}
+
 /* If a learned MAC was silent here for a second, or its guest runs elsewhere, and it is now heard from outside, it
- * lives elsewhere now (S92, S99). */
+ * lives elsewhere now (S92, S99). What comes from a tunnel is never an echo, so its first frame counts (S155). */
 INLINE void learn_from_uplink(struct frame *f)
 {
 	struct mac_key k;
@@ -214,12 +237,15 @@ INLINE void learn_from_uplink(struct frame *f)
 	if (!e)
 		return;
 	slot = e->slot;
-	left = learned_of_waiting(f->half, slot);
+	left = f->in->rules & RULE_TUNNEL || learned_of_waiting(f->half, slot);
 	if (!left && (recent(f->now, e->seen) ||
-		      sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now)))
-		return; /* our own frame has come back */
+		      sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now))) {
+		if (speaks_outside(f, &k, e))
+			forget(&k, e, f->now); /* to the reflection check it is an echo yet (S91) */
+		return;
+	}
 	if (!bpf_map_delete_elem(&macs, &k))
 		hold(slot, -1);
 	if (left)
-		bpf_map_delete_elem(&marks, &k); /* the guest was heard from outside, so its frames are no echo */
+		bpf_map_delete_elem(&marks, &k); /* the station was heard from outside, so its frames are no echo */
 }

@@ -165,6 +165,7 @@ const (
 	RulePassPTP         = 8
 	RulePassBPDU        = 16
 	RulePassCDP         = 32
+	RuleTunnel          = 512
 	RuleLoopBlocked     = 256
 	RuleWaits           = 4096
 	RuleLeft            = 16384
@@ -366,7 +367,11 @@ const (
 	MaxSpeakers       = 16384
 	AnswersPerSecond  = 200
 	BindingsPerSecond = 64
+	SurePerSecond     = 8
 	DefenceTime       = 2
+	Eighths           = 8
+	AskedAgainLeast   = 4
+	AskedAgainMost    = 480
 )
 
 // Values of enum neighbour_count.
@@ -382,6 +387,10 @@ const (
 	BindingHere       = 1
 	BindingAdvertised = 2
 	BindingRouter     = 4
+	BindingUnverified = 8
+	BindingAsked      = 16
+	BindingUnheard    = 32
+	BindingDoubts     = 56
 )
 
 // Values of enum trunk_flag.
@@ -449,12 +458,12 @@ type EndpointName struct {
 
 // Endpoint is struct endpoint.
 type Endpoint struct {
-	_        structs.HostLayout
-	Address  [4]uint32
-	Flags    uint32
-	Slot     uint32
-	Held     uint32
-	Reserved uint32
+	_       structs.HostLayout
+	Address [4]uint32
+	Flags   uint32
+	Slot    uint32
+	Held    uint32
+	MTU     uint32
 }
 
 // LocationKey is struct location_key.
@@ -477,8 +486,10 @@ type Location struct {
 type NeighbourSpeaker struct {
 	_        structs.HostLayout
 	Since    uint64
-	Answers  uint32
-	Bindings uint32
+	Answers  uint16
+	Answer   uint16
+	Bindings uint16
+	Answered uint16
 }
 
 // OverlayTrunk is struct overlay_trunk.
@@ -507,7 +518,7 @@ type Binding struct {
 	Flags     uint8
 	Turns     uint8
 	Rival     [6]uint8
-	Reserved  uint16
+	Asked     uint16
 }
 
 // ToldBinding is struct told_binding.
@@ -658,11 +669,11 @@ type MACKey struct {
 
 // Learned is struct learned.
 type Learned struct {
-	_        structs.HostLayout
-	Seen     uint64
-	Sent     uint64
-	Slot     uint32
-	Reserved uint32
+	_       structs.HostLayout
+	Seen    uint64
+	Sent    uint64
+	Slot    uint32
+	Outside uint32
 }
 
 // CarriedMAC is struct carried_mac.

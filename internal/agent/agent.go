@@ -186,6 +186,7 @@ func (a *Agent) tick() {
 	a.waiting.watchWaits()
 	a.moving.tick()
 	a.locating.tick()
+	a.paths.tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()

@@ -85,7 +85,7 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 		return nil, api.NewError(api.Invalid, "this host is in no cluster")
 	}
 	m.end()
-	if err := m.slicing.own(ctx, was.Cluster); err != nil {
+	if err := m.slicing.own(ctx, was.Cluster, m.locating.peers); err != nil {
 		m.begin()
 		return nil, err
 	}
@@ -97,6 +97,9 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 		if err := m.locating.keeper.Forget(); err != nil {
 			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
 		}
+	}
+	if err := m.do(ctx, m.locating.left); err != nil {
+		m.log.Error("what the controllers said of overlay segments is still in the kernel", "err", err)
 	}
 	if m.probing != nil {
 		m.probing.left()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,9 @@ type locating struct {
 	keeper     *segments.Keeper // nil before open
 	nested     nested           // what was learned behind ports of overlay segments
 	addressing addressing       // who has which address there
+	ends       []netip.Addr     // this host's endpoints, as the controllers were last told
+	// lost is called when the host has lost one of its endpoints' addresses.
+	lost func()
 	// told are the switches whose tunnels the kernel was told everything of, with the segments that they had then.
 	told   map[string]map[compile.OverlaySegment]bool
 	due    atomic.Bool // the loop is to take what has changed
@@ -214,6 +218,22 @@ func (l *locating) say() {
 	}
 	l.addresses(have)
 	l.keeper.Set(endpoints, have)
+	l.toldEnds(endpoints)
+}
+
+// toldEnds notes which endpoints the controllers are told of. If the host has lost one, the connection to a
+// controller may have had that address, and nobody would notice for seconds that it is dead: meanwhile other hosts
+// take nothing from the next address.
+func (l *locating) toldEnds(endpoints []span.Endpoint) {
+	var now []netip.Addr
+	for _, e := range endpoints {
+		now = append(now, e.Address)
+	}
+	gone := slices.ContainsFunc(l.ends, func(a netip.Addr) bool { return !slices.Contains(now, a) })
+	l.ends = now
+	if gone && len(now) > 0 && l.lost != nil {
+		l.lost()
+	}
 }
 
 // own adds the ports of a switch. One that waits for its guest claims nothing: the guest runs elsewhere.

@@ -83,7 +83,7 @@ func (l *locating) hearNeighbours(learned []observe.MACEntry) {
 		case !b.Here:
 		case present.at(b.Switch, key) == plan.PortID{}:
 			left = append(left, *b)
-		case b.Contested || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):
+		case b.Contested || b.Unverified || b.IP.Is6() && (!b.Advertised || b.Router) || !l.isDefined(b.Switch):
 		case held[key] < mostAddresses:
 			held[key]++
 			put(&n.here, span.VNI(b.VNI), span.AddressKey(b.IP).In(b.VLAN), span.Claim{Source: span.Learned,

@@ -4,6 +4,7 @@ import (
 	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
@@ -29,6 +30,7 @@ type owners struct {
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
 	locating   *locating          // who is where on overlay segments
+	paths      *pathMTU           // how long packets to other hosts may be
 	tunnels    *tunnels           // the ways to overlay segments of other hosts
 	waiting    *waiting           // ports whose guests run elsewhere
 	carrying   *carrying          // what travels with ports from host to host
@@ -75,7 +77,8 @@ func join(s *shared) (o owners) {
 	o.moving.ports, o.moving.effect, o.moving.waiting, o.moving.goods = o.ports, o.effect, o.waiting, o.carrying
 	o.locating = &locating{shared: s, ports: o.ports, effect: o.effect, settler: o.settler,
 		generation: o.moving.generationOf}
-	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect, locating: o.locating}
+	o.paths = &pathMTU{shared: s, effect: o.effect, settler: o.settler, ask: hostdev.PathMTUs}
+	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect, locating: o.locating, paths: o.paths}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
@@ -121,7 +124,7 @@ func join(s *shared) (o owners) {
 	o.waiting.change = o.changer.change
 	o.waiting.followed, o.ports.leaving = o.moving.look, o.moving.leaving
 	o.moving.offer, o.moving.changed, o.membership.moving = o.membership.offer, o.membership.reports, o.moving
-	o.membership.locating = o.locating
+	o.membership.locating, o.locating.lost = o.locating, o.membership.anew
 	o.carrying.change, o.carrying.announce = o.changer.change, o.teaming.announceMoved
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o

@@ -70,7 +70,7 @@ func (ps *ports) withKept(p spec.Port) spec.Port {
 		}
 		return p
 	}
-	if k := ps.state.KeptOf(p.Name); k != nil && k.ID.Switch == p.Switch && k.PortGroup == p.PortGroup {
+	if k := ps.state.KeptOf(plan.PortID{Switch: p.Switch, Name: p.Name}, p.PortGroup); k != nil {
 		p.Policy = p.Policy.Over(k.Policy)
 	}
 	return p
@@ -97,8 +97,9 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 			}
 		}
 		ps.state.Ports = ports
-		ps.state.DropWait(plan.PortID{Switch: p.Switch, Name: p.Name})
-		ps.state.DropKept(p.Name)
+		id := plan.PortID{Switch: p.Switch, Name: p.Name}
+		ps.state.DropWait(id)
+		ps.state.DropKept(id, p.PortGroup)
 		o := ps.state.Overrides[p.Name]
 		o.Reset = false
 		if set.Blocked != nil {

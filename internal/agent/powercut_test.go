@@ -79,7 +79,8 @@ func writing() []written {
 		{name: "the first revision", change: take(1)},
 		{name: "a revision that changes nothing", before: take(1), change: take(2)},
 		{name: "leave a cluster", before: take(1), change: func(r *rig) error {
-			return r.command(func(ctx context.Context) error { return r.slicing.own(ctx, "c") })
+			none := func(string) []spec.TunnelPeer { return nil }
+			return r.command(func(ctx context.Context) error { return r.slicing.own(ctx, "c", none) })
 		}},
 		{name: "keep a change that was tried", before: func(r *rig) error {
 			j, err := adopt.OpenJournal(r.dir)

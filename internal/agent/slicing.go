@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/cluster"
@@ -190,15 +191,16 @@ func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
 // afterLeaving is the name of the configuration that a host has which has left a cluster: no file has it.
 const afterLeaving = "the configuration after leaving a cluster"
 
-// own makes what the controllers declared part of the host's own configuration, by which nothing changes.
-func (sl *slicing) own(ctx context.Context, cluster string) error {
+// own makes what the controllers declared part of the host's own configuration, by which nothing changes. peers returns
+// the endpoints of other hosts that a switch's tunnel knows, which the controllers do not declare, but tell.
+func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string) []spec.TunnelPeer) error {
 	return sl.do(ctx, func() error {
 		sl.trials.keepControllers()
 		if sl.state.Slice == nil {
 			return nil
 		}
 		whole, _ := sl.ports.whole(sl.ports.file)
-		text, err := spec.Format(whole)
+		text, err := spec.Format(withPeers(whole, peers))
 		if err != nil {
 			return err
 		}
@@ -217,4 +219,21 @@ func (sl *slicing) own(ctx context.Context, cluster string) error {
 		}
 		return err
 	})
+}
+
+// withPeers returns a configuration with the peers of its tunnels.
+func withPeers(cfg *spec.Config, peers func(sw string) []spec.TunnelPeer) *spec.Config {
+	out := *cfg
+	out.Switches = slices.Clone(cfg.Switches)
+	for i := range out.Switches {
+		sw := &out.Switches[i]
+		list := peers(sw.Name)
+		if sw.Tunnel == nil || len(list) == 0 {
+			continue
+		}
+		with := *sw.Tunnel
+		with.Peers = list
+		sw.Tunnel = &with
+	}
+	return &out
 }

@@ -27,8 +27,9 @@ func (t *tunnels) ends(name string) (e captures.Ends, far []netip.Addr, err erro
 	if sw == nil || sw.Tunnel == nil {
 		return e, nil, api.NewError(api.NotFound, fmt.Sprintf("switch %s has no tunnel any more", name))
 	}
+	by := t.choice(sw)
 	for _, own := range sw.Tunnel.Endpoints {
-		if address, _, err := t.endpoint(own); err == nil { // else the port list says what is wrong with it
+		if address, _, err := t.endpoint(own, by); err == nil { // else the port list says what is wrong with it
 			e.Own = append(e.Own, address)
 		}
 	}

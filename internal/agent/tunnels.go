@@ -24,6 +24,7 @@ type tunnels struct {
 	effect *effect
 	// locating knows the endpoints of other hosts.
 	locating *locating
+	paths    *pathMTU
 	// prefer puts endpoints last that do not answer; nil for an agent that does not probe.
 	prefer func(sw string, r overlay.Reach) overlay.Reach
 }
@@ -45,8 +46,12 @@ func (t *tunnels) bind(d *binding.Desired) {
 		if t.prefer != nil {
 			reach = t.prefer(sw.Name, reach)
 		}
-		if err := ownAbroad(fact.Endpoints, &reach); err != nil && why.None() {
+		if err := cmp.Or(ownAbroad(fact.Endpoints, &reach), familyApart(fact.Endpoints, reach)); err != nil &&
+			why.None() {
 			why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, err)
+		}
+		if low := t.paths.narrow(sw, fact, &reach); why.None() {
+			why = low
 		}
 		if !why.None() {
 			t.effect.problems[sw.Tunnel.ID] = why
@@ -130,8 +135,9 @@ func errGone(there bool, name string) error {
 func (t *tunnels) fact(sw *plan.Switch, dev hostdev.Device) (f plan.Fact, why problem.Problem) {
 	var missing error
 	var low problem.Problem
+	by := t.choice(sw)
 	for _, e := range sw.Tunnel.Endpoints {
-		a, under, err := t.endpoint(e)
+		a, under, err := t.endpoint(e, by)
 		if err == nil && !under.Up() {
 			err = fmt.Errorf("endpoint %s: its device %s is down", e.Name, under.Name)
 		}
@@ -172,8 +178,17 @@ func headroom(sw *plan.Switch, from netip.Addr) int {
 	return n
 }
 
+// choice is by what this host's ends of a tunnel are chosen.
+func (t *tunnels) choice(sw *plan.Switch) endpointChoice {
+	by := endpointChoice{far: t.locating.reach(sw).Endpoints}
+	if t.effect.applied != nil {
+		by.present = t.effect.applied.Facts[sw.Tunnel.ID].Endpoints
+	}
+	return by
+}
+
 // endpoint finds the address of one of the host's ends, and the device that has it.
-func (t *tunnels) endpoint(e plan.TunnelEndpoint) (netip.Addr, hostdev.Device, error) {
+func (t *tunnels) endpoint(e plan.TunnelEndpoint, by endpointChoice) (netip.Addr, hostdev.Device, error) {
 	name := e.Device
 	if e.HostPort != "" {
 		p := t.hostPort(e.HostPort)
@@ -201,10 +216,8 @@ func (t *tunnels) endpoint(e plan.TunnelEndpoint) (netip.Addr, hostdev.Device, e
 	if err != nil {
 		return netip.Addr{}, dev, err
 	}
-	for _, prefix := range have {
-		if a := prefix.Addr(); !e.Address.IsValid() || e.Address == a {
-			return a, dev, nil
-		}
+	if a := endpointAmong(have, e.Address, by); a.IsValid() {
+		return a, dev, nil
 	}
 	return netip.Addr{}, dev, fmt.Errorf("endpoint %s: device %s has no such address", e.Name, name)
 }

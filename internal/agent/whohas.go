@@ -122,7 +122,8 @@ func whose(b *overlay.Bound) api.NeighbourOwner {
 // boundAddress is an address as it is shown.
 func boundAddress(b *overlay.Bound, reader *dataplane.NeighbourReader, at behind) (api.BoundAddress, error) {
 	out := api.BoundAddress{Switch: b.Switch, VLAN: plan.SegmentOf(b.VLAN, false).In(b.VNI), Address: b.IP.String(),
-		MAC: b.MAC.String(), Whose: whose(b), Contested: b.Contested, Unsure: b.IP.Is6() && !b.Advertised,
+		MAC: b.MAC.String(), Whose: whose(b), Contested: b.Contested,
+		Unsure: b.Unverified || b.IP.Is6() && !b.Advertised,
 		Router: b.Router, AgeSeconds: b.Age.Seconds()}
 	if b.Rival != (plan.MAC{}) {
 		out.Rival = b.Rival.String()

@@ -74,7 +74,8 @@ type BoundAddress struct {
 	// Contested: Rival claims the address too, so that the host answers for neither. Rival had the address before.
 	Contested bool   `json:"contested"`
 	Rival     string `json:"rivalMac,omitempty"`
-	// Unsure: the owner of an IPv6 address has not said itself whether it is a Router, so that it is asked.
+	// Unsure: the owner is asked itself, as it has taken the address over and has not answered a question since, or as
+	// the owner of an IPv6 address has not said whether it is a Router.
 	Unsure bool `json:"unsure,omitempty"`
 	Router bool `json:"router,omitempty"`
 	// AgeSeconds is how long ago the owner was heard last.

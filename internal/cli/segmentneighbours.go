@@ -26,7 +26,8 @@ func newSegmentNeighbours(d Deps) *cobra.Command {
 			"\"port\" where a guest of this host was heard, \"endpoint\" where the tunnel endpoint of another host " +
 			"brought it, and \"controllers\" where they have told it. BEHIND is the port, or the endpoint, behind " +
 			"which the owner is; AGE is how long ago it was heard. STATE is \"contested\" where two MACs claim the " +
-			"address, so that the host answers for neither, and \"unsure\" where the owner of an IPv6 address has " +
+			"address, so that the host answers for neither, and \"unsure\" where the owner is asked itself: it " +
+			"has taken the address over and has not answered a question since, or the owner of an IPv6 address has " +
 			"not said itself whether it is a router, so that it is asked.\n\n" +
 			"The counts below are of each switch: requests ANSWERED, kept for guests of this host alone (HERE), and " +
 			"HELD BACK, as one MAC asked too often; packets SPOOFED, whose sender names another MAC than its own; " +

@@ -49,7 +49,7 @@ func (l locator) Bindings() ([]overlay.Bound, error) {
 
 func flagged(b *overlay.Bound, flags uint8) {
 	b.Here, b.Advertised = flags&abi.BindingHere != 0, flags&abi.BindingAdvertised != 0
-	b.Router = flags&abi.BindingRouter != 0
+	b.Router, b.Unverified = flags&abi.BindingRouter != 0, flags&abi.BindingUnverified != 0
 }
 
 // boundSegment is a segment in the kernel's tables, with the time for which its bindings hold.

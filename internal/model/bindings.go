@@ -44,8 +44,9 @@ type Heard struct {
 	Changed time.Duration
 	// Contested is until when nobody is believed; 0 = the owner is.
 	Contested time.Duration
-	// Turns is how often the address has come back from the rival, at most 255.
+	// Turns is how often the address has come back from the rival by an answer, at most 255.
 	Turns int
+	Doubt
 }
 
 // Told is what controllers have told of an address: which MAC had it, and when that was heard last.
@@ -58,6 +59,11 @@ type Told struct {
 type Share struct {
 	Since             time.Duration
 	Answers, Bindings int
+	// Answered is when it was last answered, or asked again since, in eighths of a second.
+	Answered uint16
+
+	address netip.Addr // of that answer
+	owner   plan.MAC
 }
 
 // NeighbourCounts are what a tunnel counts of ARP and ND: packets whose sender's MAC is not that of the frame, new
@@ -87,6 +93,8 @@ type Hearing struct {
 	Was plan.MAC
 	// Contested: from now on nobody is believed to have the address, for this long.
 	Contested time.Duration
+	// Unverified: it is not sure that MAC has the address, so questions for it pass.
+	Unverified bool
 }
 
 func (b *bindings) recall(at overlay.Address) {
@@ -110,6 +118,9 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		b.counts.Spoofed++
 		return Hearing{What: HeardSpoofed, MAC: mac}
 	case !n.Sender.IsValid():
+		if n.Probed.IsValid() {
+			b.doubt(overlay.Address{VNI: s.VNI, VLAN: s.VLAN, IP: n.Probed}, mac, now)
+		}
 		return Hearing{}
 	}
 	at := overlay.Address{VNI: s.VNI, VLAN: s.VLAN, IP: n.Sender}
@@ -120,7 +131,11 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		if !n.Advertised {
 			next.Advertised, next.Router = was.Advertised, was.Router
 		}
+		over := now-was.Seen > hold // it has the address anew
 		was.Here, was.Advertised, was.Router, was.Seen = here, next.Advertised, next.Router, now
+		if over || n.Answers && was.asked(now) {
+			was.settle()
+		}
 		h.What = HeardAgain
 		return h
 	}
@@ -136,21 +151,31 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	used.Bindings++
 	if was != nil && now-was.Seen <= hold {
 		h.What, h.Was = HeardMoved, was.MAC
-		if b.takeOver(next, was, now, hold) {
+		if b.takeOver(next, was, n.Answers && was.asked(now), now, hold) {
 			h.Contested = hold
 		}
+	} else if told, said := b.told[at]; said && now-told.Seen <= hold && told.MAC != mac {
+		h.What, h.Was = HeardMoved, told.MAC
+		next.Rival, next.Changed, next.Unverified = told.MAC, now, true
 	}
+	next.Unverified = next.Unverified || used.Bindings > abi.SurePerSecond
+	h.Unverified = next.Unverified
 	b.heard[at] = next
 	return h
 }
 
-// takeOver decides whether the address is contested that another MAC had until now.
-func (b *bindings) takeOver(next, was *Heard, now, hold time.Duration) bool {
+// takeOver decides whether the address is contested that another MAC had until now, and whether it is sure that the
+// next one has it: by its answer alone.
+func (b *bindings) takeOver(next, was *Heard, answered bool, now, hold time.Duration) bool {
 	next.Rival, next.Changed, next.Contested = was.MAC, now, was.Contested
+	next.Unverified, next.Unheard = !answered, !answered && was.Here
 	if was.Changed == 0 || was.Rival != next.MAC || now-was.Changed > hold {
 		return false
 	}
-	next.Turns = min(was.Turns+1, 255)
+	next.Turns = was.Turns
+	if answered {
+		next.Turns = min(was.Turns+1, 255)
+	}
 	if next.Turns < 2 && now-was.Changed > abi.DefenceTime*time.Second {
 		return false
 	}
@@ -160,29 +185,42 @@ func (b *bindings) takeOver(next, was *Heard, now, hold time.Duration) bool {
 }
 
 func (b *bindings) shareOf(who Station, now time.Duration) *Share {
-	if used := b.shares[who]; used == nil || now-used.Since >= time.Second {
-		b.shares[who] = &Share{Since: now}
+	used := b.shares[who]
+	if used == nil {
+		used = &Share{Since: now}
+		b.shares[who] = used
 	}
-	return b.shares[who]
+	if now-used.Since >= time.Second {
+		used.Since, used.Answers, used.Bindings = now, 0, 0
+	}
+	return used
 }
 
-// find says who has an address; contested where that is not known because two MACs claim it.
-func (b *bindings) find(at overlay.Address, now, hold time.Duration) (o Owner, ok, contested bool) {
+// find says who has an address that a MAC asks for; Contested where that is not known because two MACs claim it, and
+// Unverified where it is not sure. Then the question passes, and is noted.
+func (b *bindings) find(at overlay.Address, asker plan.MAC, now, hold time.Duration) Question {
+	q := Question{Asked: at.IP}
 	b.recall(at)
 	heard := b.heard[at]
 	if heard != nil && heard.Contested > now {
-		return Owner{MAC: heard.MAC, Rival: heard.Rival, Age: now - heard.Seen}, false, true
+		q.Owner, q.Contested = Owner{MAC: heard.MAC, Rival: heard.Rival, Age: now - heard.Seen}, true
+		return q
 	}
-	var seen time.Duration
-	if heard != nil && now-heard.Seen <= hold {
-		o, seen, ok = Owner{MAC: heard.MAC, Here: heard.Here, Advertised: heard.Advertised, Router: heard.Router,
-			Age: now - heard.Seen}, heard.Seen, true
+	if heard != nil && now-heard.Seen > hold {
+		heard = nil
 	}
-	told, said := b.told[at]
-	if said && now-told.Seen <= hold && (!ok || told.Seen > seen) {
-		o, ok = Owner{MAC: told.MAC, Advertised: true, Told: true, Age: now - told.Seen}, true
+	if told, said := b.told[at]; said && now-told.Seen <= hold && (heard == nil || told.Seen > heard.Seen) {
+		q.Owner, q.Known = Owner{MAC: told.MAC, Advertised: true, Told: true, Age: now - told.Seen}, true
+		return q
 	}
-	return o, ok, false
+	if heard == nil {
+		return q
+	}
+	q.Owner = Owner{MAC: heard.MAC, Rival: heard.Rival, Here: heard.Here, Advertised: heard.Advertised,
+		Router: heard.Router, Age: now - heard.Seen}
+	q.Known = heard.MAC == asker || heard.sure(now)
+	q.Unverified = !q.Known
+	return q
 }
 
 // sweep forgets what is out of force, and everything of segments that the switch has not.

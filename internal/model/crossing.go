@@ -23,6 +23,7 @@ type Crossing struct {
 
 	static  map[overlay.Key]netip.Addr // where the file says that MACs are
 	host    map[netip.Addr]string      // of each endpoint that this host was told of
+	mtu     map[netip.Addr]int         // of the path to it, where that is known
 	members map[uint32][]netip.Addr    // by VNI: the endpoints that get what is for several
 	has     map[Segment]bool           // in which the switch has ports
 	own     map[bool][]netip.Addr      // this host's endpoints, by whether they are IPv4
@@ -75,8 +76,9 @@ type Outer struct {
 // NewCrossing is the second run of a switch with a tunnel that knows nothing of other hosts' guests yet.
 func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach) *Crossing {
 	c := &Crossing{fact: fact, hold: sw.Tunnel.Hold, learns: reach.Learn, memory: newMemory(),
-		static: map[overlay.Key]netip.Addr{}, host: map[netip.Addr]string{}, members: map[uint32][]netip.Addr{},
-		has: map[Segment]bool{}, own: map[bool][]netip.Addr{}}
+		static: map[overlay.Key]netip.Addr{}, host: map[netip.Addr]string{}, mtu: map[netip.Addr]int{},
+		members: map[uint32][]netip.Addr{},
+		has:     map[Segment]bool{}, own: map[bool][]netip.Addr{}}
 	for _, a := range fact.Endpoints {
 		if len(c.own[a.Is4()]) < abi.LocalEndpoints {
 			c.own[a.Is4()] = append(c.own[a.Is4()], a)
@@ -84,6 +86,9 @@ func NewCrossing(sw *plan.Switch, fact plan.Fact, reach overlay.Reach) *Crossing
 	}
 	for _, e := range reach.Endpoints {
 		c.host[e.Address] = e.Host
+		if e.MTU != 0 {
+			c.mtu[e.Address] = e.MTU
+		}
 	}
 	for _, p := range sw.Ports {
 		if p.VNI != 0 {
@@ -203,6 +208,15 @@ func (c *Crossing) repeat(from netip.Addr, vni uint32, frame []byte) (list []Out
 	return list
 }
 
+// room is the longest inner packet that reaches an endpoint.
+func (c *Crossing) room(to netip.Addr) int {
+	room := max(c.fact.MTU-overlay.Headroom(to), 0)
+	if path, known := c.mtu[to]; known {
+		room = min(room, max(path-overlay.Headroom(to), 1))
+	}
+	return room
+}
+
 // packet is that for one endpoint.
 func (c *Crossing) packet(vni uint32, frame []byte, to netip.Addr, known overlay.Source) Outer {
 	o := Outer{VNI: vni, To: to, Host: c.host[to], Known: known, TOS: tosOf(frame)}
@@ -211,7 +225,7 @@ func (c *Crossing) packet(vni uint32, frame []byte, to netip.Addr, known overlay
 	case len(own) == 0:
 		o.Reason = abi.ReasonTunnelNoEndpoint
 		return o
-	case len(frame)-ethernetHeader > max(c.fact.MTU-overlay.Headroom(to), 0):
+	case len(frame)-ethernetHeader > c.room(to):
 		o.Reason = abi.ReasonTunnelMTU
 		return o
 	}

@@ -32,8 +32,7 @@ ports:
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// crossing is the tunnel of that switch: host2 has two endpoints, host3 speaks IPv6, and three MACs are known.
-func crossing(t *testing.T) *model.Crossing {
+func crossingPlan(t *testing.T) *plan.Plan {
 	t.Helper()
 	cfg, err := spec.Parse("crossing.yaml", []byte(crossingText))
 	if err != nil {
@@ -43,6 +42,13 @@ func crossing(t *testing.T) *model.Crossing {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// crossing is the tunnel of that switch: host2 has two endpoints, host3 speaks IPv6, and three MACs are known.
+func crossing(t *testing.T) *model.Crossing {
+	t.Helper()
+	p := crossingPlan(t)
 	members := []netip.Addr{addr("198.51.100.2"), addr("198.51.100.3"), addr("2001:db8::3"), addr("203.0.113.9")}
 	reach := overlay.Reach{Endpoints: []overlay.Endpoint{{Address: members[0], Host: "host2"},
 		{Address: members[1], Host: "host2"}, {Address: members[2], Host: "host3"}},

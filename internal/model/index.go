@@ -44,6 +44,8 @@ type station struct {
 type entry struct {
 	port *port
 	seen time.Duration
+	// outside is when the first frame came from outside that is too late for an echo; 0 = none has.
+	outside time.Duration
 }
 
 // speaker is the port that sent last from a MAC of another port.

@@ -16,11 +16,13 @@ func learn(r *run) abi.Reason {
 	who := station{r.seg, r.head.src}
 	if r.via != nil { // S18: nothing is learned from an uplink
 		e := r.sw.learned[who]
-		left := e != nil && r.sw.waits(e.port) // S99: the guest left, so this frame is no echo
+		// The guest left (S99), or the frame comes from a tunnel (S155): it is no echo.
+		left := e != nil && (r.via.tunnel || r.sw.waits(e.port))
 		if left {
 			delete(r.sw.sent, who)
 		}
-		if left || e != nil && r.now-e.seen >= ownWindow && !r.sw.sentLately(who, r.now) { // S92, S91
+		silent := e != nil && r.now-e.seen >= ownWindow && !r.sw.sentLately(who, r.now) // S92, S91
+		if left || silent || e != nil && r.sw.speaksOutside(who, e, r.now) {
 			r.forget(who, e, Removed)
 		}
 		return abi.ReasonNone
@@ -33,6 +35,26 @@ func learn(r *run) abi.Reason {
 		r.sw.mark(who, r.now) // S91 asks for it
 	}
 	return abi.ReasonNone
+}
+
+// echoTime is how long after a frame its echo may come.
+const echoTime = time.Second / 10
+
+// speaksOutside reports whether a frame from outside is the second one since the last one that a port sent from there,
+// and neither came right after that (S158).
+func (sw *vswitch) speaksOutside(who station, e *entry, now time.Duration) bool {
+	if len(sw.owner[who.mac]) > 0 || sw.devices[who.mac] {
+		return false
+	}
+	last := max(e.seen, sw.sent[who])
+	switch {
+	case now-last < echoTime:
+		return false
+	case e.outside > last:
+		return true
+	}
+	e.outside = now
+	return false
 }
 
 // learnSource enters the frame's source into the table if the port's policy says so.

@@ -144,6 +144,35 @@ func TestS92_ASilentMACSeenFromOutsideIsForgotten(t *testing.T) {
 	}
 }
 
+// TestS158_WhoSpeaksOutsideAgainHasMoved: an echo comes right after the frame that it is of, and as often.
+func TestS158_WhoSpeaksOutsideAgainHasMoved(t *testing.T) {
+	r := newRig(t, vnic("a", learning, noFlooding), vnic("b"), up("u"))
+	f := eth(m(1), portMAC(2))
+	r.send("a", eth(all, m(1)))
+	for range 20 { // echoes of a guest that goes on sending
+		r.now += 90 * time.Millisecond
+		r.send("u", eth(all, m(1)))
+		r.send("u", eth(all, m(1)))
+		r.send("a", eth(all, m(1)))
+	}
+	r.delivered(r.send("b", f), f, "a")
+	r.now += 100 * time.Millisecond
+	r.send("u", eth(all, m(1)))
+	r.delivered(r.send("b", f), f, "a")
+	if res := r.send("u", eth(all, m(1))); len(res.Changes) != 1 || res.Changes[0].Kind != Removed {
+		t.Errorf("changes %v", res.Changes)
+	}
+	r.delivered(r.send("b", f), f, "u")
+	r.send("a", eth(all, m(1)))
+	r.delivered(r.send("b", f), f, "a") // it is back
+	r.now += 300 * time.Millisecond
+	r.send("u", eth(all, m(1)))
+	r.send("a", eth(all, m(1)))
+	r.now += 300 * time.Millisecond
+	r.send("u", eth(all, m(1))) // it has spoken here since the first one
+	r.delivered(r.send("b", f), f, "a")
+}
+
 func TestSweepAfterAChangeRemovesWhatCountsNoMore(t *testing.T) {
 	changes := map[string]func(*rig){
 		"learning off":   func(r *rig) { r.port("a").Policy.Learning.Enabled.V = false },

@@ -86,7 +86,9 @@ func (c *Crossing) Tables() Tables {
 		t.Heard[at] = *h
 	}
 	for who, s := range k.shares {
-		t.Shares[who] = *s
+		one := *s
+		one.address, one.owner = netip.Addr{}, plan.MAC{}
+		t.Shares[who] = one
 	}
 	for who, s := range k.shown {
 		t.Shown[who] = *s

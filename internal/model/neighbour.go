@@ -35,12 +35,17 @@ type Neighbour struct {
 	Asked netip.Addr
 	// Advertised: the sender says whether it is a router (Router).
 	Advertised, Router bool
+	// Answers: the frame answers the question of one station.
+	Answers bool
+	// Probed is the address of which a probe finds out whether another station has it; not valid if it is none.
+	Probed netip.Addr
 }
 
 const (
 	ndSolicitation  = 135
 	ndAdvertisement = 136
 	ndForm          = ethernetHeader + 40 + 32 // with one option
+	ndBare          = ethernetHeader + 40 + 24 // without one
 )
 
 // ReadNeighbour reads a frame without its tag; false for one that is none of these.
@@ -52,6 +57,11 @@ func ReadNeighbour(frame []byte) (n Neighbour, ok bool) {
 	case typeARP:
 		return readARP(frame, body)
 	case typeIPv6:
+		if len(frame) >= ndBare {
+			if n.Probed, ok = readProbe(body); ok {
+				return n, true
+			}
+		}
 		if len(frame) >= ndForm {
 			return readND(frame, body)
 		}
@@ -65,13 +75,16 @@ func readARP(frame, a []byte) (n Neighbour, ok bool) {
 	}
 	sender, target := netip.AddrFrom4([4]byte(a[14:])), netip.AddrFrom4([4]byte(a[24:]))
 	if a[14] == 0 || a[14] == 127 || a[14] >= 224 {
+		if a[7] == 1 && sender.IsUnspecified() && a[24] != 0 && a[24] != 127 && a[24] < 224 {
+			n.Probed = target
+		}
 		return n, true
 	}
 	if !slices.Equal(a[8:14], frame[6:12]) {
 		n.Spoofed = true
 		return n, true
 	}
-	n.Sender = sender
+	n.Sender, n.Answers = sender, a[7] == 2 && frame[0]&1 == 0
 	if a[7] == 1 && plan.MAC(frame[:6]) == (plan.MAC{255, 255, 255, 255, 255, 255}) && target != sender {
 		n.Asked = target
 	}
@@ -81,6 +94,18 @@ func readARP(frame, a []byte) (n Neighbour, ok bool) {
 // isStation reports whether a station can have an IPv6 address.
 func isStation(a netip.Addr) bool {
 	return !a.IsMulticast() && !a.IsUnspecified() && a != netip.IPv6Loopback()
+}
+
+// readProbe reads a solicitation from none, which finds out whether another station has an address (RFC 4862).
+func readProbe(p []byte) (target netip.Addr, ok bool) {
+	length := binary.BigEndian.Uint16(p[4:])
+	target = netip.AddrFrom16([16]byte(p[48:]))
+	if p[0]>>4 != 6 || p[6] != 58 || p[7] != 255 || p[40] != ndSolicitation || p[41] != 0 ||
+		length != 24 && length != 32 || netip.AddrFrom16([16]byte(p[8:])) != netip.IPv6Unspecified() ||
+		!isStation(target) {
+		return netip.Addr{}, false
+	}
+	return target, true
 }
 
 func readND(frame, p []byte) (n Neighbour, ok bool) {
@@ -101,6 +126,7 @@ func readND(frame, p []byte) (n Neighbour, ok bool) {
 	switch {
 	case !solicits && m[4]&0x20 != 0:
 		n.Sender, n.Advertised, n.Router = target, true, m[4]&0x80 != 0
+		n.Answers = m[4]&0x40 != 0 && frame[0]&1 == 0
 	case solicits:
 		n.Sender = source
 		if p[24] == 0xff {
@@ -117,6 +143,10 @@ type Question struct {
 	// Owner is who has it, if that is Known; or who was heard last if that is Contested.
 	Owner            Owner
 	Known, Contested bool
+	// Unverified: it is not sure that the Owner has it (frame-rules §10).
+	Unverified bool
+	// Again: the asker was told that Owner a moment ago, and asks again.
+	Again bool
 }
 
 // hear takes in who has sent a frame of a segment, and says what else the frame asks; false for a packet of another
@@ -147,18 +177,23 @@ func (c *Crossing) ask(seg Segment, frame []byte, now time.Duration, l *Left) bo
 		return false
 	}
 	q, asker, b := &l.Question, plan.MAC(frame[6:12]), &c.memory.bindings
-	q.Asked = n.Asked
-	q.Owner, q.Known, q.Contested = b.find(overlay.Address{VNI: seg.VNI, VLAN: seg.VLAN, IP: n.Asked}, now, c.hold)
+	at := overlay.Address{VNI: seg.VNI, VLAN: seg.VLAN, IP: n.Asked}
+	*q = b.find(at, asker, now, c.hold)
 	o := Outer{VNI: seg.VNI, Asked: n.Asked, Owner: q.Owner, Reason: abi.ReasonNeighbourAnswered}
 	switch {
 	case !q.Known || q.Owner.MAC == asker:
 		return false
+	case n.Asked.Is6() && !q.Owner.Advertised && !q.Owner.Here:
+		return false
+	}
+	used := b.shareOf(Station{seg.VNI, seg.VLAN, asker}, now)
+	if q.Again = b.asksAgain(at, q.Owner.MAC, used, now); q.Again {
+		return false
+	}
+	switch {
 	case q.Owner.Here:
 		o.Reason = abi.ReasonNeighbourHere
-	case n.Asked.Is6() && !q.Owner.Advertised:
-		return false
 	default:
-		used := b.shareOf(Station{seg.VNI, seg.VLAN, asker}, now)
 		if used.Answers >= abi.AnswersPerSecond {
 			o.Reason = abi.ReasonNeighbourLimit
 			break

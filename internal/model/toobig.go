@@ -69,7 +69,7 @@ func (c *Crossing) narrowest(frame []byte, copies []Outer) (room int, long bool)
 		if o.Reason != abi.ReasonTunnelMTU {
 			continue
 		}
-		fits := c.fact.MTU - overlay.Headroom(o.To)
+		fits := c.room(o.To)
 		if hasTag(frame) {
 			fits -= overlay.TagInside
 		}

@@ -33,6 +33,16 @@ type Endpoint struct {
 	// Subnet is the set of endpoints among which two-tier replication repeats frames; the zero Prefix is the /24 or
 	// /64 of the address.
 	Subnet netip.Prefix `json:"subnet,omitzero"`
+	// MTU is the longest outer packet that reaches it, as far as that is known apart from this host's own device; 0 =
+	// not known.
+	MTU int `json:"mtu,omitzero"`
+}
+
+// Narrow notes that no outer packet longer than mtu reaches the endpoint; 0 says nothing.
+func (e *Endpoint) Narrow(mtu int) {
+	if mtu > 0 && (e.MTU == 0 || mtu < e.MTU) {
+		e.MTU = mtu
+	}
 }
 
 // SubnetOf returns the endpoint's subnet for two-tier replication.
@@ -165,6 +175,8 @@ type Bound struct {
 	Rival plan.MAC
 	// Contested: both claim it, so that nobody answers for either.
 	Contested bool
+	// Unverified: the owner has taken it over and has not answered a question since, so that it is asked itself.
+	Unverified bool
 }
 
 // Of returns what the file of a host says of the endpoints of others: each peer has members of every segment of the

@@ -217,7 +217,8 @@ func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
 			for _, e := range m.Endpoints {
 				if !seen[e.Address] {
 					seen[e.Address] = true
-					r.Endpoints = append(r.Endpoints, overlay.Endpoint{Address: e.Address, Host: m.Name})
+					r.Endpoints = append(r.Endpoints, overlay.Endpoint{Address: e.Address, Host: m.Name,
+						MTU: int(e.MTU)})
 				}
 				if !e.Down {
 					one.Members = append(one.Members, e.Address)

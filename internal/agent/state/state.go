@@ -140,30 +140,30 @@ type Kept struct {
 	Policy    spec.Policy `json:"policy"`
 }
 
-// Keep remembers what a port had set for itself, and replaces what was remembered of it. At most most ports are
-// remembered.
+// Keep remembers what a port had set for itself, and replaces what was remembered of it in that port group. At most
+// most connections are remembered.
 func (s *State) Keep(k Kept, most int) {
-	list := append(s.keptBut(k.ID.Name), k)
+	list := append(s.keptBut(k.ID, k.PortGroup), k)
 	s.Kept = list[max(0, len(list)-most):]
 }
 
-// KeptOf returns what is remembered of the port, nil for nothing.
-func (s *State) KeptOf(name string) *Kept {
+// KeptOf returns what is remembered of the port in a port group, nil for nothing.
+func (s *State) KeptOf(port plan.PortID, group string) *Kept {
 	for i := range s.Kept {
-		if s.Kept[i].ID.Name == name {
+		if s.Kept[i].ID == port && s.Kept[i].PortGroup == group {
 			return &s.Kept[i]
 		}
 	}
 	return nil
 }
 
-// DropKept removes what is remembered of the port.
-func (s *State) DropKept(name string) { s.Kept = s.keptBut(name) }
+// DropKept removes what is remembered of the port in a port group.
+func (s *State) DropKept(port plan.PortID, group string) { s.Kept = s.keptBut(port, group) }
 
 // keptBut returns a new list, so that a caller that holds the earlier list can return to it.
-func (s *State) keptBut(name string) (list []Kept) {
+func (s *State) keptBut(port plan.PortID, group string) (list []Kept) {
 	for _, k := range s.Kept {
-		if k.ID.Name != name {
+		if k.ID != port || k.PortGroup != group {
 			list = append(list, k)
 		}
 	}

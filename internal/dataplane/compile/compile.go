@@ -245,6 +245,7 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 		slot := c.slots.Ports[u.ID]
 		if u.ID.Name == spec.TunnelName {
 			rec.MTU = anyMTU // the tunnel's own program knows what fits
+			rec.Rules |= abi.RuleTunnel
 		}
 		key := owner{id, f.DeviceMAC}
 		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 &&

@@ -99,6 +99,9 @@ func (t *TunnelTables) add(sw *plan.Switch, d binding.Desired, s *Slots, n Endpo
 		if near != nil && !near(e.Address) {
 			rec.Flags |= abi.EndpointFar
 		}
+		if e.MTU != 0 {
+			rec.MTU = uint32(max(e.MTU-overlay.Headroom(e.Address), 1))
+		}
 		t.Endpoints[name] = rec
 		host[e.Address] = e.Host
 	}

@@ -33,6 +33,9 @@ func tellHeard(f *diagnose.Frame, h *model.Hearing, vni uint32) {
 		say(f, "this host does not believe that %s belongs to %s, which has named %d new addresses within a second",
 			h.Address, h.MAC, abi.BindingsPerSecond)
 	}
+	if h.Unverified && h.Contested == 0 {
+		say(f, "that is not sure until %s answers a question: questions for %s pass to all hosts", h.MAC, h.Address)
+	}
 	if h.Contested != 0 {
 		say(f, "%s is contested: for %s this host answers for nobody who is asked for it", h.Address, h.Contested)
 	}
@@ -66,10 +69,16 @@ func tellAsked(f *diagnose.Frame, l *model.Left, vni uint32, asker plan.MAC) {
 	case q.Contested:
 		say(f, "other hosts are asked in VNI %d who has %s: it is contested, as %s and %s both claim it", vni, q.Asked,
 			q.Owner.MAC, q.Owner.Rival)
+	case q.Unverified:
+		say(f, "other hosts are asked in VNI %d who has %s: it is not sure that %s has it, which has not answered a "+
+			"question since that was in doubt", vni, q.Asked, q.Owner.MAC)
 	case !q.Known:
 		say(f, "other hosts are asked in VNI %d who has %s: this host does not know", vni, q.Asked)
 	case q.Owner.MAC == asker:
 		say(f, "other hosts are asked in VNI %d who has %s: as far as this host knows, the asker itself", vni, q.Asked)
+	case q.Again:
+		say(f, "other hosts are asked in VNI %d who has %s: the asker was told %s before, and asks again", vni, q.Asked,
+			q.Owner.MAC)
 	case len(l.Outers) > 0 && !l.Outers[0].Asked.IsValid():
 		say(f, "other hosts are asked in VNI %d who has %s: %s, which has not said yet whether it is a router", vni,
 			q.Asked, q.Owner.MAC)

@@ -94,7 +94,13 @@ func TestS85_ATraceSaysWhatTheTunnelHearsAndAnswers(t *testing.T) {
 			"this host hears in VNI 10 that 10.0.0.9 still belongs to 02:00:00:00:00:01"}, true, ""},
 		{"another's address", claim, &model.Heard{MAC: mac(9), Seen: ago}, nil, []string{
 			"this host hears in VNI 10 that 10.0.0.9 belongs to 02:00:00:00:00:01 from now on, and no longer to " +
-				"02:00:00:00:00:09"}, true, ""},
+				"02:00:00:00:00:09",
+			"that is not sure until 02:00:00:00:00:01 answers a question: questions for 10.0.0.9 pass to all hosts"},
+			true, ""},
+		{"not sure", question, &model.Heard{MAC: mac(8), Rival: mac(9), Seen: ago,
+			Doubt: model.Doubt{Unverified: true}}, nil, []string{heardAsker, "other hosts are asked in VNI 10 who " +
+			"has 10.0.0.9: it is not sure that 02:00:00:00:00:08 has it, which has not answered a question since " +
+			"that was in doubt"}, true, ""},
 		{"an address that was its own a moment ago", claim,
 			&model.Heard{MAC: mac(9), Rival: mac(1), Seen: ago, Changed: time.Hour - time.Second}, nil, []string{
 				"this host hears in VNI 10 that 10.0.0.9 belongs to 02:00:00:00:00:01 from now on, and no longer to " +

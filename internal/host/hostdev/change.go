@@ -133,19 +133,25 @@ func (h *Host) SetAlias(d Device, alias string) error {
 	return h.change(d, "set the alias", func(l netlink.Link) error { return h.set.LinkSetAlias(l, alias) })
 }
 
-// Addresses lists the device's addresses, apart from the IPv6 link-local ones.
+// Addresses lists the device's addresses, apart from the IPv6 link-local ones. Those that are deprecated, temporary or
+// secondary come last.
 func (h *Host) Addresses(d Device) ([]netip.Prefix, error) {
 	have, err := h.set.AddrList(byIndex(d.Index), netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of device %s: %w", d.Name, err)
 	}
-	var list []netip.Prefix
+	var list, last []netip.Prefix
 	for _, a := range have {
-		if p, ok := prefixOf(a.IPNet); ok && !(p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()) {
+		p, ok := prefixOf(a.IPNet)
+		switch {
+		case !ok || p.Addr().Is6() && p.Addr().IsLinkLocalUnicast():
+		case a.Flags&(unix.IFA_F_DEPRECATED|unix.IFA_F_TEMPORARY) != 0: // of IPv4 the latter means secondary
+			last = append(last, p)
+		default:
 			list = append(list, p)
 		}
 	}
-	return list, nil
+	return append(list, last...), nil
 }
 
 // AddAddress gives the device an address.

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Ways returns the devices by which packets go from addresses of this host to those of others, and come from there:
@@ -54,8 +53,7 @@ func addWays(to map[int]bool, own, far netip.Addr) error {
 	routes, err := netlink.RouteGetWithOptions(far.AsSlice(), &netlink.RouteGetOptions{SrcAddr: own.AsSlice(),
 		FIBMatch: true})
 	switch {
-	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EACCES),
-		errors.Is(err, unix.EINVAL): // no route, one that refuses, or an address that this host has no more
+	case isNoRoute(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look up the route from %s to %s: %w", own, far, err)

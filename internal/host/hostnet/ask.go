@@ -2,6 +2,7 @@ package hostnet
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -115,11 +116,17 @@ type Session struct {
 	Heard uint64
 }
 
-// Sessions returns the established TCP connections with other hosts.
-func (Net) Sessions() (list []Session, err error) {
+// Sessions returns the established TCP connections with other hosts, as far as the kernel tells: without its modules
+// inet_diag and tcp_diag it tells of none.
+func (Net) Sessions() ([]Session, error) { return sessionsBy(netlink.SocketDiagTCPInfo) }
+
+func sessionsBy(diag func(family uint8) ([]*netlink.InetDiagTCPInfoResp, error)) (list []Session, err error) {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		all, err := netlink.SocketDiagTCPInfo(family)
-		if err != nil {
+		all, err := diag(family)
+		switch {
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("read the TCP connections: %w", err)
 		}
 		for _, r := range all {

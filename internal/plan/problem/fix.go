@@ -19,6 +19,9 @@ func (p Problem) Fix() string {
 	case VLANDevice:
 		return "Make the device under it an uplink, and set the VLAN at the port group."
 	case LowMTU:
+		if p.Kind == PathKind {
+			return fmt.Sprintf("Raise the MTU of the network to %s, or lower that of switch %s.", p.Other, p.Peer)
+		}
 		return fmt.Sprintf("Raise the MTU of %s, or lower that of switch %s.", p.Device, p.Peer)
 	case NoEndpoint:
 		return fmt.Sprintf("Give this host the address that the tunnel names, or correct the endpoints of %s.",

@@ -30,7 +30,7 @@ const (
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	NoEndpoint     Code = "no-endpoint"      // an endpoint of the tunnel Device can't be used: Detail
 	// LowMTU: Device has MTU Have, below the Want of switch Peer. Of an endpoint, which is Other, Device may be a host
-	// port of switch Kind.
+	// port of switch Kind; or the path to the endpoint Other of host Device has that MTU, with Kind as PathKind.
 	LowMTU       Code = "low-mtu"
 	AttachQueued Code = "attach-queued" // its device waits to be attached
 	AttachFailed Code = "attach-failed" // Device can't be attached: Detail
@@ -99,6 +99,9 @@ const (
 	// STPDiscards: since Since the bridge Peer at the other end says that its port does not forward yet.
 	STPDiscards Code = "stp-discards"
 )
+
+// PathKind is the Kind of a LowMTU problem of a path to another host. No switch has such a name.
+const PathKind = "path/"
 
 // UplinkKind is the Kind of a LinkDown problem of an uplink, which has no guest.
 const UplinkKind = "uplink"

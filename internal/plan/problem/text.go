@@ -53,6 +53,15 @@ func (p Problem) ofDevice() string {
 // lowEndpoint says that what has an endpoint is too small for the tunnel. The agent sets the MTU of host ports, so that
 // of one is raised in the file.
 func (p Problem) lowEndpoint() string {
+	if p.Kind == PathKind {
+		host := ""
+		if p.Device != "" {
+			host = " of host " + p.Device
+		}
+		return fmt.Sprintf("packets of up to %d bytes reach the endpoint %s%s, %d less than the %d that packets of "+
+			"switch %s need in the tunnel: raise the MTU of that host's device and of the network between, or lower "+
+			"mtu: of the switch by %d", p.Have, p.Other, host, p.Want-p.Have, p.Want, p.Peer, p.Want-p.Have)
+	}
 	text := fmt.Sprintf("endpoint %s: device %s has MTU %d, %d below the %d that packets of switch %s need in the "+
 		"tunnel: ", p.Other, p.Device, p.Have, p.Want-p.Have, p.Want, p.Peer)
 	if p.Kind != "" {

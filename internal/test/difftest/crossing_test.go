@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -249,6 +250,8 @@ func crossingFacts() []plan.Fact {
 func (x *crossers) reaches() []overlay.Reach {
 	all := overlay.Of(x.desired.Plan.Switches[0])
 	some, deaf := all, all
+	deaf.Endpoints = slices.Clone(all.Endpoints) // and with paths that are narrower than the host's device
+	deaf.Endpoints[0].MTU, deaf.Endpoints[2].MTU, deaf.Endpoints[3].MTU = 1500, 1540, 40
 	some.Segments = []overlay.Segment{{VNI: 10, Members: all.Segments[0].Members[1:]}, {VNI: 20}}
 	some.Endpoints = all.Endpoints[1:]
 	deaf.Learn = false

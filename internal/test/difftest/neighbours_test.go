@@ -34,6 +34,27 @@ type talkers struct {
 	*crossers
 	random *rand.Rand
 	seen   map[abi.Reason]int
+	// doubted are the addresses that were unverified after the frame before; unverified is how often one was, and
+	// settledBy how often one became sure and kept its owner.
+	doubted               map[overlay.Address]plan.MAC
+	unverified, settledBy int
+}
+
+// doubts counts what became of bindings that are not sure.
+func (x *talkers) doubts() {
+	heard, now := x.model.Tables().Heard, map[overlay.Address]plan.MAC{}
+	for at, h := range heard {
+		if h.Unverified {
+			now[at] = h.MAC
+			x.unverified++
+		}
+	}
+	for at, mac := range x.doubted {
+		if h, there := heard[at]; there && !h.Unverified && h.MAC == mac {
+			x.settledBy++
+		}
+	}
+	x.doubted = now
 }
 
 func agreeOnNeighbours(t *testing.T, seed uint64) {
@@ -44,18 +65,35 @@ func agreeOnNeighbours(t *testing.T, seed uint64) {
 	x.set(t, crossingFacts()[0], x.reaches()[0])
 	for i := range 10000 {
 		rush := i%2500 > 2000 // many frames at one instant
+		if i%2500 == 2000 {
+			x.settleOwners(t)
+		}
 		if !rush {
 			x.now += time.Duration(x.random.IntN(120)) * time.Millisecond
 		}
 		x.one(t, rush)
 		x.sameTables(t)
+		x.doubts()
 	}
 	x.settled(t)
+	if x.unverified == 0 || x.settledBy == 0 {
+		t.Errorf("seed %d: %d bindings were unverified and %d became sure", seed, x.unverified, x.settledBy)
+	}
 	for _, why := range []abi.Reason{abi.ReasonNone, abi.ReasonNeighbourAnswered, abi.ReasonNeighbourHere,
 		abi.ReasonNeighbourLimit} {
 		if x.seen[why] == 0 {
 			t.Errorf("seed %d: no frame with the outcome %q: %v", seed, why, x.seen)
 		}
+	}
+}
+
+// settleOwners has all addresses forgotten, and the far stations say which ones they have: who asks then is answered.
+func (x *talkers) settleOwners(t *testing.T) {
+	t.Helper()
+	x.now += 31 * time.Second
+	for n := byte(4); n <= 6; n++ {
+		a := netip.AddrFrom4([4]byte{10, 0, 0, n})
+		x.arrive(t, netip.MustParseAddr("198.51.100.2"), 10, x.arp(plan.MAC{2, 5: n}, a, a, true))
 	}
 }
 
@@ -148,7 +186,7 @@ func (x *talkers) frame(plain, far bool) []byte {
 func (x *talkers) arp(from plan.MAC, sender, target netip.Addr, plain bool) []byte {
 	operation, to := byte(1), []byte{255, 255, 255, 255, 255, 255}
 	if !plain {
-		switch x.random.IntN(6) {
+		switch x.random.IntN(7) {
 		case 0:
 			operation = 2
 		case 1:
@@ -156,6 +194,9 @@ func (x *talkers) arp(from plan.MAC, sender, target netip.Addr, plain bool) []by
 			to = mac[:]
 		case 2:
 			sender = netip.IPv4Unspecified()
+		case 3, 4: // an answer
+			mac := x.mac()
+			operation, to = 2, mac[:]
 		}
 	}
 	return slices.Concat(to, from[:], []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, operation}, from[:], sender.AsSlice(),
@@ -164,17 +205,27 @@ func (x *talkers) arp(from plan.MAC, sender, target netip.Addr, plain bool) []by
 
 func (x *talkers) nd(from plan.MAC, sender, target netip.Addr, plain bool) []byte {
 	kind, option, flags, to := byte(135), byte(1), byte(0), netip.MustParseAddr("ff02::1:ff00:1")
+	station, bare := []byte{0x33, 0x33, 0xff, 0, 0, 1}, false
 	if !plain {
-		switch x.random.IntN(5) {
+		switch x.random.IntN(8) {
 		case 0, 1:
 			kind, option, flags, target = 136, 2, []byte{0x20, 0x60, 0xa0, 0}[x.random.IntN(4)], sender
 		case 2:
 			sender = netip.IPv6Unspecified()
 		case 3:
 			to = target
+		case 4: // a probe as guests send it
+			sender, bare = netip.IPv6Unspecified(), true
+		case 5, 6: // an answer
+			mac := x.mac()
+			kind, option, flags, target, station = 136, 2, 0x60, sender, mac[:]
 		}
 	}
 	source, destination, asked := sender.As16(), to.As16(), target.As16()
-	return slices.Concat([]byte{0x33, 0x33, 0xff, 0, 0, 1}, from[:], []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255},
-		source[:], destination[:], []byte{kind, 0, 0x12, 0x34, flags, 0, 0, 0}, asked[:], []byte{option, 1}, from[:])
+	length, last := byte(32), slices.Concat([]byte{option, 1}, from[:])
+	if bare {
+		length, last = 24, nil
+	}
+	return slices.Concat(station, from[:], []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, length, 58, 255}, source[:],
+		destination[:], []byte{kind, 0, 0x12, 0x34, flags, 0, 0, 0}, asked[:], last)
 }

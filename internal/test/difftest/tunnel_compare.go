@@ -25,14 +25,15 @@ func tablesOf(k *dataplane.CrossingTables) model.Tables {
 		t.Heard[at] = model.Heard{MAC: b.MAC, Here: b.Flags&abi.BindingHere != 0,
 			Advertised: b.Flags&abi.BindingAdvertised != 0, Router: b.Flags&abi.BindingRouter != 0,
 			Seen: ticks(b.Seen), Rival: b.Rival, Changed: ticks(b.Changed), Contested: ticks(b.Contested),
-			Turns: int(b.Turns)}
+			Turns: int(b.Turns), Doubt: model.Doubt{Unverified: b.Flags&abi.BindingUnverified != 0,
+				Questioned: b.Flags&abi.BindingAsked != 0, Unheard: b.Flags&abi.BindingUnheard != 0, Asked: b.Asked}}
 	}
 	for at, b := range k.Told {
 		t.Told[at] = model.Told{MAC: b.MAC, Seen: ticks(b.Seen)}
 	}
 	for who, s := range k.Speakers {
 		t.Shares[model.Station(who)] = model.Share{Since: ticks(s.Since), Answers: int(s.Answers),
-			Bindings: int(s.Bindings)}
+			Bindings: int(s.Bindings), Answered: s.Answered}
 	}
 	for who, s := range k.Shown {
 		t.Shown[model.Station(who)] = model.Shown{Endpoint: s.Endpoint, Seen: ticks(s.Seen)}

@@ -131,7 +131,7 @@ func (r *neighbourRig) guarded() {
 			return h.Counter("two", reason) >= uint64(i+1)
 		})
 	}
-	r.nobodyAsked(0, owner.mac, owner.ip)
+	r.nobodyAsked(1, owner.mac, owner.ip) // who asks again has others asked
 	if n := h.neighbourCount(r.t, abi.NeighbourContested); n != 0 {
 		r.t.Errorf("S85: %d claims are contested", n)
 	}

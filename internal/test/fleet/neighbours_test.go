@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
@@ -104,7 +105,7 @@ func ndFrame(to, from [6]byte, source, destination netip.Addr, kind, flags byte,
 }
 
 // TestS85_TheAskersHostAnswers: what a guest asks for is answered by its own host once the owner was heard, and no
-// other host is asked; probes and announcements always pass; another owner's announcement counts at once; an address
+// other host is asked; probes and announcements always pass; another owner counts once it has answered; an address
 // that two claim is answered for by nobody; who asks too often is not answered; an owner that is silent is asked for.
 func TestS85_TheAskersHostAnswers(t *testing.T) {
 	testkit.Long(t, "waits for owners that are silent; TestS85_AHostShowsWhoHasAnAddress has answers of the "+
@@ -140,6 +141,13 @@ func (r *neighbourRig) everywhere(from *cable.End, frame []byte, why string) {
 	}
 }
 
+// all are the frames that come before a marker, of all types.
+func all(e *cable.End, marker []byte) [][]byte {
+	return e.Gather("the frames before a marker", func(all [][]byte) bool {
+		return bytes.Equal(all[len(all)-1], marker)
+	})
+}
+
 // nobodyAsked: a guest of the first host asks, gets this answer, and no other machine gets the question.
 func (r *neighbourRig) nobodyAsked(guest byte, owner [6]byte, ip netip.Addr) {
 	r.t.Helper()
@@ -150,7 +158,7 @@ func (r *neighbourRig) nobodyAsked(guest byte, owner [6]byte, ip netip.Addr) {
 	marker := cable.Frame(cable.Broadcast(), who.mac, 0, "after the question")
 	end.Send(marker)
 	for _, e := range []*cable.End{r.guests[1][0], r.kernel} {
-		if before := e.Until(marker); slices.ContainsFunc(before, func(f []byte) bool { return bytes.Equal(f, ask) }) {
+		if before := all(e, marker); slices.ContainsFunc(before, func(f []byte) bool { return bytes.Equal(f, ask) }) {
 			r.t.Error("S85: the question has left the host")
 		}
 	}
@@ -162,7 +170,7 @@ func (r *neighbourRig) othersAsked(ask, answer []byte, why string) {
 	r.everywhere(r.guests[0][0], ask, why)
 	marker := cable.Frame(r.at(1).mac, r.at(11).mac, 0, "after the question: "+why)
 	r.guests[1][0].Send(marker)
-	if before := r.guests[0][0].Until(marker); slices.ContainsFunc(before, func(f []byte) bool {
+	if before := all(r.guests[0][0], marker); slices.ContainsFunc(before, func(f []byte) bool {
 		return bytes.Equal(f, answer)
 	}) {
 		r.t.Errorf("%s, and the host answers", why)
@@ -185,6 +193,30 @@ func (r *neighbourRig) probed() {
 	asker, owner := r.at(1), r.at(11)
 	r.othersAsked(r.asks(asker, true, owner.ip), r.answers(asker, owner.mac, owner.ip),
 		"S85: whether another station has the address")
+	r.sure(owner, r.guests[1][0])
+}
+
+// sure: a station of another machine answers questions of the first host's guest until the host is sure who it is.
+func (r *neighbourRig) sure(owner station, end *cable.End) {
+	r.t.Helper()
+	asker, mac := r.at(1), plan.MAC(owner.mac).String()
+	ask := r.asks(asker, false, owner.ip)
+	r.hosts[0].Await("S154: the owner's answer makes it sure", func() bool {
+		n := r.hosts[0].listed("--address", owner.ip.String()).Neighbours
+		if len(n) == 1 && n[0].MAC == mac && !n[0].Unsure && !n[0].Contested {
+			return true
+		}
+		r.guests[0][0].Send(ask)
+		if end.Await(ask, time.Second/2) {
+			end.Send(r.answers(asker, owner.mac, owner.ip))
+		}
+		return false
+	})
+	marker := cable.Frame(cable.Broadcast(), asker.mac, 0, "after the questions")
+	r.guests[0][0].Send(marker)
+	for _, e := range []*cable.End{r.guests[1][0], r.kernel} {
+		e.Until(marker)
+	}
 }
 
 // spoofed: who names another MAC than its own binds nothing.
@@ -192,7 +224,7 @@ func (r *neighbourRig) spoofed() {
 	r.t.Helper()
 	owner := r.at(11)
 	r.everywhere(r.guests[0][1], r.claims(cable.MAC(2), cable.MAC(66), owner.ip), "what a guest says of another MAC")
-	r.nobodyAsked(0, owner.mac, owner.ip)
+	r.nobodyAsked(1, owner.mac, owner.ip) // who asks again has others asked
 	if n := r.hosts[0].neighbourCount(r.t, abi.NeighbourSpoofed); n == 0 {
 		r.t.Error("S85: no packet counted whose sender names another MAC")
 	}
@@ -203,6 +235,9 @@ func (r *neighbourRig) moved() {
 	r.t.Helper()
 	owner, next := r.at(11), r.at(77)
 	r.everywhere(r.kernel, r.announces(next, owner.ip), "S85: the next owner's announcement passes")
+	r.othersAsked(r.asks(r.at(1), false, owner.ip), r.answers(r.at(1), next.mac, owner.ip),
+		"S154: it is not sure who has the address")
+	r.sure(station{next.mac, owner.ip}, r.kernel)
 	r.nobodyAsked(0, next.mac, owner.ip)
 }
 
@@ -216,7 +251,7 @@ func (r *neighbourRig) hereAsked() {
 	r.guests[0][1].Expect(ask, "the owner on the same host is asked")
 	marker := cable.Frame(cable.Broadcast(), asker.mac, 0, "after the question on one host")
 	r.guests[0][0].Send(marker)
-	before := r.kernel.Until(marker)
+	before := all(r.kernel, marker)
 	if slices.ContainsFunc(before, func(f []byte) bool { return bytes.Equal(f, ask) }) {
 		r.t.Error("S85: the question for a guest of the same host has left it")
 	}

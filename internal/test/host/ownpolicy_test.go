@@ -152,6 +152,22 @@ func TestS10_APortsOwnVLANEndsWithDisconnectUnlessItsGroupKeepsIt(t *testing.T) 
 	}
 }
 
+func TestS10_WhatAGroupKeepsOutlivesAConnectionToAnotherOne(t *testing.T) {
+	s := newSegments(t)
+	s.connect("keeps", "--vlan", "66")
+	s.plug()
+	s.must("port", "disconnect", "vm")
+	s.connect("ten")
+	if p := s.port("vm"); p.VLAN.String() != "access 10" {
+		t.Errorf("connected to another group: %+v", p)
+	}
+	s.must("port", "disconnect", "vm")
+	s.connect("keeps")
+	if p := s.port("vm"); p.VLAN.String() != "access 66" {
+		t.Errorf("connected again to the group that keeps it: %+v", p)
+	}
+}
+
 func TestS10_ABlockSetByCommandIsKeptWithTheRestAndAConnectMaySetItAnew(t *testing.T) {
 	s := newSegments(t)
 	s.connect("keeps", "--vlan", "66")

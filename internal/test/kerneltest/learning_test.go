@@ -169,6 +169,21 @@ func TestS92_AMACThatFellSilentAndIsHeardOutsideIsForgotten(t *testing.T) {
 	r.send("vm2", "nest1 vm2 0800", to("u1", "nest1 vm2 q5 0800"))
 }
 
+func TestS158_WhoSpeaksOutsideAgainHasMoved(t *testing.T) {
+	r := newRig(t, nested, "vm1 quiet", "vm2 plain")
+	broadcast := []outcome{to("host"), refused("vm1 vm2", "reflected")}
+	r.send("vm1", "vm2 nest1 0800", to("vm2"))
+	r.after(99 * time.Millisecond)
+	r.send("u1", "all nest1 q5 0806", broadcast...) // an echo, and another
+	r.send("u1", "all nest1 q5 0806", broadcast...)
+	r.after(time.Millisecond)
+	r.send("u1", "all nest1 q5 0806", broadcast...) // too late for an echo
+	r.learned("5 nest1 vm1")
+	r.send("u1", "all nest1 q5 0806", broadcast...)
+	r.learned()
+	r.send("vm2", "nest1 vm2 0800", to("u1", "nest1 vm2 q5 0800"))
+}
+
 func TestS12_WhatNoLongerCountsIsForgottenAtOnce(t *testing.T) {
 	changes := map[string]func(r *rig){
 		"learning off": func(r *rig) {

@@ -302,7 +302,8 @@ type BoundAddress struct {
 	Contested bool `protobuf:"varint,8,opt,name=contested,proto3" json:"contested,omitempty"`
 	// rival_mac is the MAC that had the address before; empty for none.
 	RivalMac []byte `protobuf:"bytes,9,opt,name=rival_mac,json=rivalMac,proto3" json:"rival_mac,omitempty"`
-	// unsure: the owner of an IPv6 address has not said itself whether it is a router, so that it is asked.
+	// unsure: the owner is asked itself, as it has taken the address over and has not answered a question since, or as the
+	// owner of an IPv6 address has not said whether it is a router.
 	Unsure bool `protobuf:"varint,10,opt,name=unsure,proto3" json:"unsure,omitempty"`
 	Router bool `protobuf:"varint,11,opt,name=router,proto3" json:"router,omitempty"`
 	// age_seconds is how long ago the owner was heard last.
