@@ -4,6 +4,7 @@
 package state
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,6 +70,9 @@ type State struct {
 	Expected map[string]time.Time `json:"expected,omitzero"`
 	// Forced are those of them whose ports are connected whatever this host lacks.
 	Forced map[string]bool `json:"forced,omitzero"`
+	// Seed was drawn when the state began. MACs are derived from it too: machines that were cloned have one machine-id.
+	// "" in a state of an earlier version, whose host ports keep the MACs that they have.
+	Seed string `json:"seed,omitzero"`
 	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
@@ -336,7 +340,7 @@ func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
 	b, err := ownfile.Read(s.path())
 	if errors.Is(err, os.ErrNotExist) {
-		st.Format = stateFormat
+		st.Format, st.Seed = stateFormat, rand.Text()
 		return st, nil
 	}
 	if err != nil {
