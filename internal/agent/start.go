@@ -209,6 +209,7 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 		return a, errors.Join(err, a.listener.Close())
 	}
 	a.followSightings()
+	a.endNoted(o.Paths)
 	return a, nil
 }
 

@@ -76,6 +76,8 @@ type State struct {
 	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
+	// Given are the devices that the run-time ports of VMs were given by who connected them; valid for Place.
+	Given []Given `json:"given,omitzero"`
 	// Pairs are the devices that the agent made for host ports.
 	Pairs []Pair `json:"pairs,omitzero"`
 	// Memory is what the protocols on the uplinks remember. Its LAGs and LLDP are valid for Place, like Held.
@@ -279,7 +281,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 // MoveTo starts anew in another boot or network namespace: the held devices, and what depends on them, are gone with
 // the earlier place.
 func (s *State) MoveTo(place string) {
-	s.Pairs, s.Goods = nil, nil
+	s.Pairs, s.Goods, s.Given = nil, nil, nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops =
 		place, nil, nil, nil, nil, nil, nil, nil, nil
 	s.endWaits()

@@ -105,6 +105,10 @@ func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 	for i := range s.Held {
 		s.Held[i].ID = rename(s.Held[i].ID)
 	}
+	s.Given = slices.Clone(s.Given)
+	for i := range s.Given {
+		s.Given[i].ID = rename(s.Given[i].ID)
+	}
 	for i := range s.Released {
 		s.Released[i].ID = rename(s.Released[i].ID)
 	}
