@@ -9,8 +9,10 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks"
 )
 
 const anotherVM = "7f9619ff-8b86-d011-b42d-00c04fc96499"
@@ -240,4 +242,30 @@ func TestS151_PortsOfGuestsThatEndedUnheardAreRemoved(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"vm2/net0"}) {
 		t.Errorf("ports %v are left", got)
 	}
+}
+
+// libvirt is asked about domains that ports await: one that runs, as after a start without an agent, is connected.
+func TestS148_LibvirtIsAskedAboutDomainsThatPortsAwait(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("vnet0", "02:00:00:00:00:77")
+	if err := r.hook(ofVM(movingVM, "vnet0")); err != nil {
+		t.Fatal(err)
+	}
+	l := libvirtDomains{awaits: func(id plan.PortID) bool {
+		return r.effect.problems[id].Code == problem.OwnerAwaited
+	}}
+	look := func(wanted, awaited int) {
+		t.Helper()
+		now := uplinks.InForce{Plan: r.ports.plan, Devices: map[plan.PortID]hostdev.Device{}}
+		if h := r.state.Of(id("vm1/net0")); h != nil {
+			now.Devices[h.ID] = *r.dev.byName["vnet0"]
+		}
+		if w, a := l.followed(now); len(w) != wanted || len(a) != awaited {
+			t.Errorf("followed %v, awaited %v", w, a)
+		}
+	}
+	look(1, 0)
+	delete(r.dev.byName, "vnet0")
+	r.settler.settle()
+	look(1, 1)
 }
