@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
@@ -29,8 +30,8 @@ func (a admission) refuses(p spec.Port) error {
 		return api.NewError(api.Invalid, fmt.Sprintf("this host has a port %s of another guest: disconnect that first "+
 			"(heddle port disconnect %s)", have.Name, printable.ShellWord(have.Name)))
 	}
-	if p.Device == "" {
-		return nil
+	if err := a.refusesMAC(p); err != nil || p.Device == "" {
+		return err
 	}
 	for _, other := range a.ports.cfg.Ports {
 		if other.Device == p.Device && other.Name != p.Name && !a.isOwn(other.Name) {
@@ -45,6 +46,35 @@ func (a admission) refuses(p spec.Port) error {
 		return err
 	}
 	return a.inUse(p, why)
+}
+
+// refusesMAC refuses a MAC that another guest's port on the switch has: an incoming port takes it over once its guest
+// speaks.
+func (a admission) refusesMAC(p spec.Port) error {
+	mac, err := plan.ParseMAC(p.MAC)
+	if err != nil || mac.IsZero() {
+		return nil
+	}
+	for _, other := range a.ports.cfg.Ports {
+		m, err := plan.ParseMAC(other.MAC)
+		if err == nil && m == mac && other.Switch == p.Switch && !a.isOwn(other.Name) {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s cannot have the MAC %s on this host: port %s of "+
+				"another guest has it; give one of the two another", p.Name, mac, other.Name))
+		}
+	}
+	return nil
+}
+
+// refusesBeside refuses the names that an incoming port needs beside its own while another port serves the guest, where
+// others have them.
+func (a admission) refusesBeside() error {
+	for _, name := range []string{a.q.Name + state.IncomingName, a.q.Name + state.LeftName} {
+		if a.ports.declared(name) != nil || a.ports.runTime(name) != nil && !a.isOwn(name) {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s needs the name %s while its guest moves, and "+
+				"another guest's port has it: give that one another name", a.q.Name, name))
+		}
+	}
+	return nil
 }
 
 // isOwn reports whether a port of this host is one of the same guest's adapter. Somebody on this host may also leave

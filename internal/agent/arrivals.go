@@ -17,6 +17,7 @@ import (
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // Activate records that the guest of a waiting port runs here.
@@ -82,10 +83,20 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		if nic != nil {
 			p.MAC = cmp.Or(p.MAC, nic.MAC)
 		}
+		if c.records.adopted(p.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first "+
+				"(heddle host-port release %s)", p.Name, printable.ShellWord(p.Name)))
+		}
 		if err := refuses(p); err != nil {
 			return err
 		}
+		judge := admission{c.shared, c.ports, q, api.CameByController(ctx)}
 		w := c.waiting.incoming(&p)
+		if w.InPlaceOf != "" {
+			if err := judge.refusesBeside(); err != nil {
+				return err
+			}
+		}
 		if c.waiting.comesAlready(p, w) {
 			return nil
 		}
@@ -97,6 +108,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		err = c.effect.timed(out, 0, func() error {
 			return c.changer.change(func() {
 				connects()
+				(owned{c.shared}).gives(p, nic)
 				c.waiting.beginIncoming(p, w)
 				c.statics.connected(p.Name, nic)
 			})
@@ -154,10 +166,17 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 	})
 }
 
-// expected reports whether the port's guest is expected to arrive by migration. forced: whatever this host lacks.
-func (wt *waiting) expected(port string) (is, forced bool) {
+// announces is the kind of guests that are announced, as the owners of their ports begin.
+const announces = "libvirt"
+
+// expected reports whether the port's guest is expected to arrive by migration. forced: whatever this host lacks. Only
+// libvirt's hook announces guests, so that a container of the same name, which has an owner of its kind, is not meant.
+func (wt *waiting) expected(p api.Connect) (is, forced bool) {
+	if kind, _, has := strings.Cut(p.Owner, "/"); has && kind != announces {
+		return false, false
+	}
 	for name, at := range wt.state.Expected {
-		if since := time.Since(at); strings.HasPrefix(port, name+"/") && since >= 0 && since < expectFor {
+		if since := time.Since(at); strings.HasPrefix(p.Name, name+"/") && since >= 0 && since < expectFor {
 			is, forced = true, forced || wt.state.Forced[name]
 		}
 	}
@@ -165,8 +184,8 @@ func (wt *waiting) expected(port string) (is, forced bool) {
 }
 
 // isExpected is expected, called from outside the loop.
-func (c *commands) isExpected(ctx context.Context, port string) (is, forced bool) {
-	err := c.do(ctx, func() error { is, forced = c.waiting.expected(port); return nil })
+func (c *commands) isExpected(ctx context.Context, q api.Connect) (is, forced bool) {
+	err := c.do(ctx, func() error { is, forced = c.waiting.expected(q); return nil })
 	return err == nil && is, forced
 }
 
@@ -183,7 +202,10 @@ func (wt *waiting) whole(p spec.Port) spec.Port {
 // for a guest that has arrived, on the same device, does not make the port wait again.
 func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 	have, before := wt.ports.runTime(p.Name), wt.state.WaitOf(w.ID)
-	if have == nil || before == nil || !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {
+	if have == nil || before == nil || !(owned{wt.shared}).hasTaken(*have) {
+		return false
+	}
+	if !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {
 		return false
 	}
 	return before.Awake || !before.Left && !before.Doubt

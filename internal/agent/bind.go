@@ -20,6 +20,7 @@ type bound struct {
 // setting of host interfaces against the plan.
 func (hd *holding) bind(fresh bool) ([]bound, error) {
 	all := make([]bound, 0, hd.ports.plan.Members())
+	vms := (owned{hd.shared}).vms()
 	for _, sw := range hd.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := hd.find(u.ID, u.Device, spec.Host)
@@ -35,7 +36,7 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(p, fresh)
+			d, ok, err := hd.bindPort(p, fresh, vms[p.ID.Name])
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +48,10 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 	return all, nil
 }
 
-func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
+func (hd *holding) bindPort(p *plan.Port, fresh, vms bool) (hostdev.Device, bool, error) {
+	if vms {
+		return hd.findOf(p)
+	}
 	if p.Role != spec.Host {
 		return hd.find(p.ID, p.Device, spec.VNIC)
 	}

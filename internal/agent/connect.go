@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -33,10 +34,19 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 // Hooks need this: a hook runs when a guest has just been given the device, so whoever else claims the device is a
 // guest that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
-	if is, forced := c.isExpected(ctx, q.Name); is {
-		return c.connectIncoming(ctx, api.Incoming{Connect: q, Force: forced}, func(spec.Port) error { return nil })
+	refuses := func(p spec.Port) error { return (owned{c.shared}).another(p, q.VM) }
+	if is, forced := c.isExpected(ctx, q); is {
+		return c.connectIncoming(ctx, api.Incoming{Connect: q, Force: forced}, func(p spec.Port) error {
+			judge := admission{c.shared, c.ports, api.Incoming{Connect: q}, false}
+			return errors.Join(refuses(p), judge.refusesMAC(p))
+		})
 	}
-	return c.connect(ctx, q, c.ports.replacing)
+	return c.connect(ctx, q, func(p spec.Port) ([]spec.Port, []api.Change, error) {
+		if err := refuses(p); err != nil {
+			return nil, nil, err
+		}
+		return c.ports.replacing(p)
+	})
 }
 
 // connect makes a port, unless it exists as requested; with returns the run-time ports after the change.
@@ -59,8 +69,12 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		if nic != nil {
 			p.MAC = cmp.Or(p.MAC, nic.MAC)
 		}
+		with := with
 		if have := c.ports.runTime(p.Name); have != nil && reflect.DeepEqual(c.waiting.whole(*have), p) {
-			return c.statics.again(nic)
+			if (owned{c.shared}).hasTaken(*have) {
+				return c.statics.again(nic)
+			}
+			with = c.ports.replacing // its VM has another device by now
 		}
 		if c.ports.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
@@ -97,7 +111,11 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, nic
 	}
 	if err := c.effect.timed(out, 0, func() error {
 		connects := c.ports.connects(p, ports, set)
-		return c.changer.change(func() { connects(); c.statics.connected(p.Name, nic) })
+		return c.changer.change(func() {
+			connects()
+			(owned{c.shared}).gives(p, nic)
+			c.statics.connected(p.Name, nic)
+		})
 	}); err != nil {
 		return err
 	}
@@ -146,8 +164,14 @@ func (ps *ports) disconnects(i int, reset bool) func() {
 
 // Disconnect removes a port that was connected by command.
 func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
+	return c.disconnectIf(ctx, q, func(spec.Port) error { return nil })
+}
+
+// disconnectIf removes a port that was connected by command unless refuses says why it must stay: it is asked in the
+// turn of the loop in which the port is removed, of what the port is then.
+func (c *commands) disconnectIf(ctx context.Context, q api.Disconnect, refuses func(spec.Port) error) error {
 	var was *state.NIC
-	err := c.disconnect(ctx, q, &was)
+	err := c.disconnect(ctx, q, &was, refuses)
 	if err != nil || !q.Release {
 		return err
 	}
@@ -155,7 +179,8 @@ func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 }
 
 // disconnect ends the port; was gets whose it was.
-func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state.NIC) error {
+func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state.NIC,
+	refuses func(spec.Port) error) error {
 	return c.trials.tried(ctx, c.attaching.doAttached,
 		&guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin},
 		&api.Applied{}, func() error {
@@ -164,12 +189,19 @@ func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state
 				is = func(p spec.Port) bool { return p.Device != "" && p.Device == q.Device }
 			}
 			i := slices.IndexFunc(c.state.Ports, is)
+			if i >= 0 && q.VM != "" && !strings.EqualFold((owned{c.shared}).vmOf(c.state.Ports[i]), q.VM) {
+				return api.NewError(api.NotFound, fmt.Sprintf("port %s is not of VM %s: it stays",
+					c.state.Ports[i].Name, printable.Text(q.VM)))
+			}
 			if i >= 0 && c.records.adopted(c.state.Ports[i].Name) != nil {
 				name := c.state.Ports[i].Name
 				return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back "+
 					"first (heddle host-port release %s)", name, printable.ShellWord(name)))
 			}
 			if i >= 0 {
+				if err := refuses(c.state.Ports[i]); err != nil {
+					return err
+				}
 				name := c.state.Ports[i].Name
 				*was = c.state.NICOf(name)
 				ends := c.ports.disconnects(i, q.Reset)

@@ -7,11 +7,16 @@ import (
 	"heddle/internal/host/domains"
 	"heddle/internal/host/guest"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks"
 )
 
-// libvirtDomains follows the libvirt domains whose ports are up.
-type libvirtDomains struct{ *domains.Domains }
+// libvirtDomains follows the libvirt domains whose ports are up, and those whose ports await them: one that runs, as
+// after a start without an agent, has its ports connected.
+type libvirtDomains struct {
+	*domains.Domains
+	awaits func(plan.PortID) bool
+}
 
 // Plugged connects and disconnects the ports of a libvirt domain, given by its description (XML), after a device was
 // plugged or unplugged.
@@ -33,19 +38,29 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 			a.log.Warn("connect what was plugged into a libvirt domain", "err", err)
 		}
 	})
-	a.follow(libvirtDomains{d})
+	a.follow(libvirtDomains{d, func(id plan.PortID) bool {
+		return a.effect.problems[id].Code == problem.OwnerAwaited
+	}})
 	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { d.Again(p.Domain) })
 }
 
 // Settled updates which domains are followed.
-func (l libvirtDomains) Settled(now uplinks.InForce) {
-	wanted := map[string]bool{}
+func (l libvirtDomains) Settled(now uplinks.InForce) { l.Want(l.followed(now)) }
+
+// followed are the domains to follow, and those of them whose ports await them.
+func (l libvirtDomains) followed(now uplinks.InForce) (wanted, awaited map[string]bool) {
+	wanted, awaited = map[string]bool{}, map[string]bool{}
 	for _, sw := range now.Plan.Switches {
 		for _, p := range sw.Ports {
-			if d, ok := now.Devices[p.ID]; ok && d.Up() && p.Domain != "" {
+			d, ok := now.Devices[p.ID]
+			switch {
+			case p.Domain == "":
+			case ok && d.Up():
 				wanted[p.Domain] = true
+			case l.awaits(p.ID):
+				wanted[p.Domain], awaited[p.Domain] = true, true
 			}
 		}
 	}
-	l.Want(wanted)
+	return wanted, awaited
 }

@@ -83,6 +83,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 		}
 	}
 	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)),
+		os.RemoveAll(p.Ended(name)),
 		removeFile(sightingsFile(p, name)), removeFile(api.SocketPath(p.Run, name)))
 }
 

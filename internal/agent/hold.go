@@ -69,6 +69,7 @@ func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
 	}
+	given := hd.state.Given
 	held, released, departed, intended := hd.state.Held, slices.Clip(
 		hd.state.Released), hd.state.Departed, hd.ports.intent()
 	hd.state.Released = released
@@ -79,6 +80,7 @@ func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	if err != nil {
 		hd.state.Held, hd.state.Released, hd.state.Departed = held, released, departed
 		hd.ports.restore(intended)
+		hd.state.Given = given
 		return false, err
 	}
 	hd.born = make(map[plan.PortID]uint64, len(bounds))
@@ -114,6 +116,7 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 		now[b.id] = b
 	}
 	kept := make([]state.Held, 0, len(hd.state.Held))
+	vms, others := (owned{hd.shared}).vms(), map[plan.PortID]bool{}
 	for _, h := range hd.state.Held {
 		b, ok := now[h.ID]
 		same := ok && b.device.Index == h.Index
@@ -129,6 +132,10 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 		if same { // the device there now only looks the same: nothing to restore, and not attached
 			hd.effect.redo = true
 			hd.depart(h)
+			if vms[h.ID.Name] { // nobody has said that it is the same VM's
+				others[h.ID] = true
+				delete(now, h.ID)
+			}
 		} else {
 			hd.state.Released = append(hd.state.Released, h)
 		}
@@ -146,6 +153,7 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 		kept = append(kept, h)
 	}
 	hd.state.Held = kept
+	hd.keepGiven(others, vms)
 	return changed, lost, nil
 }
 

@@ -114,11 +114,16 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 	})
 }
 
+// hasNoDevice reports whether a port is pending since no device is its own.
+func hasNoDevice(c problem.Code) bool {
+	return c == problem.NoDevice || c == problem.DeviceMissing || c == problem.OwnerAwaited
+}
+
 // reported is a port as controllers are told of it.
 func (m member) reported(p api.Port) *controllerv1.HostPort {
 	out := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup, State: string(p.State),
 		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
-		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing,
+		Waits: p.Wait != nil, Absent: hasNoDevice(p.ReasonCode),
 		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
 	if n := m.state.NICOf(p.Name); n != nil && p.Conflict != "" {
 		out.Rival, out.Rivals = n.Rival != "", n.Rivals

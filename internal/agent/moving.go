@@ -200,7 +200,7 @@ func (mv *moving) see(id plan.PortID) sight {
 	case w.Unsure(): // its hypervisor says that it has left, and is asked again
 		s.guest = moves.GuestUnsure
 	case !w.Silent():
-	case w.Doubt:
+	case w.Doubt, w.Unstarted():
 		s.guest = moves.GuestUnsure
 	case w.Left:
 		s.guest = moves.GuestLeft

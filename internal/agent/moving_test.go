@@ -15,6 +15,7 @@ import (
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -469,14 +470,16 @@ func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
 	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	move := ""
 	to.until("a copy is there", func(t *state.Travel) bool { move = t.Here.Move; return t.Here.Confirmed > 0 })
+	var tap *hostdev.Device
 	to.must(nil, to.do(ctx, func() error {
+		tap = to.dev.byName["tap0"]
 		delete(to.dev.byName, "tap0")
 		to.settler.settle()
 		return nil
 	}))
 	to.until("the move is over", func(t *state.Travel) bool { return t.Here.Phase == moves.Cancelled })
 	to.must(nil, to.do(ctx, func() error {
-		to.dev.tap("tap0")
+		to.dev.byName["tap0"] = tap
 		to.settler.settle()
 		return nil
 	}))

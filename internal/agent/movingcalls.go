@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
 
@@ -210,52 +211,59 @@ func (wt *waiting) isSilent(id plan.PortID) bool {
 // CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is. One that is
 // cancelled already is no error.
 func (m movers) CancelMove(ctx context.Context, q api.PortMoveOf) error {
-	gone := false
-	err := m.do(ctx, func() error {
-		p := planned(m.ports.plan, q.Port)
-		if p == nil {
-			gone = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
-				return t.Port.Name == q.Port && t.Here != nil && t.Here.Phase == moves.Cancelled
-			})
-			if gone {
-				return nil
+	return m.ends(ctx, q, func(t *state.Travel) bool { return t.Here != nil && t.Here.Phase == moves.Cancelled },
+		func(w *state.Wait) string {
+			if w.Silent() && !w.Left {
+				return ""
 			}
-			return m.ports.noPort(q.Port)
-		}
-		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || w.Left {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s does not wait for its guest to arrive: there is "+
-				"nothing to cancel", q.Port))
-		}
-		return nil
-	})
-	if err != nil || gone {
-		return err
-	}
-	return m.commands.Disconnect(ctx, api.Disconnect{Port: q.Port})
+			return fmt.Sprintf("port %s does not wait for its guest to arrive: there is nothing to cancel", q.Port)
+		})
 }
 
 // ReleaseMovedPort removes a port whose guest has left. One that is released already is no error.
 func (m movers) ReleaseMovedPort(ctx context.Context, q api.PortMoveOf) error {
-	gone := false
+	return m.ends(ctx, q, func(t *state.Travel) bool { return t.Away != nil && t.Away.Left },
+		func(w *state.Wait) string {
+			if w.Silent() && w.Left {
+				return ""
+			}
+			return fmt.Sprintf("port %s is not released: its guest has not left (heddle port disconnect %s removes it "+
+				"even so)", q.Port, printable.ShellWord(q.Port))
+		})
+}
+
+// ends removes the port of a move unless its wait says why not, which is asked in the same turn of the loop: a guest
+// that arrives in between keeps its port. Without a port, it is no error where the move has ended so before.
+func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Travel) bool,
+	why func(*state.Wait) string) error {
+	over := false
+	judge := func(id plan.PortID) error {
+		var w *state.Wait
+		if w = m.state.WaitOf(id); w == nil {
+			w = &state.Wait{Wait: presence.Wait{Awake: true}}
+		}
+		if text := why(w); text != "" {
+			return api.NewError(api.Invalid, text)
+		}
+		return nil
+	}
 	err := m.do(ctx, func() error {
 		p := planned(m.ports.plan, q.Port)
-		if p == nil {
-			gone = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
-				return t.Port.Name == q.Port && t.Away != nil && t.Away.Left
-			})
-			if gone {
-				return nil
-			}
-			return m.ports.noPort(q.Port)
+		if p != nil {
+			return judge(p.ID) // of a port of the file, too
 		}
-		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || !w.Left {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is not released: its guest has not left (heddle "+
-				"port disconnect %s removes it even so)", q.Port, printable.ShellWord(q.Port)))
+		over = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
+			return t.Port.Name == q.Port && ended(t)
+		})
+		if !over {
+			return m.ports.noPort(q.Port)
 		}
 		return nil
 	})
-	if err != nil || gone {
+	if err != nil || over {
 		return err
 	}
-	return m.commands.Disconnect(ctx, api.Disconnect{Port: q.Port})
+	return m.commands.disconnectIf(ctx, api.Disconnect{Port: q.Port}, func(p spec.Port) error {
+		return judge(plan.PortID{Switch: p.Switch, Name: p.Name})
+	})
 }

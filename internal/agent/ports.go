@@ -73,18 +73,21 @@ type intent struct {
 	uplinks   []state.Maintenance
 	nics      []state.NIC
 	goods     []state.Goods
+	devices   []state.Given
 }
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
 		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects, ps.lacks,
-		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs, ps.state.Goods}
+		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs, ps.state.Goods,
+		ps.state.Given}
 }
 
 func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance, ps.state.NICs, ps.state.Goods = i.uplinks, i.nics, i.goods
+	ps.state.Given = i.devices
 	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
 	ps.beside, ps.state.KeptObjects, ps.lacks = i.beside, i.objects, i.lacks
 }

@@ -63,7 +63,8 @@ func giveBack(dev Devices, h state.Held) error {
 	if !h.Uplink && h.WasIPv6 {
 		errs = append(errs, dev.SetIPv6(d, true))
 	}
-	if !h.WasUp && d.AdminUp {
+	// A device that somebody has put into a bridge or the like meanwhile is in use there: who did so wants it up.
+	if !h.WasUp && d.AdminUp && d.Master == (hostdev.Master{}) {
 		errs = append(errs, dev.SetUp(d, false))
 	}
 	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) {

@@ -157,7 +157,7 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 	if err := mount(); err != nil {
 		return nil, err
 	}
-	a = newAgent(&shared{name: o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name,
+	a = newAgent(&shared{name: o.Name, version: o.Version, place: derivesFrom(o.Name, st),
 		started: time.Now(), log: o.Log,
 		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
 		stopped: make(chan struct{})})
@@ -209,6 +209,7 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 		return a, errors.Join(err, a.listener.Close())
 	}
 	a.followSightings()
+	a.endNoted(o.Paths)
 	return a, nil
 }
 
@@ -346,6 +347,16 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		a.complain("remember what was removed", err)
 	}
 	return nil
+}
+
+// derivesFrom is what the MACs of host ports, and the chassis that LLDP tells, are made of beside their names: the
+// machine, the agent and the seed of its state.
+func derivesFrom(agent string, st *state.State) string {
+	place := instance.MachineID() + "/" + agent
+	if st.Seed != "" {
+		place += "/" + st.Seed
+	}
+	return place
 }
 
 // takePlace makes this boot and namespace the place of the held devices. Devices of an earlier boot, or of a namespace

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
+	"heddle/internal/plan"
 )
 
 var _ cluster.Ports = (*statics)(nil)
@@ -154,8 +155,9 @@ func (st *statics) present(port string) bool {
 	if p == nil {
 		return false
 	}
-	_, ok := st.lookup(p.Device)
-	return ok
+	d, there, err := st.dev.Device(p.Device)
+	id, ow := plan.PortID{Switch: p.Switch, Name: p.Name}, owned{st.shared}
+	return err == nil && there && (!ow.isVMs(*p) || ow.mayTake(id, d, there))
 }
 
 // appeared reports, once, that a port has a device which was not claimed for want of it. It is called in the loop.

@@ -79,6 +79,23 @@ func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	}
 }
 
+// A QEMU that was started with -S, as for the backup of a VM that is off, takes nothing from its twin that runs. It
+// waits for no move, and may stay so for as long as it likes.
+func TestS152_AQEMUThatHasNotStartedItsGuestKeepsItsPortSilent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	q.says("prelaunch")
+	r := monitoredPort(t, path)
+	r.until("waiting", func() bool { return r.wait("vm").Why == observe.WaitQEMUStarts && !r.wait("vm").Doubt })
+	w := r.wait("vm")
+	if f := r.fact("vm"); !f.Waits() || r.speaks("vm") || w.Overdue(time.Now().Add(time.Hour)) ||
+		w.Problem().Code != problem.GuestUnsure {
+		t.Errorf("%+v, spoken for %v, %+v", f, r.speaks("vm"), w.Problem())
+	}
+	q.says("running", resumeEvent)
+	r.until("it runs", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
+}
+
 func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))

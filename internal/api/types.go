@@ -511,6 +511,8 @@ type Activate struct {
 type Disconnect struct {
 	Port   string `json:"port"`
 	Device string `json:"device,omitempty"`
+	// VM is the UUID of the VM that the port must be of: a port of another one is not there. "" for whoever has it.
+	VM string `json:"vm,omitempty"`
 	// Reset removes what the port has set for itself, even if its port group would keep it.
 	Reset bool `json:"reset,omitempty"`
 	// Release gives up the static port that it is.

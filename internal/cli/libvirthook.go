@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
 	"heddle/internal/attach/libvirt"
 	"heddle/internal/host/interrupt"
@@ -38,7 +39,9 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 			defer cancel()
+			paths := instance.Paths{Run: t.runDir}
 			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open",
+				Ended: func(uuid string, ended bool) error { return paths.NoteEnded(t.name, uuid, ended) },
 				Warn: func(format string, a ...any) {
 					fmt.Fprintf(d.Stderr, "heddle: %s\n",
 						printable.Text(fmt.Sprintf("domain %s: %s", args[0], fmt.Sprintf(format, a...))))

@@ -59,6 +59,8 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 	g.flag(c)
 	c.Flags().StringVar(&g.q.Device, "device", "", "the port that has this device, instead of a port's name")
 	windowFlag(c, &g.q.Window)
+	c.Flags().StringVar(&g.q.VM, "vm-uuid", "", "for scripts: only a port of the VM with this UUID; another one is "+
+		"as if it were not there")
 	c.Flags().BoolVar(&g.q.Release, "release", false, "give up the static port that it is, as when the VM is deleted; "+
 		"without this it stays the adapter's")
 	c.Flags().BoolVar(&g.q.Reset, "reset", false,

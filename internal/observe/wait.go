@@ -9,6 +9,8 @@ const (
 	WaitAnnounced WaitEvidence = "announced"
 	// WaitQEMUWaits: the port's QEMU waits for an incoming migration.
 	WaitQEMUWaits WaitEvidence = "qemu-waits"
+	// WaitQEMUStarts: the port's QEMU has not started its guest yet.
+	WaitQEMUStarts WaitEvidence = "qemu-starts"
 	// WaitQEMUStopped: the port's QEMU has stopped the guest for a migration.
 	WaitQEMUStopped WaitEvidence = "qemu-stopped"
 	// WaitQEMUSilent: the port's QEMU has not answered yet whether the guest runs here.
@@ -30,6 +32,8 @@ func (e WaitEvidence) Text() string {
 		return "who connected it says so"
 	case WaitQEMUWaits:
 		return "its QEMU waits for it"
+	case WaitQEMUStarts:
+		return "its QEMU has not started the guest yet: the port speaks when QEMU runs it"
 	case WaitQEMUStopped:
 		return "its QEMU has stopped it"
 	case WaitQEMUSilent:

@@ -5,7 +5,8 @@ import "testing"
 // Every code has a sentence of its own, and a sentence from an earlier state file stays readable.
 func TestWaitEvidence_Text(t *testing.T) {
 	seen := map[string]WaitEvidence{}
-	for _, e := range []WaitEvidence{WaitAnnounced, WaitQEMUWaits, WaitQEMUStopped, WaitQEMUSilent, WaitLibvirtStopped,
+	for _, e := range []WaitEvidence{WaitAnnounced, WaitQEMUWaits, WaitQEMUStarts, WaitQEMUStopped, WaitQEMUSilent,
+		WaitLibvirtStopped,
 		WaitSentElsewhere} {
 		t.Run(string(e), func(t *testing.T) {
 			text := e.Text()

@@ -14,7 +14,7 @@ const defaultStack = "defaultTcpipStack"
 
 // adapters takes the VMkernel adapters on the switches, or notes them.
 func (p *placement) adapters(h *placed) {
-	o := p.inv.hosts[h.id]
+	o := h.from
 	if o == nil || o.Config.Network == nil {
 		return
 	}

@@ -24,6 +24,7 @@ type placement struct {
 type placed struct {
 	about
 	id, name string
+	from     *object // nil where the dump does not have the host
 	switches []spec.HostSwitch
 	ports    []spec.HostPort
 	devices  map[string]bool
@@ -56,18 +57,22 @@ func (p *placement) all() {
 
 // hosts are those of all switches, by name.
 func (p *placement) hosts() []*placed {
-	byID := map[string]*placed{}
+	byID := map[any]*placed{} // by the object of the host, by the reference of one that the dump does not have
 	for _, s := range p.switches {
 		for i := range s.from.Config.Host {
 			m := &s.from.Config.Host[i]
 			if m.Config.Host == nil {
 				continue
 			}
-			id := m.Config.Host.Value
-			if byID[id] == nil {
-				byID[id] = p.host(id)
+			var key any = m.Config.Host.Value
+			o := p.inv.hostOf(s.from, *m.Config.Host)
+			if o != nil {
+				key = o
 			}
-			p.join(byID[id], s, m)
+			if byID[key] == nil {
+				byID[key] = p.host(m.Config.Host.Value, o)
+			}
+			p.join(byID[key], s, m)
 		}
 	}
 	called := newNames(false)
@@ -84,9 +89,8 @@ func (p *placement) hosts() []*placed {
 	return all
 }
 
-func (p *placement) host(id string) *placed {
-	h := &placed{id: id, name: id, devices: map[string]bool{}}
-	o := p.inv.hosts[id]
+func (p *placement) host(id string, o *object) *placed {
+	h := &placed{id: id, name: id, from: o, devices: map[string]bool{}}
 	if o != nil {
 		h.name = o.named()
 	}

@@ -9,6 +9,8 @@ import "encoding/json"
 type ref struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
+	// ServerGUID is the vCenter's id, where it says it.
+	ServerGUID string `json:"serverGuid"`
 }
 
 // object is a managed object: a switch, a port group or a host. Only one kind's properties are set. A dump has it with
@@ -19,6 +21,8 @@ type object struct {
 	Config config `json:"config"`
 	// Port are the uplink ports of switches, as govc dvs.portgroup.info writes them.
 	Port []port `json:"port"`
+
+	source int // the dump that it was read from
 }
 
 // read reports whether objects of this type are read.

@@ -18,19 +18,12 @@ const MostBytes = 1 << 30
 // zipMark begins a zip file.
 const zipMark = "PK\x03\x04"
 
-// Inventory is what was read of a vCenter.
-type Inventory struct {
-	switches []*object
-	groups   map[string][]*object // by the id of their switch
-	hosts    map[string]*object   // by id
-	ports    map[string]string    // names of uplink ports by their switch's UUID and their key
-}
-
 // Read adds what a dump has: managed objects as JSON, one after the other or in lists, such as govc object.collect
 // -json writes, and uplink ports as govc dvs.portgroup.info -json writes them. Objects of other types are left out.
 func (inv *Inventory) Read(filename string, r io.Reader) error {
 	// Windows writes UTF-16, or UTF-8, with a byte order mark.
 	start := bufio.NewReader(transform.NewReader(r, unicode.BOMOverride(transform.Nop)))
+	inv.source++
 	if mark, _ := start.Peek(len(zipMark)); string(mark) == zipMark {
 		return fmt.Errorf("%s is a zip file, such as Export Configuration of the vSphere client makes: its contents "+
 			"are for vCenter alone. Dump the objects with govc, or read the vCenter with --vcenter", filename)
@@ -185,30 +178,6 @@ func (o *object) property(name string) any {
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
-
-func (inv *Inventory) add(o *object) {
-	if inv.groups == nil {
-		inv.groups, inv.hosts, inv.ports = map[string][]*object{}, map[string]*object{}, map[string]string{}
-	}
-	switch o.Self.Type {
-	case "VmwareDistributedVirtualSwitch", "DistributedVirtualSwitch":
-		inv.switches = append(inv.switches, o)
-	case "DistributedVirtualPortgroup":
-		if s := o.Config.DistributedVirtualSwitch; s != nil {
-			inv.groups[s.Value] = append(inv.groups[s.Value], o)
-		}
-	case "HostSystem":
-		inv.hosts[o.Self.Value] = o
-	}
-	for _, p := range o.Port {
-		inv.ports[portKey(p.DvsUUID, p.Key)] = p.Config.Name
-	}
-}
-
-// portKey names a port among those of all switches. UUIDs are written with and without spaces.
-func portKey(uuid, key string) string {
-	return strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(uuid)) + "/" + key
-}
 
 // named is the name of an object; vCenter writes %, / and \ in names as %25, %2f and %5c.
 func (o *object) named() string {

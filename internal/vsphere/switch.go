@@ -57,7 +57,7 @@ func (s *translated) all() {
 		t := settings{switchOf: s, about: s.about, from: c.DefaultPortConfig, top: true}
 		t.all(&s.to.Defaults)
 	}
-	groups := slices.Clone(s.inv.groups[s.from.Self.Value])
+	groups := s.inv.groupsOf(s.from)
 	sortObjects(groups)
 	called := newNames(false)
 	for _, g := range groups {

@@ -70,6 +70,13 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 		{"the hypervisor clears a doubt: it has left", doubt, saw(guest.RunLeft), presence.Note, true},
 		{"the hypervisor clears a doubt: it is to come", doubt, saw(guest.RunWaits), presence.Note, false},
 
+		{"the hypervisor has not started it", nil, saw(guest.RunNotYet), presence.Begin, false},
+		{"the hypervisor clears a doubt: it is not started", doubt, saw(guest.RunNotYet), presence.Note, false},
+		{"the hypervisor has not started what the hook announced", silent(false), saw(guest.RunNotYet),
+			presence.Nothing, false},
+		{"an operator, against the hypervisor: not started", silent(false), told(guest.RunNotYet), presence.Nothing,
+			false},
+
 		{"the hook, of a guest that the hypervisor runs", nil, connected(guest.RunHere), presence.Nothing, false},
 		{"the hook, while the hypervisor has not answered", nil, connected(guest.RunUnknown), presence.Begin, false},
 		{"the hook, again", silent(false), connected(guest.RunUnknown), presence.Nothing, false},
@@ -91,7 +98,7 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 			}
 		})
 	}
-	for _, now := range []guest.Run{guest.RunUnknown, guest.RunWaits, guest.RunHere, guest.RunLeft} {
+	for _, now := range []guest.Run{guest.RunUnknown, guest.RunWaits, guest.RunHere, guest.RunLeft, guest.RunNotYet} {
 		if s := presence.Sent(silent(true), 7, now); s.Next.Doubt != (now == guest.RunLeft) {
 			t.Errorf("a frame while the hypervisor says %d: asked anew %v", now, s.Next.Doubt)
 		}

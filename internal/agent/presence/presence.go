@@ -88,6 +88,9 @@ const (
 // migration starts one wait, and a late report that the guest is still to come does not start it again.
 func Saw(w *Wait, run guest.Run, left observe.WaitEvidence, here string) Step {
 	arrives, gone := Wait{Why: observe.WaitQEMUWaits}, Wait{Left: true, Why: left}
+	if run == guest.RunNotYet {
+		arrives.Why, run = observe.WaitQEMUStarts, guest.RunWaits
+	}
 	switch {
 	case w.Silent() && w.Doubt && run == guest.RunWaits:
 		return w.known(arrives)
@@ -134,7 +137,7 @@ func Told(w *Wait, now guest.Run) (Step, bool) {
 	switch {
 	case !w.Silent():
 		return Step{}, true
-	case now == guest.RunWaits || now == guest.RunLeft:
+	case now == guest.RunWaits || now == guest.RunLeft || now == guest.RunNotYet:
 		return Step{}, false
 	}
 	return Step{Do: End, Why: WhyOperator}, true

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,9 +70,14 @@ type State struct {
 	Expected map[string]time.Time `json:"expected,omitzero"`
 	// Forced are those of them whose ports are connected whatever this host lacks.
 	Forced map[string]bool `json:"forced,omitzero"`
+	// Seed was drawn when the state began. MACs are derived from it too: machines that were cloned have one machine-id.
+	// "" in a state of an earlier version, whose host ports keep the MACs that they have.
+	Seed string `json:"seed,omitzero"`
 	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
+	// Given are the devices that the run-time ports of VMs were given by who connected them; valid for Place.
+	Given []Given `json:"given,omitzero"`
 	// Pairs are the devices that the agent made for host ports.
 	Pairs []Pair `json:"pairs,omitzero"`
 	// Memory is what the protocols on the uplinks remember. Its LAGs and LLDP are valid for Place, like Held.
@@ -275,7 +281,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 // MoveTo starts anew in another boot or network namespace: the held devices, and what depends on them, are gone with
 // the earlier place.
 func (s *State) MoveTo(place string) {
-	s.Pairs, s.Goods = nil, nil
+	s.Pairs, s.Goods, s.Given = nil, nil, nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops =
 		place, nil, nil, nil, nil, nil, nil, nil, nil
 	s.endWaits()
@@ -336,7 +342,7 @@ func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
 	b, err := ownfile.Read(s.path())
 	if errors.Is(err, os.ErrNotExist) {
-		st.Format = stateFormat
+		st.Format, st.Seed = stateFormat, rand.Text()
 		return st, nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/presence"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -28,7 +29,7 @@ func (w *Wait) Problem() problem.Problem {
 	switch {
 	case w == nil:
 		return problem.Problem{}
-	case w.Doubt:
+	case w.Doubt, w.Unstarted():
 		return problem.Problem{Code: problem.GuestUnsure, Detail: w.Why.Text()}
 	case w.Left:
 		return problem.Problem{Code: problem.GuestLeft, Detail: w.Why.Text()}
@@ -43,9 +44,13 @@ func (w *Wait) Text() string { return w.Problem().Text() }
 // wait.
 const longWait = time.Minute
 
-// Overdue reports whether an arriving guest is so late that somebody should look. A guest that has left may stay away.
+// Unstarted reports whether the port waits for its QEMU to start the guest, which moves from nowhere.
+func (w *Wait) Unstarted() bool { return w.Silent() && !w.Left && w.Why == observe.WaitQEMUStarts }
+
+// Overdue reports whether an arriving guest is so late that somebody should look. A guest that has left may stay away,
+// and one that was not started yet may stay so.
 func (w *Wait) Overdue(now time.Time) bool {
-	return w != nil && !w.Awake && !w.Left && !w.Doubt && now.Sub(w.Since) >= longWait
+	return w != nil && !w.Awake && !w.Left && !w.Doubt && !w.Unstarted() && now.Sub(w.Since) >= longWait
 }
 
 // WaitOf returns the wait of a port, over or not; nil if there is none.
@@ -99,6 +104,10 @@ func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 	s.whereIn = nil
 	for i := range s.Held {
 		s.Held[i].ID = rename(s.Held[i].ID)
+	}
+	s.Given = slices.Clone(s.Given)
+	for i := range s.Given {
+		s.Given[i].ID = rename(s.Given[i].ID)
 	}
 	for i := range s.Released {
 		s.Released[i].ID = rename(s.Released[i].ID)

@@ -141,9 +141,12 @@ func port(network, container, ifname string) string {
 	return begin + ifname[:min(len(ifname), spec.MaxName-len(begin)-len(end))] + end
 }
 
+// ownerBegin begins the owners of containers' ports.
+const ownerBegin = "cni/"
+
 // owner is the container: its interfaces on all networks belong together.
 func (a *attachment) owner() string {
-	return "cni/" + a.container[:min(len(a.container), ownerContainer)]
+	return ownerBegin + a.container[:min(len(a.container), ownerContainer)]
 }
 
 func (a *attachment) port() string { return port(a.conf.Name, a.container, a.ifname) }

@@ -168,6 +168,13 @@ func check(ctx context.Context, a *attachment) error {
 	return a.callIPAM(ctx, "CHECK")
 }
 
+// isOurs reports whether this plugin has made the port, for a network: it calls a port as the device that it has made,
+// and its container is the owner. A guest of another kind may have a name that begins so.
+func isOurs(p api.Port, network string) bool {
+	return p.Origin == api.FromRun && strings.HasPrefix(p.Name, portPrefix(network)) &&
+		strings.HasSuffix(p.Name, "/"+p.Device) && strings.HasPrefix(p.Owner, ownerBegin)
+}
+
 // gc disconnects every port of the network whose container the runtime does not know any more.
 func gc(ctx context.Context, a *attachment) error {
 	state, err := a.client().State(ctx)
@@ -180,7 +187,7 @@ func gc(ctx context.Context, a *attachment) error {
 	}
 	var errs []error
 	for _, p := range state.Ports {
-		if p.Origin == api.FromRun && strings.HasPrefix(p.Name, portPrefix(a.conf.Name)) && !valid[p.Name] {
+		if isOurs(p, a.conf.Name) && !valid[p.Name] {
 			errs = append(errs, disconnect(ctx, a.client(), p.Name), dropPair(p.Device))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"heddle/internal/api"
@@ -26,8 +27,9 @@ type Follower struct {
 	// Warn writes one line for the operator.
 	Warn func(format string, args ...any)
 
-	// mine are the names of the ports that were connected, or found as they are wanted.
-	mine map[string]bool
+	// mine are the ports that were connected, or found as they are wanted: the UUIDs of their instances by the ports'
+	// names.
+	mine map[string]string
 	// warned are lines that hold still, so that each is written once.
 	warned map[string]bool
 }
@@ -84,7 +86,7 @@ func (f *Follower) Run(ctx context.Context, changed <-chan struct{}) {
 }
 
 // Sync connects what Incus's instances want and is not connected, and disconnects what it connected before and whose
-// device is gone. whole is false where a VM's QEMU does not run yet.
+// device is gone, or whose instance wants it no more. whole is false where a VM's QEMU does not run yet.
 func (f *Follower) Sync(ctx context.Context) (whole bool, err error) {
 	told := map[string]bool{}
 	defer func() { f.warned = told }()
@@ -114,6 +116,9 @@ func (f *Follower) Sync(ctx context.Context) (whole bool, err error) {
 		wants, err := i.Wants()
 		if err != nil {
 			warn(err) // repeating does not help: it is in Incus's configuration
+		} else if err := f.takenOut(ctx, i, s.Ports); err != nil {
+			warn(err)
+			faults = append(faults, err)
 		}
 		for _, w := range wants {
 			if !f.Host.Has(w.Device) {
@@ -135,10 +140,10 @@ func (f *Follower) Sync(ctx context.Context) (whole bool, err error) {
 // starts here or arrives by migration.
 func (f *Follower) connect(ctx context.Context, i Instance, w api.Incoming, ports []api.Port) (done bool, err error) {
 	if f.mine == nil {
-		f.mine = map[string]bool{}
+		f.mine = map[string]string{}
 	}
 	if connected(ports, w) {
-		f.mine[w.Name] = true
+		f.mine[w.Name] = w.VM
 		return true, nil
 	}
 	arrives := false
@@ -160,7 +165,7 @@ func (f *Follower) connect(ctx context.Context, i Instance, w api.Incoming, port
 	if err != nil {
 		return false, err
 	}
-	f.mine[w.Name] = true
+	f.mine[w.Name] = w.VM
 	return true, nil
 }
 
@@ -181,17 +186,18 @@ func (f *Follower) arrives(ctx context.Context, i Instance, w api.Incoming) erro
 	return nil
 }
 
+// isMine reports whether a port is one that was connected here: another guest may have one of that name by now.
+func (f *Follower) isMine(p api.Port) bool {
+	vm, mine := f.mine[p.Name]
+	return mine && vm == p.VM && p.Origin == api.FromRun
+}
+
 // drop disconnects the ports that were connected here and whose device is gone.
 func (f *Follower) drop(ctx context.Context, ports []api.Port) error {
 	var faults []error
 	for _, p := range ports {
-		if p.Origin != api.FromRun || !f.mine[p.Name] || p.Device == "" || f.Host.Has(p.Device) {
-			continue
-		}
-		err := f.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name})
-		var answer *api.Error
-		if err != nil && !(errors.As(err, &answer) && answer.Kind == api.NotFound) {
-			faults = append(faults, fmt.Errorf("port %s: %w", p.Name, err))
+		if f.isMine(p) && p.Device != "" && !f.Host.Has(p.Device) {
+			faults = append(faults, f.disconnect(ctx, p))
 		}
 	}
 	for name := range f.mine {
@@ -200,4 +206,30 @@ func (f *Follower) drop(ctx context.Context, ports []api.Port) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// takenOut disconnects the ports of an instance's adapters that its configuration names no more. They are known also
+// where another process has connected them: by the instance's UUID, and by an owner of this kind.
+func (f *Follower) takenOut(ctx context.Context, i Instance, ports []api.Port) error {
+	var faults []error
+	for _, p := range ports {
+		own := p.VM != "" && p.VM == i.UUID() && p.Origin == api.FromRun && p.Owner == ownerBegin+i.owner()
+		if !own && !(f.isMine(p) && strings.HasPrefix(p.Name, i.owner()+"/")) || p.Wait != nil {
+			continue
+		}
+		if !i.names(strings.TrimPrefix(p.Name, i.owner()+"/")) {
+			faults = append(faults, f.disconnect(ctx, p))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// disconnect ends a port unless it is gone, or another guest's by now.
+func (f *Follower) disconnect(ctx context.Context, p api.Port) error {
+	err := f.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name, VM: p.VM})
+	var answer *api.Error
+	if err != nil && !(errors.As(err, &answer) && answer.Kind == api.NotFound) {
+		return fmt.Errorf("port %s: %w", p.Name, err)
+	}
+	return nil
 }

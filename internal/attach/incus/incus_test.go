@@ -139,7 +139,7 @@ func (p *played) connect(how string, c api.Connect) (*api.Applied, error) {
 		return nil, p.refuse
 	}
 	p.ports = append(p.ports, api.Port{Switch: c.Switch, Name: c.Name, PortGroup: c.PortGroup, Device: c.Device,
-		MAC: c.MAC, VM: c.VM, Origin: api.FromRun})
+		MAC: c.MAC, VM: c.VM, Owner: c.Owner, Origin: api.FromRun})
 	return &api.Applied{}, nil
 }
 

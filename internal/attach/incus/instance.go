@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -38,6 +39,9 @@ func (i Instance) UUID() string {
 	return ""
 }
 
+// ownerBegin begins the owners of ports of instances: guests of other kinds may have an instance's name.
+const ownerBegin = "incus/"
+
 // maxOwner is the longest name of an instance that begins a port's name, in bytes; it leaves space for an adapter.
 const maxOwner = 40
 
@@ -58,7 +62,7 @@ func (i Instance) owner() string {
 // says which of them are left out.
 func (i Instance) Wants() (list []api.Incoming, err error) {
 	var faults []string
-	for _, word := range strings.Fields(i.Config[keyPorts]) {
+	for _, word := range words(i.Config[keyPorts]) {
 		nic, to, is := strings.Cut(word, "=")
 		device := i.Devices[nic]
 		switch {
@@ -81,9 +85,17 @@ func (i Instance) Wants() (list []api.Incoming, err error) {
 	return list, err
 }
 
+// names reports whether user.heddle names an adapter, whether it has a device or not.
+func (i Instance) names(nic string) bool {
+	return slices.ContainsFunc(words(i.Config[keyPorts]), func(word string) bool {
+		name, _, is := strings.Cut(word, "=")
+		return is && name == nic
+	})
+}
+
 // port is the port of an adapter; ok is false while its device has no name yet.
 func (i Instance) port(nic string, device map[string]string, to string) (p api.Incoming, ok bool) {
-	p.Name, p.PortGroup, p.Owner = i.owner()+"/"+nic, to, i.owner()
+	p.Name, p.PortGroup, p.Owner = i.owner()+"/"+nic, to, ownerBegin+i.owner()
 	if sw, group, both := strings.Cut(to, "/"); both {
 		p.Switch, p.PortGroup = sw, group
 	}
@@ -100,7 +112,7 @@ func (i Instance) port(nic string, device map[string]string, to string) (p api.I
 	if id := i.UUID(); id != "" {
 		p.VM, p.Adapter = id, nic
 	}
-	p.Needs = strings.Fields(i.Config[keyNeeds])
+	p.Needs = words(i.Config[keyNeeds])
 	return p, p.Device != ""
 }
 
@@ -116,7 +128,8 @@ func (i Instance) adapters() (n int) {
 
 // same reports whether a port is connected as it is wanted.
 func same(have api.Port, want api.Incoming) bool {
-	return have.Origin == api.FromRun && have.Device == want.Device && have.PortGroup == want.PortGroup &&
+	return have.Origin == api.FromRun && have.ReasonCode != problem.OwnerAwaited &&
+		have.Device == want.Device && have.PortGroup == want.PortGroup &&
 		(want.Switch == "" || have.Switch == want.Switch) && have.VM == want.VM &&
 		(want.MAC == "" || strings.EqualFold(have.MAC, want.MAC))
 }

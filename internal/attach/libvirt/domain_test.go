@@ -36,9 +36,9 @@ func ports(items string) string {
 
 func TestPortsOfADomain(t *testing.T) {
 	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a",
-		Domain: runningUUID}
+		Owner: "libvirt/vm1", Domain: runningUUID}
 	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02",
-		Domain: runningUUID}
+		Owner: "libvirt/vm1", Domain: runningUUID}
 	db := second
 	db.PortGroup, db.Switch, db.Monitor = "db", "lab", spec.Monitor{Socket: "/run/q", NIC: "net1"}
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func onNetwork(wants string, sources ...string) string {
 
 func TestAPortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 	port := func(n int, sw, group string) spec.Port {
-		return spec.Port{Name: fmt.Sprintf("vm1/net%d", n), Switch: sw, PortGroup: group,
+		return spec.Port{Name: fmt.Sprintf("vm1/net%d", n), Switch: sw, PortGroup: group, Owner: "libvirt/vm1",
 			Device: fmt.Sprintf("vnet%d", n), MAC: fmt.Sprintf("52:54:00:00:00:1%d", n)}
 	}
 	seen := port(0, "", "db")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/plan/problem"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -28,6 +30,9 @@ type Hook struct {
 	// FailOpen lets a domain start without its ports when no agent answers. A port group that does not exist still
 	// refuses the start.
 	FailOpen bool
+	// Ended remembers for an agent that does not answer whether a domain, by its UUID, has ended here; false once it
+	// starts again. nil for nobody.
+	Ended func(uuid string, ended bool) error
 	// Warn writes one line for the operator if the hook does not refuse.
 	Warn func(format string, args ...any)
 }
@@ -55,6 +60,11 @@ func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) e
 }
 
 func (h *Hook) run(ctx context.Context, operation string, d *Domain) error {
+	if slices.Contains([]string{"start", "reconnect", "attach"}, operation) {
+		if err := h.notes(d, false); err != nil {
+			h.Warn("forget that the domain had ended: %v", err)
+		}
+	}
 	switch operation {
 	case "prepare", "restore": // nothing exists yet: find faults early
 		return h.check(ctx, d)
@@ -65,7 +75,7 @@ func (h *Hook) run(ctx context.Context, operation string, d *Domain) error {
 	case "reconnect", "attach": // libvirtd came back to a running domain, or took one over
 		return h.connect(ctx, d, false)
 	case "stopped", "release":
-		return h.drop(ctx, d, func(api.Port) bool { return true })
+		return h.ends(ctx, d)
 	}
 	return nil // "started", and operations of later versions of libvirt
 }
@@ -149,8 +159,27 @@ func (w Want) exists(s *api.State) error {
 	return errors.New(known.Names{What: "port group", Owner: "switch " + sw, All: groups}.Missing(w.PortGroup))
 }
 
-// connect makes the domain's ports match its XML. Other ports with its name are removed: with start all of them,
-// otherwise only those without one of its devices, so that a port connected by hand for a plugged adapter stays.
+// ends removes the domain's ports. If no agent answers, it is told at its start.
+func (h *Hook) ends(ctx context.Context, d *Domain) error {
+	err := h.drop(ctx, d, func(p api.Port) bool { return d.Owns(p.Name) || d.Has(p.Device) })
+	var away unreachable
+	if errors.As(err, &away) {
+		return errors.Join(err, h.notes(d, true))
+	}
+	return err
+}
+
+// notes remembers for an agent that does not answer whether the domain has ended.
+func (h *Hook) notes(d *Domain, ended bool) error {
+	if h.Ended == nil || !d.Ours() || !spec.ValidUUID(d.UUID) {
+		return nil
+	}
+	return h.Ended(strings.ToLower(d.UUID), ended)
+}
+
+// connect makes the domain's ports match its XML. The domain's other ports are removed: with start all of them,
+// otherwise only those without one of its devices, so that a port connected by hand for a plugged adapter stays. Ports
+// that it has under another name, since it was renamed, are removed once they have no device.
 func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if !d.Ours() {
 		return nil
@@ -170,6 +199,9 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	}
 	err = h.drop(ctx, d, func(p api.Port) bool {
 		wanted := slices.ContainsFunc(ports, func(w api.Connect) bool { return w.Name == p.Name })
+		if !d.Owns(p.Name) {
+			return start && !wanted && (p.ReasonCode == problem.OwnerAwaited || p.ReasonCode == problem.DeviceMissing)
+		}
 		return !wanted && (start || !d.Has(p.Device))
 	})
 	if err != nil {
@@ -187,12 +219,14 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 		}
 	}
 	if start && len(errs) > 0 {
-		errs = append(errs, h.drop(ctx, d, func(api.Port) bool { return true }))
+		errs = append(errs, h.drop(ctx, d, func(p api.Port) bool { return d.Owns(p.Name) }))
 	}
 	return errors.Join(errs...)
 }
 
-// drop disconnects the run-time ports of the domain that match.
+// drop disconnects the run-time ports of the domain that match. A port is the domain's by its UUID. Of ports that
+// nobody said whose they are, such as one connected by hand for a plugged adapter, it is one that has the domain's name
+// and one of its devices, or none any more.
 func (h *Hook) drop(ctx context.Context, d *Domain, match func(api.Port) bool) error {
 	s, err := h.Agent.State(ctx)
 	if err != nil {
@@ -203,10 +237,10 @@ func (h *Hook) drop(ctx context.Context, d *Domain, match func(api.Port) bool) e
 	}
 	var errs []error
 	for _, p := range s.Ports {
-		if p.Origin != api.FromRun || !d.Owns(p.Name) || !match(p) {
+		if p.Origin != api.FromRun || !d.isOwn(p) || !match(p) {
 			continue
 		}
-		err := h.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name})
+		err := h.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name, VM: p.VM})
 		var answer *api.Error
 		if errors.As(err, &answer) && answer.Kind == api.NotFound {
 			continue // stopped and release follow closely on each other

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/api"
+	"heddle/internal/plan/problem"
 )
 
 // fakeAgent has a switch "lab" with the port groups web and db.
@@ -36,7 +37,7 @@ func (f *fakeAgent) Reconnect(_ context.Context, q api.Connect) (*api.Applied, e
 	}
 	f.did = append(f.did, "+"+p.Name)
 	f.ports = slices.DeleteFunc(f.ports, func(o api.Port) bool { return o.Name == p.Name })
-	f.ports = append(f.ports, api.Port{Name: p.Name, Device: p.Device, Origin: api.FromRun})
+	f.ports = append(f.ports, api.Port{Name: p.Name, Device: p.Device, Origin: api.FromRun, VM: q.VM})
 	return &api.Applied{}, nil
 }
 
@@ -70,7 +71,7 @@ var (
 )
 
 func TestLifeOfADomain(t *testing.T) {
-	f := &fakeAgent{ports: []api.Port{{Name: "vm1/old", Device: "vnet9", Origin: api.FromRun},
+	f := &fakeAgent{ports: []api.Port{{Name: "vm1/old", Device: "vnet9", VM: runningUUID, Origin: api.FromRun},
 		{Name: "vm1/declared", Origin: api.FromFile}, {Name: "vm2/net0", Device: "vnet8", Origin: api.FromRun}}}
 	for _, step := range []struct {
 		operation string
@@ -165,7 +166,7 @@ func TestTheTapOfANetworkLeavesItsBridgeBeforeItIsConnected(t *testing.T) {
 
 func TestReconnectKeepsWhatWasPluggedByHand(t *testing.T) {
 	f := &fakeAgent{ports: []api.Port{{Name: "vm1/plugged", Device: "vnet2", Origin: api.FromRun},
-		{Name: "vm1/unplugged", Device: "vnet3", Origin: api.FromRun}}}
+		{Name: "vm1/unplugged", Device: "vnet3", Origin: api.FromRun, ReasonCode: problem.DeviceMissing}}}
 	_, err := f.run("attach", running("vm1", both), false)
 	if d := cmp.Diff([]string{"-vm1/unplugged", "+vm1/net0", "+vm1/net1"}, f.did); err != nil || d != "" {
 		t.Errorf("%v\n%s", err, d)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -21,7 +22,19 @@ func (d *Domain) owner() string {
 // maxOwner is the longest domain name used, in bytes; it leaves space for an alias.
 const maxOwner = 40
 
-// Owns says whether a port's name is that of a port of this domain.
+// isOwn reports whether a port is one of this domain's adapters.
+func (d *Domain) isOwn(p api.Port) bool {
+	if p.VM != "" {
+		return strings.EqualFold(p.VM, d.UUID)
+	}
+	gone := d.Ours() && p.ReasonCode == problem.DeviceMissing // it was unplugged
+	return d.Owns(p.Name) && (gone || d.Has(p.Device))
+}
+
+// guest is the owner of the domain's ports: containers and guests of other kinds may have its name.
+func (d *Domain) guest() string { return "libvirt/" + d.owner() }
+
+// Owns says whether a port's name is that of a port of this domain. Others may have such names: see isOwn.
 func (d *Domain) Owns(port string) bool { return strings.HasPrefix(port, d.owner()+"/") }
 
 // Has says whether one of the domain's adapters has that device.
@@ -127,7 +140,7 @@ func (d *Domain) Ports() ([]spec.Port, error) {
 				"running domain", i.MAC)
 		}
 		p := spec.Port{Name: d.owner() + "/" + i.Alias, Switch: w.Switch, PortGroup: w.PortGroup, Device: i.Device,
-			MAC: i.MAC}
+			MAC: i.MAC, Owner: d.guest()}
 		if spec.ValidUUID(d.UUID) {
 			p.Domain = d.UUID // libvirt calls no hook when the guest moves
 		}

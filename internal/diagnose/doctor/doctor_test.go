@@ -15,7 +15,7 @@ func soundHost() Facts {
 		Pins: Pins{Dir: "/run/heddle/bpf", Mounted: true, Lasting: true, Agents: []string{"default", "host2"},
 			Alive: map[string]bool{"default": true, "host2": true}},
 		Agent:  Agent{Name: "default", Running: true, Own: "v1", Version: "v1", Remembers: true},
-		Config: Config{File: "/etc/heddle/heddle.yaml", Exists: true},
+		Config: Config{File: "/etc/heddle/heddle.yaml", Exists: true}, Machine: "0123456789abcdef0123456789abcdef\n",
 		Devices: map[string]Device{
 			"eno1": {Name: "eno1", MTU: 1500, Up: true, Promiscuous: true,
 				Features: map[string]bool{"rx-vlan-filter": true, "rx-gro": true}},
@@ -209,6 +209,10 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"aliases", Note, "device lo has the alias heddle/default/x/y", "ip link set dev lo alias", func(f *Facts) {
 			f.Agent.Lookalikes = []string{"device lo has the alias heddle/default/x/y and was not made by this " +
 				"agent: it is left alone"}
+		}},
+		{"machine-id", Note, "is empty or missing", "systemd-machine-id-setup", func(f *Facts) { f.Machine = "" }},
+		{"machine-id", Note, "is empty or missing", "systemd-machine-id-setup", func(f *Facts) {
+			f.Machine = "uninitialized\n"
 		}},
 		{"clock", Wrong, "1970-01-01 00:01:00, and this program was made on 2026-11-01", "date -s", func(f *Facts) {
 			f.Clock = Clock{time.Unix(60, 0), time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}

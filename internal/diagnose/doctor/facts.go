@@ -19,6 +19,8 @@ type Facts struct {
 	Uplinks []Uplink
 	Ports   []Port
 	Clock   Clock
+	// Machine is the content of /etc/machine-id, "" where there is none.
+	Machine string
 	// BridgeNetfilter: frames on Linux bridges pass the host's packet filter (net.bridge.bridge-nf-call-iptables).
 	BridgeNetfilter bool
 	// Forwarding: the host routes IPv4 between its interfaces.

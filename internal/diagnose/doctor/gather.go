@@ -32,6 +32,9 @@ type Where struct {
 // Gather never fails.
 func Gather(ctx context.Context, w Where) Facts {
 	f := Facts{Unknown: map[Fact]string{}, Devices: map[string]Device{}}
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil {
+		f.Machine = string(id)
+	}
 	f.Clock = Clock{time.Now(), identity.NewClock(time.Now).Floor}
 	f.kernel()
 	f.pins(ctx, w)

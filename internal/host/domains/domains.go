@@ -41,7 +41,8 @@ type Domains struct {
 	known     map[string]guest.Run // the last report of the connected daemon
 	events    map[string]int       // number of events of a domain: an answer from before the last one is not used
 	news      map[string]guest.Run
-	replugged map[string]bool // domains of which a device was plugged or unplugged
+	replugged map[string]bool // domains of which a device was plugged or unplugged, or whose ports await them
+	awaited   map[string]bool // domains whose ports await them
 	xml       []string        // descriptions for plug
 }
 
@@ -72,14 +73,20 @@ func (d *Domains) Close() error {
 	return nil
 }
 
-// Want sets which domains to follow, by their UUIDs in lower case.
-func (d *Domains) Want(wanted map[string]bool) {
+// Want sets which domains to follow, by their UUIDs in lower case, and which of them have ports that await them: those
+// that run are described once, as if a device had been plugged.
+func (d *Domains) Want(wanted, awaited map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if maps.Equal(d.wanted, wanted) {
+	if maps.Equal(d.wanted, wanted) && maps.Equal(d.awaited, awaited) {
 		return
 	}
-	d.wanted = maps.Clone(wanted)
+	for uuid := range awaited {
+		if !d.awaited[uuid] && d.known[uuid] == guest.RunHere {
+			d.replugged[uuid] = true
+		}
+	}
+	d.wanted, d.awaited = maps.Clone(wanted), maps.Clone(awaited)
 	gone := func(uuid string) bool { return !wanted[uuid] }
 	maps.DeleteFunc(d.known, func(uuid string, _ guest.Run) bool { return gone(uuid) })
 	maps.DeleteFunc(d.news, func(uuid string, _ guest.Run) bool { return gone(uuid) })
@@ -118,6 +125,10 @@ func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	}
 	before, known := d.known[uuid]
 	d.known[uuid] = run
+	if run == guest.RunHere && before != run && d.awaited[uuid] {
+		d.replugged[uuid] = true
+		signal(d.turned)
+	}
 	if run == guest.RunUnknown || known && before == run && !byEvent {
 		return
 	}

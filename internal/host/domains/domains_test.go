@@ -111,7 +111,7 @@ func (f *fakeDaemon) answer(t *testing.T, uuid string, run guest.Run) {
 
 func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	r := newRig(t)
-	r.Want(map[string]bool{vm1: true})
+	r.Want(map[string]bool{vm1: true}, nil)
 	r.daemons <- nil // no daemon there yet
 	first := newFakeDaemon()
 	r.daemons <- first
@@ -126,18 +126,18 @@ func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	<-first.closed
 	second.answer(t, vm1, guest.RunHere) // the migration was cancelled meanwhile
 	r.expect(vm1, guest.RunHere)
-	r.Want(map[string]bool{vm1: true, vm2: true})
+	r.Want(map[string]bool{vm1: true, vm2: true}, nil)
 	second.answer(t, vm2, guest.RunUnknown)
 	second.events <- happened{uuid: vm2, run: guest.RunHere}
 	r.expect(vm2, guest.RunHere)
-	r.Want(nil)
+	r.Want(nil, nil)
 	<-second.closed // while nothing is wanted no connection is open
 }
 
 // What is plugged into a followed domain is told with the domain's present description.
 func TestAPluggedDeviceIsTold(t *testing.T) {
 	r := newRig(t)
-	r.Want(map[string]bool{vm1: true})
+	r.Want(map[string]bool{vm1: true}, nil)
 	d := newFakeDaemon()
 	r.daemons <- d
 	d.answer(t, vm1, guest.RunHere)
@@ -151,10 +151,48 @@ func TestAPluggedDeviceIsTold(t *testing.T) {
 	r.expect(vm1, guest.RunLeft)
 }
 
+// A domain whose ports await it is described once it runs: at once, or when it starts. One that does not run has
+// nothing to describe.
+func TestS148_ADomainThatIsAwaitedIsToldOnceItRuns(t *testing.T) {
+	r := newRig(t)
+	both := map[string]bool{vm1: true, vm2: true}
+	r.Want(both, both)
+	d := newFakeDaemon()
+	r.daemons <- d
+	runs := map[string]guest.Run{vm1: guest.RunHere, vm2: guest.RunUnknown}
+	for range runs {
+		uuid := <-d.asked
+		d.answers <- runs[uuid]
+	}
+	told := func(uuid string) {
+		t.Helper()
+		for done := 0; done < 2; done++ {
+			select {
+			case got := <-r.plugged:
+				if got != "<domain "+uuid+">" {
+					t.Errorf("told of %s, want %s", got, uuid)
+				}
+			case news := <-r.news:
+				if news[uuid] != guest.RunHere {
+					t.Errorf("news %v, want %s", news, uuid)
+				}
+			}
+		}
+	}
+	told(vm1)
+	d.events <- happened{uuid: vm2, run: guest.RunHere}
+	told(vm2)
+	r.Want(both, map[string]bool{})
+	r.Want(both, map[string]bool{vm1: true}) // its port has lost its device
+	if got := <-r.plugged; got != "<domain "+vm1+">" {
+		t.Errorf("told of %s", got)
+	}
+}
+
 // An answer that is older than an event is not used.
 func TestAnEventGoesBeforeALateAnswer(t *testing.T) {
 	r := newRig(t)
-	r.Want(map[string]bool{vm1: true, vm2: true})
+	r.Want(map[string]bool{vm1: true, vm2: true}, nil)
 	d := newFakeDaemon()
 	r.daemons <- d
 	if got := <-d.asked; got != vm1 {

@@ -19,6 +19,9 @@ const (
 	RunHere
 	// RunLeft: the guest was stopped here by a migration: it runs elsewhere from now on, unless the migration fails.
 	RunLeft
+	// RunNotYet: this QEMU has not started its guest, as one that was started with -S: the same guest may run
+	// elsewhere, as when a backup of a VM that is off is read by a QEMU of its own.
+	RunNotYet
 )
 
 // runOf interprets QEMU's status. A guest that was paused without being moved (paused, suspended, a disk error) stays
@@ -29,6 +32,8 @@ func runOf(status string) Run {
 		return RunUnknown
 	case "inmigrate":
 		return RunWaits
+	case "prelaunch":
+		return RunNotYet
 	case "finish-migrate", "postmigrate":
 		return RunLeft
 	}
@@ -139,5 +144,5 @@ func (r *runs) answered(before int, status, step string) (used bool) {
 func (r *runs) moving() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.migrating || r.now == RunWaits || r.now == RunLeft
+	return r.migrating || r.now == RunWaits || r.now == RunLeft || r.now == RunNotYet
 }

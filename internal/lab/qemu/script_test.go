@@ -70,11 +70,12 @@ func TestScriptsOfAUser(t *testing.T) {
 		macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
 		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db",
 		"HEDDLE_QMP_NIC_t_2=nic-t-2"}
-	// The taps of a QEMU belong to one guest: by the port's name, by QEMU's, or as the user says (S111).
+	// QEMU has not started its guest (-S): its ports wait for that (S152). The taps belong to one guest: by the port's
+	// name, by QEMU's, or as the user says (S111).
 	owner := "vm1"
 	connected := func(p portView, group, mac string) bool {
-		return p.State == "up" && (p.Owner == owner || group == "web" && p.Owner == "vm1") && p.PortGroup == group &&
-			p.MAC == mac && p.SeenMAC == mac
+		return p.State == "waiting" && (p.Owner == owner || group == "web" && p.Owner == "vm1") &&
+			p.PortGroup == group && p.MAC == mac && p.SeenMAC == mac
 	}
 	run := func(end syscall.Signal) {
 		cmd, says := h.paused(t, ctx, env, "t-1", "t-2")

@@ -1,6 +1,10 @@
 package problem
 
-import "fmt"
+import (
+	"fmt"
+
+	"heddle/internal/spec/printable"
+)
 
 // Fix returns what an operator must do about the device of a port or uplink that is missing or can't serve, as a
 // sentence.
@@ -10,6 +14,9 @@ func (p Problem) Fix() string {
 		return "Bind a device to it."
 	case DeviceMissing:
 		return fmt.Sprintf("Make the device %s, or correct its name.", p.Device)
+	case OwnerAwaited:
+		return fmt.Sprintf("Start its VM, or disconnect the port if the VM is gone: heddle port disconnect %s.",
+			printable.ShellWord(p.Peer))
 	case Loopback, SwitchEnd, WrongDevice:
 		return "Name another device: a guest's veth or tap for a port, a network card or a bond for an uplink."
 	case BondMember:

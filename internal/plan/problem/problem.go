@@ -16,8 +16,11 @@ type Code string
 
 // States of devices: there is none, or it can't serve.
 const (
-	NoDevice       Code = "no-device"        // no device is bound
-	DeviceMissing  Code = "device-missing"   // Device does not exist
+	NoDevice      Code = "no-device"      // no device is bound
+	DeviceMissing Code = "device-missing" // Device does not exist
+	// OwnerAwaited: Device was the device of the VM that the port belongs to, and is gone. Who starts the VM connects
+	// the port, Peer, again.
+	OwnerAwaited   Code = "owner-awaited"
 	Loopback       Code = "loopback-device"  // lo
 	SwitchEnd      Code = "switch-end"       // Device is the switch's end of a host port's pair, with alias Peer
 	BondMember     Code = "bond-member"      // Device is a member of Peer, a Kind: bond or team

@@ -154,6 +154,7 @@ func TestFixOfADevice(t *testing.T) {
 	for c, want := range map[Code]string{
 		NoDevice:      "Bind a device to it.",
 		DeviceMissing: "Make the device DEVICE, or correct its name.",
+		OwnerAwaited:  "Start its VM, or disconnect the port if the VM is gone: heddle port disconnect PEER.",
 		Loopback:      "Name another device: ",
 		SwitchEnd:     "Name another device: ",
 		WrongDevice:   "Name another device: ",

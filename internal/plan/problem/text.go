@@ -27,6 +27,10 @@ func (p Problem) ofDevice() string {
 		return "no device is bound to it on this host"
 	case DeviceMissing:
 		return fmt.Sprintf("there is no device %s; it is connected when it appears", p.Device)
+	case OwnerAwaited:
+		return fmt.Sprintf("device %s, which its VM had, is gone, and a later device of that name may be another "+
+			"VM's: it is connected when the VM's hypervisor connects it again, as at the VM's next start; if the VM "+
+			"is gone: heddle port disconnect %s", p.Device, printable.ShellWord(p.Peer))
 	case DeviceNotTaken:
 		return fmt.Sprintf("device %s cannot be taken", p.Device) + after(": ", p.Detail)
 	case DeviceFailed, HostInterface, AttachFailed, NoEndpoint:

@@ -153,7 +153,7 @@ func (f *fleet) runsAtBoot(vm int, port, mac string) {
 	thaw := f.controller.Freeze()
 	f.t.Cleanup(thaw)
 	f.hosts[0].Start("")
-	f.hosts[0].Up(port)
+	f.mustStartVM(0, vm, port, "web", "--mac", mac) // its hook
 	before := f.hosts[0].Counter(port, "packetsInUnicast")
 	f.sendsAs(0, port, fleetMAC(0, vm), 1)
 	f.counted(0, port, before+1)

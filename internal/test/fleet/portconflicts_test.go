@@ -151,7 +151,7 @@ func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
 }
 
 // A port without a device has no guest, as on a host that was switched off while its VM runs elsewhere now: the VM's
-// port follows it there without a conflict. When the device is there again, the guest on it counts.
+// port follows it there without a conflict. When the guest was started here again, it counts.
 func TestS78_APortWithoutADeviceIsInNobodysWay(t *testing.T) {
 	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
 	f := newPortFleet(t)
@@ -165,6 +165,7 @@ func TestS78_APortWithoutADeviceIsInNobodysWay(t *testing.T) {
 	f.static("fixed", "p-a on esx1 up", "free")
 
 	f.guest(0, 4, "p-a")
+	f.mustStartVM(0, 3, "p-a", "fixed")
 	f.conflict(0, "p-a", "runs on host esx1")
 	f.conflict(1, "p-a", "runs on host esx0")
 	f.unplug(1, "p-a")

@@ -206,7 +206,7 @@ func (f *fleet) boots(vm int) {
 	f.hosts[0].Start("")
 	f.inState("esx0", api.HostUp)
 	f.conflict(0, port, "") // it has no device: the guest does not run here
-	f.guest(0, vm, port)
+	f.mustStartVM(0, vm, port, "fixed")
 	f.conflict(0, port, "runs on host esx1")
 	off()
 	f.inState("esx0", api.HostDisconnected)

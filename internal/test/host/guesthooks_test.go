@@ -123,7 +123,7 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 		for i, group := range []string{"web", "web", "db"} {
 			got := p.port(fmt.Sprintf("9001/net%d", i))
 			tap := fmt.Sprintf("tap9001i%d", i)
-			if got.PortGroup != group || got.Device != tap || got.Owner != "9001" ||
+			if got.PortGroup != group || got.Device != tap || got.Owner != "proxmox/9001" ||
 				got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) ||
 				got.VM != "6f9619ff-8b86-d011-b42d-00c04fc96401" || got.Adapter != fmt.Sprintf("net%d", i) {
 				t.Errorf("adapter %d: %+v", i, got)
@@ -329,7 +329,7 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 				return
 			}
 			h.awaitPort("c1/c1-eth0", api.Up)
-			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "c1" || p.MAC != "02:00:00:00:00:c1" ||
+			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "lxc/c1" || p.MAC != "02:00:00:00:00:c1" ||
 				h.where("c1-eth0") != "" {
 				t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
 			} else if !spec.ValidUUID(p.VM) || (p.VM == guestUUID) != strings.HasSuffix(c.name, "UUID") ||

@@ -639,7 +639,9 @@ type DisconnectPortRequest struct {
 	Reset_        bool                 `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	// release gives up the static port that it is.
-	Release       bool `protobuf:"varint,5,opt,name=release,proto3" json:"release,omitempty"`
+	Release bool `protobuf:"varint,5,opt,name=release,proto3" json:"release,omitempty"`
+	// vm is the UUID of the VM that the port must be of: a port of another one is not there. Empty for whoever has it.
+	Vm            string `protobuf:"bytes,6,opt,name=vm,proto3" json:"vm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -707,6 +709,13 @@ func (x *DisconnectPortRequest) GetRelease() bool {
 		return x.Release
 	}
 	return false
+}
+
+func (x *DisconnectPortRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
 }
 
 // DisconnectPortResponse says that it is done.
@@ -1254,13 +1263,14 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x13ExpectGuestResponse\")\n" +
 	"\x13ActivatePortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"\x16\n" +
-	"\x14ActivatePortResponse\"\xb5\x01\n" +
+	"\x14ActivatePortResponse\"\xc5\x01\n" +
 	"\x15DisconnectPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x14\n" +
 	"\x05reset\x18\x03 \x01(\bR\x05reset\x12@\n" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x18\n" +
-	"\arelease\x18\x05 \x01(\bR\arelease\"\x18\n" +
+	"\arelease\x18\x05 \x01(\bR\arelease\x12\x0e\n" +
+	"\x02vm\x18\x06 \x01(\tR\x02vm\"\x18\n" +
 	"\x16DisconnectPortResponse\"\x9b\x01\n" +
 	"\x10BlockPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
