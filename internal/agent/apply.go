@@ -125,9 +125,6 @@ func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, e
 	if err != nil {
 		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	if spec.OnlyComments(b) {
-		return nil, state.Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
-	}
 	cfg, err := spec.ParseAfter(before, path, b)
 	return cfg, state.Source{File: path, Content: string(b), Seen: digest(b)}, err
 }
@@ -145,6 +142,9 @@ func (cg *changer) reload() {
 	err := isFile(cg.ports.configFile)
 	if err == nil {
 		cfg, src, err = readConfig(cg.ports.configFile, cg.ports.parsed.Load())
+	}
+	if err == nil && cfg.TakesAwayUnasked(cg.ports.file) {
+		err = fmt.Errorf("%s: %w", cg.ports.configFile, errSaysNothing)
 	}
 	if err == nil {
 		err = cg.applyAlone(cfg, src, "reload "+cg.ports.configFile)

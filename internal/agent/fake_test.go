@@ -485,6 +485,18 @@ func newRig(t *testing.T, content string) *rig {
 // restart starts a new agent on the same devices with the same state directory.
 func (r *rig) restart(content string) error {
 	r.t.Helper()
+	return r.restartBy(func(st *state.State) *givenConfig {
+		if content == "" {
+			return nil
+		}
+		return &givenConfig{cfg: parse(r.t, content), src: state.Source{File: "heddle.yaml", Content: content,
+			Seen: digest([]byte(content))}, remembers: remains{st}.any()}
+	})
+}
+
+// restartBy is restart with the file that somebody has read.
+func (r *rig) restartBy(read func(*state.State) *givenConfig) error {
+	r.t.Helper()
 	store, err := state.Open(r.dir)
 	if err != nil {
 		r.t.Fatal(err)
@@ -499,11 +511,7 @@ func (r *rig) restart(content string) error {
 	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev,
 		kernel: r.kernel, store: store, state: st,
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
-	var given *givenConfig
-	if content != "" {
-		given = &givenConfig{cfg: parse(r.t, content), src: state.Source{File: "heddle.yaml", Content: content,
-			Seen: digest([]byte(content))}}
-	}
+	given := read(st)
 	last := st.Config
 	fresh, err := r.ports.chooseConfig(given)
 	if err != nil {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -116,16 +117,38 @@ func orList(words []string) string {
 
 func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
+	v.head(len(v.cfg.Ports))
+	v.eachPort(func(yield func(int) bool) {
+		for i := range v.cfg.Ports {
+			if !yield(i) {
+				return
+			}
+		}
+	})
+	v.together()
+}
+
+// head checks what is about no port; the maps are sized for the number of ports.
+func (v *validator) head(ports int) {
 	v.host()
-	v.allSwitches(len(v.cfg.Ports))
+	v.allSwitches(ports)
+}
+
+// eachPort checks these ports, each against the switches and those before it.
+func (v *validator) eachPort(which iter.Seq[int]) {
 	routes := newRouteRules(v)
-	for i := range v.cfg.Ports {
+	for i := range which {
 		p := &v.cfg.Ports[i]
 		a := at{}.field("ports").item(i, p.Name)
 		v.port(a, p)
 		routes.check(a, p, nil)
 		v.claim(i)
 	}
+}
+
+// together checks the rules between the switches and the ports. It is asked for every file, also for one whose ports
+// are those of the file before.
+func (v *validator) together() {
 	tunnelRules{v}.carriers()
 	tunnelRules{v}.overlays()
 	v.capacity()
