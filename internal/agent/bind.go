@@ -16,9 +16,9 @@ type bound struct {
 	uplink *plan.Uplink
 }
 
-// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh it also checks every
-// setting of host interfaces against the plan.
-func (hd *holding) bind(fresh bool) ([]bound, error) {
+// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
+// doubt it also checks every setting of host interfaces against the plan.
+func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
 	all := make([]bound, 0, hd.ports.plan.Members())
 	for _, sw := range hd.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
@@ -35,7 +35,7 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(p, fresh)
+			d, ok, err := hd.bindPort(p, fresh, doubt)
 			if err != nil {
 				return nil, err
 			}
@@ -47,14 +47,14 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 	return all, nil
 }
 
-func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
+func (hd *holding) bindPort(p *plan.Port, fresh, doubt bool) (hostdev.Device, bool, error) {
 	if p.Role != spec.Host {
 		return hd.find(p.ID, p.Device, spec.VNIC)
 	}
 	if p.InitialMAC.IsZero() {
 		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
 	}
-	d, err := hd.hostInterface(p, fresh)
+	d, err := hd.hostInterface(p, fresh, doubt)
 	if err != nil {
 		hd.effect.problems[p.ID] = problem.Failed(problem.HostInterface, p.Device, err)
 		return hostdev.Device{}, false, nil

@@ -212,16 +212,16 @@ func (f *fakeDevices) Addresses(d hostdev.Device) ([]netip.Prefix, error) {
 	return slices.Clone(f.addresses[d.Index]), nil
 }
 
-func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) error {
+func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) ([]hostroute.Route, error) {
 	text := fmt.Sprint(want)
 	if text == f.routes[d.Index] || len(want) == 0 && f.routes[d.Index] == "" {
-		return nil
+		return nil, nil
 	}
 	if f.routes == nil {
 		f.routes = map[uint32]string{}
 	}
 	f.routes[d.Index] = text
-	return f.did("routes of %s %s", d.Name, text)
+	return want, f.did("routes of %s %s", d.Name, text)
 }
 
 func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {

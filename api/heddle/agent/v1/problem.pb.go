@@ -142,6 +142,12 @@ const (
 	ProblemCode_PROBLEM_CODE_LACP_WITHOUT_LAG ProblemCode = 56
 	// broadcasts arrive by the uplink as in a storm of the physical network
 	ProblemCode_PROBLEM_CODE_STORM_OUTSIDE ProblemCode = 57
+	// a host port has IPv6 addresses, and the host has switched IPv6 off on its interface
+	ProblemCode_PROBLEM_CODE_IPV6_OFF ProblemCode = 71
+	// the device of an uplink gets frames for its own MAC alone
+	ProblemCode_PROBLEM_CODE_SHARED_DEVICE ProblemCode = 72
+	// the device carries no Ethernet frames
+	ProblemCode_PROBLEM_CODE_NOT_ETHERNET ProblemCode = 73
 )
 
 // Enum value maps for ProblemCode.
@@ -205,6 +211,9 @@ var (
 		55: "PROBLEM_CODE_NO_ENDPOINT",
 		56: "PROBLEM_CODE_LACP_WITHOUT_LAG",
 		57: "PROBLEM_CODE_STORM_OUTSIDE",
+		71: "PROBLEM_CODE_IPV6_OFF",
+		72: "PROBLEM_CODE_SHARED_DEVICE",
+		73: "PROBLEM_CODE_NOT_ETHERNET",
 	}
 	ProblemCode_value = map[string]int32{
 		"PROBLEM_CODE_UNSPECIFIED":            0,
@@ -265,6 +274,9 @@ var (
 		"PROBLEM_CODE_NO_ENDPOINT":            55,
 		"PROBLEM_CODE_LACP_WITHOUT_LAG":       56,
 		"PROBLEM_CODE_STORM_OUTSIDE":          57,
+		"PROBLEM_CODE_IPV6_OFF":               71,
+		"PROBLEM_CODE_SHARED_DEVICE":          72,
+		"PROBLEM_CODE_NOT_ETHERNET":           73,
 	}
 )
 
@@ -447,7 +459,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\x9a\x17\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xa7\x18\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -509,7 +521,10 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x16PROBLEM_CODE_NO_UPLINK\x106\x1a\r\x8a\xb5\x18\tno-uplink\x12-\n" +
 	"\x18PROBLEM_CODE_NO_ENDPOINT\x107\x1a\x0f\x8a\xb5\x18\vno-endpoint\x127\n" +
 	"\x1dPROBLEM_CODE_LACP_WITHOUT_LAG\x108\x1a\x14\x8a\xb5\x18\x10lacp-without-lag\x121\n" +
-	"\x1aPROBLEM_CODE_STORM_OUTSIDE\x109\x1a\x11\x8a\xb5\x18\rstorm-outside*\xd4\x01\n" +
+	"\x1aPROBLEM_CODE_STORM_OUTSIDE\x109\x1a\x11\x8a\xb5\x18\rstorm-outside\x12'\n" +
+	"\x15PROBLEM_CODE_IPV6_OFF\x10G\x1a\f\x8a\xb5\x18\bipv6-off\x121\n" +
+	"\x1aPROBLEM_CODE_SHARED_DEVICE\x10H\x1a\x11\x8a\xb5\x18\rshared-device\x12/\n" +
+	"\x19PROBLEM_CODE_NOT_ETHERNET\x10I\x1a\x10\x8a\xb5\x18\fnot-ethernet*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +
