@@ -19,8 +19,8 @@ import (
 
 // Status is the state of a host at one moment.
 type Status struct {
-	// Healthy: every port and uplink is up and in full service, blocked or drained by an operator or waiting for its guest, no finding is
-	// wrong and every collector is reached.
+	// Healthy: every port and uplink is up and in full service, blocked or drained by an operator or waiting for its
+	// guest, no finding is wrong and every collector is reached.
 	Healthy    bool           `json:"healthy"`
 	Agent      api.AgentInfo  `json:"agent"`
 	Version    int            `json:"configVersion"`

@@ -28,8 +28,8 @@ func Load(path string) (*Config, error) {
 	return Parse(filepath.ToSlash(path), data)
 }
 
-// ReadFile is the text of the file at path (see Text), but at most as much as Parse and ParseDefinition need to see that it is
-// too large.
+// ReadFile is the text of the file at path (see Text), but at most as much as Parse and ParseDefinition need to see
+// that it is too large.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -45,22 +45,22 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
-// takes reports whether the rest of the file is valid, accepts the ports of the section, which another one accepted, and
-// fits together with them: the ports themselves, and among one another, were checked then.
+// takes reports whether the rest of the file is valid, accepts the ports of the section, which another one accepted,
+// and fits together with them: the ports themselves, and among one another, were checked then.
 func (c *Config) takes(s *section) bool {
 	v := newValidator(c)
 	v.reading = true
-	v.head(0)
-	if len(v.found.faults) > 0 || !v.acceptsAll() {
+	checkHead(v, 0)
+	if len(v.found.faults) > 0 || !acceptsAll(v) {
 		return false
 	}
-	v.eachPort(slices.Values(s.special))
-	v.together()
+	checkPorts(v, slices.Values(s.special))
+	checkTogether(v)
 	return len(v.found.faults) == 0
 }
 
 // acceptsAll reports whether the switches have what the ports name, and nothing that the ports have.
-func (v *validator) acceptsAll() bool {
+func acceptsAll(v *validator) bool {
 	var last *Port
 	var i int
 	for k := range v.cfg.Ports {

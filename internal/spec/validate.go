@@ -117,25 +117,25 @@ func orList(words []string) string {
 
 func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
-	v.head(len(v.cfg.Ports))
-	v.eachPort(func(yield func(int) bool) {
+	checkHead(v, len(v.cfg.Ports))
+	checkPorts(v, func(yield func(int) bool) {
 		for i := range v.cfg.Ports {
 			if !yield(i) {
 				return
 			}
 		}
 	})
-	v.together()
+	checkTogether(v)
 }
 
-// head checks what is about no port; the maps are sized for the number of ports.
-func (v *validator) head(ports int) {
+// checkHead checks what is about no port; the maps are sized for the number of ports.
+func checkHead(v *validator, ports int) {
 	v.host()
 	v.allSwitches(ports)
 }
 
-// eachPort checks these ports, each against the switches and those before it.
-func (v *validator) eachPort(which iter.Seq[int]) {
+// checkPorts checks these ports, each against the switches and those before it.
+func checkPorts(v *validator, which iter.Seq[int]) {
 	routes := newRouteRules(v)
 	for i := range which {
 		p := &v.cfg.Ports[i]
@@ -146,9 +146,9 @@ func (v *validator) eachPort(which iter.Seq[int]) {
 	}
 }
 
-// together checks the rules between the switches and the ports. It is asked for every file, also for one whose ports
-// are those of the file before.
-func (v *validator) together() {
+// checkTogether checks the rules between the switches and the ports. It is asked for every file, also for one whose
+// ports are those of the file before.
+func checkTogether(v *validator) {
 	tunnelRules{v}.carriers()
 	tunnelRules{v}.overlays()
 	v.capacity()

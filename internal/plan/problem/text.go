@@ -98,8 +98,8 @@ func (p Problem) ofMember() string {
 			"the port group (vlan: {access: ID}); "+
 			"a vNIC is a veth or a tap (how-to/uplinks.md of the documentation)", p.Device)
 	case SharedDevice:
-		return fmt.Sprintf("device %s is a %s device, which gets frames for its own MAC alone: guests would be reached "+
-			"by broadcasts only; make the device under it the uplink's", p.Device, p.Kind)
+		return fmt.Sprintf("device %s is a %s device, which gets frames for its own MAC alone: guests would be "+
+			"reached by broadcasts only; make the device under it the uplink's", p.Device, p.Kind)
 	case NotEthernet:
 		return fmt.Sprintf("device %s is a %s device, which carries no Ethernet frames: an uplink is a network card, "+
 			"a bond or a VLAN interface", p.Device, p.Kind)
