@@ -255,6 +255,9 @@ func TestS163_ARestartOverAFileWithAFaultGoesOn(t *testing.T) {
 	if out := m.sh("heddle status || true"); !strings.Contains(out, "switches[0].nam: unknown field") {
 		t.Errorf("status does not say what is wrong:\n%s", out)
 	}
+	if out, err := m.try("systemctl", "reload", "heddle.service"); err == nil || m.property("ActiveState") != "active" {
+		t.Errorf("a reload of the file succeeds, or ends the unit: %v, %s", err, out)
+	}
 	m.reach("with the file's fault")
 }
 
