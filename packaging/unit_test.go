@@ -244,9 +244,27 @@ func TestDownIsFinalUntilTheNextStart(t *testing.T) {
 	m.reach("after the start")
 }
 
+// A restart, as an upgrade makes one, over a file that has a fault by now goes on by what was applied last.
+func TestS163_ARestartOverAFileWithAFaultGoesOn(t *testing.T) {
+	t.Parallel()
+	m := configured(t)
+	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service")
+	if got := m.property("ActiveState"); got != "active" {
+		t.Errorf("the unit is %s", got)
+	}
+	if out := m.sh("heddle status || true"); !strings.Contains(out, "switches[0].nam: unknown field") {
+		t.Errorf("status does not say what is wrong:\n%s", out)
+	}
+	if out, err := m.try("systemctl", "reload", "heddle.service"); err == nil || m.property("ActiveState") != "active" {
+		t.Errorf("a reload of the file succeeds, or ends the unit: %v, %s", err, out)
+	}
+	m.reach("with the file's fault")
+}
+
 func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
 	t.Parallel()
 	m := configured(t)
+	m.sh("heddle down --yes --purge") // an agent that had switches goes on by them
 	refused := m.refusedStarts()
 	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service || true")
 	m.await("the unit has failed", func() bool { return m.property("ActiveState") == "failed" })
@@ -262,7 +280,6 @@ func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
 	if n := strings.Count(log, "switches[0].nam: unknown field"); n != 1 {
 		t.Errorf("the program has found the fault %d times:\n%s", n, log)
 	}
-	m.reach("without an agent")
 }
 
 func TestALackingCapabilityIsNamed(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
 // viewAdoption describes the state of a record.
 func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
 	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason.Text(), ReasonCode: r.Reason.Code,
-		Declaration: declaration(r.Port),
+		Declaration: declaration(r.Port, r.Config.Gateways),
 		Warnings:    ad.adoptionWarnings(r)}
 	for _, g := range r.Gateways {
 		v.Gateways = append(v.Gateways, g.String())
@@ -88,8 +89,19 @@ func (ad *adoptions) adoptionWarnings(r *adopt.Record) []string {
 	return warnings
 }
 
-// declaration returns the port as it would be declared in the configuration file.
-func declaration(p spec.Port) string {
+// declaration returns the port as it would be declared in the configuration file, with the first of the default
+// gateways that is in one of its subnets: at a boot the agent sets the route with the addresses, and nobody needs to do
+// so later.
+func declaration(p spec.Port, gateways []netip.Addr) string {
+	i := slices.IndexFunc(gateways, func(g netip.Addr) bool {
+		return slices.ContainsFunc(p.Addresses, func(a string) bool {
+			prefix, err := netip.ParsePrefix(a)
+			return err == nil && prefix.Masked().Contains(g)
+		})
+	})
+	if i >= 0 && p.Gateway == "" {
+		p.Gateway = gateways[i].String()
+	}
 	b, err := yaml.Dump(map[string][]spec.Port{"ports": {p}})
 	if err != nil {
 		return ""

@@ -35,8 +35,7 @@ const keptAdoptions = 16
 // resumeAdoptions continues the moves that an earlier agent left, before the plan is made. A move that was in progress
 // is undone; a move that waits continues to wait until its own deadline.
 func (ad *adoptions) resumeAdoptions() (err error) {
-	ad.records.journal, err = adopt.OpenJournal(ad.store.Dir())
-	if err != nil {
+	if err := ad.records.open(); err != nil {
 		return err
 	}
 	here, err := instance.Place()

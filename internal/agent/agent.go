@@ -124,6 +124,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 				a.complain("read the devices", err)
 				continue
 			}
+			a.restoring.everything()
 			a.settler.settle()
 			a.attaching.guardPins()
 			a.chains.lookAtChains()
@@ -141,6 +142,9 @@ func (a *Agent) notified(n hostdev.Note) {
 		if err != nil {
 			a.complain("follow the devices", err)
 			a.settler.retry = true
+		}
+		if a.restoring.noted(n) {
+			changed = true
 		}
 		if c {
 			changed = true

@@ -68,8 +68,11 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 		cg.chains.warnBefore(out, cg.effect.allMembers()...)
 	}()
 	was, before := cg.ports.file, cg.ports.plan
-	err := cg.effect.timed(out, q.ReadAt, func() error {
-		return cg.change(func() { cg.ports.file, cg.state.Config = cfg, src; cg.records.keepAdopted() })
+	var restored []api.Effect
+	err := cg.restoring.collecting(&restored, func() error {
+		return cg.effect.timed(out, q.ReadAt, func() error {
+			return cg.change(func() { cg.ports.file, cg.state.Config = cfg, src; cg.records.keepAdopted() })
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +84,8 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
-	out.Effects, out.Kept = changes.Effects(before, cg.ports.plan), cg.ports.keptBeside(cfg)
+	out.Effects = append(changes.Effects(before, cg.ports.plan), restored...)
+	out.Kept = cg.ports.keptBeside(cfg)
 	cg.logApplied(src.File, out)
 	if len(out.Changes) > 0 {
 		cg.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File,
@@ -125,9 +129,6 @@ func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, e
 	if err != nil {
 		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	if spec.OnlyComments(b) {
-		return nil, state.Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
-	}
 	cfg, err := spec.ParseAfter(before, path, b)
 	return cfg, state.Source{File: path, Content: string(b), Seen: digest(b)}, err
 }
@@ -145,6 +146,9 @@ func (cg *changer) reload() {
 	err := isFile(cg.ports.configFile)
 	if err == nil {
 		cfg, src, err = readConfig(cg.ports.configFile, cg.ports.parsed.Load())
+	}
+	if err == nil && cfg.TakesAwayUnasked(cg.ports.file) {
+		err = fmt.Errorf("%s: %w", cg.ports.configFile, errSaysNothing)
 	}
 	if err == nil {
 		err = cg.applyAlone(cfg, src, "reload "+cg.ports.configFile)

@@ -16,9 +16,9 @@ type bound struct {
 	uplink *plan.Uplink
 }
 
-// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh it also checks every
-// setting of host interfaces against the plan.
-func (hd *holding) bind(fresh bool) ([]bound, error) {
+// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
+// doubt it also checks every setting of host interfaces against the plan.
+func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
 	all := make([]bound, 0, hd.ports.plan.Members())
 	vms := (owned{hd.shared}).vms()
 	for _, sw := range hd.ports.plan.Switches {
@@ -36,7 +36,7 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(p, fresh, vms[p.ID.Name])
+			d, ok, err := hd.bindPort(p, fresh, doubt, vms[p.ID.Name])
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 	return all, nil
 }
 
-func (hd *holding) bindPort(p *plan.Port, fresh, vms bool) (hostdev.Device, bool, error) {
+func (hd *holding) bindPort(p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool, error) {
 	if vms {
 		return hd.findOf(p)
 	}
@@ -58,7 +58,7 @@ func (hd *holding) bindPort(p *plan.Port, fresh, vms bool) (hostdev.Device, bool
 	if p.InitialMAC.IsZero() {
 		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
 	}
-	d, err := hd.hostInterface(p, fresh)
+	d, err := hd.hostInterface(p, fresh, doubt)
 	if err != nil {
 		hd.effect.problems[p.ID] = problem.Failed(problem.HostInterface, p.Device, err)
 		return hostdev.Device{}, false, nil

@@ -24,6 +24,7 @@ type changer struct {
 	reconciler *reconciler
 	trials     *trials
 	teaming    *teaming
+	restoring  *restoring
 	// foresee says what a change would newly lose.
 	foresee func(context.Context, *ahead) *diagnose.Foreseen
 }

@@ -40,6 +40,9 @@ func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) err
 	if err := instance.Privileged("heddle down"); err != nil {
 		return err
 	}
+	if err := instance.CheckState(p, name); err != nil {
+		return api.NewError(api.Invalid, err.Error())
+	}
 	lock, err := stopAndLock(ctx, p, name)
 	if err != nil {
 		return err

@@ -212,16 +212,16 @@ func (f *fakeDevices) Addresses(d hostdev.Device) ([]netip.Prefix, error) {
 	return slices.Clone(f.addresses[d.Index]), nil
 }
 
-func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) error {
+func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) ([]hostroute.Route, error) {
 	text := fmt.Sprint(want)
 	if text == f.routes[d.Index] || len(want) == 0 && f.routes[d.Index] == "" {
-		return nil
+		return nil, nil
 	}
 	if f.routes == nil {
 		f.routes = map[uint32]string{}
 	}
 	f.routes[d.Index] = text
-	return f.did("routes of %s %s", d.Name, text)
+	return want, f.did("routes of %s %s", d.Name, text)
 }
 
 func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {
@@ -485,6 +485,18 @@ func newRig(t *testing.T, content string) *rig {
 // restart starts a new agent on the same devices with the same state directory.
 func (r *rig) restart(content string) error {
 	r.t.Helper()
+	return r.restartBy(func(st *state.State) *givenConfig {
+		if content == "" {
+			return nil
+		}
+		return &givenConfig{cfg: parse(r.t, content), src: state.Source{File: "heddle.yaml", Content: content,
+			Seen: digest([]byte(content))}, remembers: remains{st}.any()}
+	})
+}
+
+// restartBy is restart with the file that somebody has read.
+func (r *rig) restartBy(read func(*state.State) *givenConfig) error {
+	r.t.Helper()
 	store, err := state.Open(r.dir)
 	if err != nil {
 		r.t.Fatal(err)
@@ -499,11 +511,7 @@ func (r *rig) restart(content string) error {
 	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev,
 		kernel: r.kernel, store: store, state: st,
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
-	var given *givenConfig
-	if content != "" {
-		given = &givenConfig{cfg: parse(r.t, content), src: state.Source{File: "heddle.yaml", Content: content,
-			Seen: digest([]byte(content))}}
-	}
+	given := read(st)
 	last := st.Config
 	fresh, err := r.ports.chooseConfig(given)
 	if err != nil {

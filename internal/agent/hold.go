@@ -39,7 +39,7 @@ type Devices interface {
 	Addresses(d hostdev.Device) ([]netip.Prefix, error)
 	AddAddress(d hostdev.Device, p netip.Prefix) error
 	RemoveAddress(d hostdev.Device, p netip.Prefix) error
-	SetRoutes(d hostdev.Device, want ...hostroute.Route) error
+	SetRoutes(d hostdev.Device, want ...hostroute.Route) (added []hostroute.Route, err error)
 	IPv6(d hostdev.Device) (bool, error)
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)
@@ -55,6 +55,8 @@ type holding struct {
 	ports   *ports
 	records *records
 	effect  *effect
+	// restoring knows when what was set is compared with the kernel.
+	restoring *restoring
 	// doubt makes a port that was just connected wait for the state of its QEMU.
 	doubt func(*plan.Port)
 

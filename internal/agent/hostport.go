@@ -10,11 +10,13 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
-// hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce it sets the
-// MAC, MTU and addresses of the host's end to the plan's.
-func (hd *holding) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
+// hostInterface finds or makes the device pair of a host port and returns the switch's end. With fresh, a new plan, and
+// with doubt it sets the MAC, MTU and addresses of the host's end to the plan's. What of these cannot be set is a
+// problem of a port that serves with the others.
+func (hd *holding) hostInterface(p *plan.Port, fresh, doubt bool) (hostdev.Device, error) {
 	end, there, err := hd.knownPair(p)
 	if err != nil {
 		return end, err
@@ -23,11 +25,11 @@ func (hd *holding) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, er
 		if end, err = hd.newPair(p); err != nil {
 			return end, err
 		}
-		enforce = true
+		fresh = true
 	}
-	if enforce {
-		if err := hd.enforce(p, end); err != nil {
-			return hostdev.Device{}, err
+	if fresh || doubt {
+		if why := hd.enforce(p, end, !fresh); !why.None() {
+			hd.effect.problems[p.ID] = why
 		}
 	}
 	d, ok, err := hd.dev.DeviceAt(end.Index)
@@ -63,55 +65,82 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 }
 
 // enforce gives the host's end the settings of the plan. An end that has been moved to another namespace is left alone.
-func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
+// again: the plan is the one of before, so that a difference is somebody else's doing.
+func (hd *holding) enforce(p *plan.Port, end hostdev.Device, again bool) problem.Problem {
 	var errs []error
+	set := func(what string, err error) {
+		if errs = append(errs, err); err == nil && again {
+			hd.restoring.restored(p.ID, false, p.Device, what)
+		}
+	}
 	if end.MTU != p.MTU {
 		errs = append(errs, hd.dev.SetMTU(end, p.MTU))
 	}
 	host, ok, err := hd.dev.DeviceAt(end.Peer.Index)
 	if err != nil || !ok || end.Peer.Elsewhere || host.Name != p.Device {
-		return errors.Join(append(errs, err)...)
+		return enforced(p, append(errs, err))
 	}
+	hd.restoring.follow(host)
 	if host.MTU != p.MTU {
-		errs = append(errs, hd.dev.SetMTU(host, p.MTU))
+		set(fmt.Sprintf("the MTU %d", p.MTU), hd.dev.SetMTU(host, p.MTU))
 	}
 	if host.MAC != p.InitialMAC {
-		errs = append(errs, hd.dev.SetMAC(host, p.InitialMAC))
+		set("the MAC "+p.InitialMAC.String(), hd.dev.SetMAC(host, p.InitialMAC))
 	}
 	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil {
 		// the addresses keep the lifetimes they had on the device
-		return errors.Join(errs...)
+		return enforced(p, errs)
 	}
-	return errors.Join(append(errs, hd.address(p, host))...)
+	silent, err := hd.address(p, host)
+	if why := enforced(p, append(errs, err)); !why.None() || !silent {
+		return why
+	}
+	return problem.Problem{Code: problem.IPv6Off, Device: host.Name}
+}
+
+// enforced is the problem of a host port not all of whose settings could be made.
+func enforced(p *plan.Port, errs []error) problem.Problem {
+	if err := errors.Join(errs...); err != nil {
+		return problem.Failed(problem.HostInterface, p.Device, err)
+	}
+	return problem.Problem{}
 }
 
 // address gives the host's end the addresses that the port asks for, and removes those that it asked for earlier. Other
-// addresses belong to somebody else, such as an operator or a DHCP client.
-func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
+// addresses belong to somebody else, such as an operator or a DHCP client. silent: the port asks for IPv6 addresses,
+// and the host has switched IPv6 off on its interface.
+func (hd *holding) address(p *plan.Port, host hostdev.Device) (silent bool, err error) {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
 		prefix, err := netip.ParsePrefix(s)
 		if err != nil {
-			return err
+			return false, err
 		}
 		want = append(want, prefix)
 	}
 	have, err := hd.dev.Addresses(host)
 	rec := hd.state.PairOf(p.Device)
 	if err != nil || rec == nil {
-		return err
+		return false, err
 	}
 	if !rec.Counted {
 		rec.Put, rec.Counted = common(want, have), true
 	}
 	missing, over := without(want, have), without(rec.Put, want)
+	if missing, silent, err = hd.possible(host, missing); err != nil {
+		return silent, err
+	}
+	before := slices.Clone(rec.Put)
 	if err := hd.plansToPut(rec, missing); err != nil {
-		return err
+		return silent, err
 	}
 	var errs []error
 	// Add first: as long as the interface has an address of a subnet, other people's routes in that subnet stay.
 	for _, prefix := range missing {
-		errs = append(errs, hd.dev.AddAddress(host, prefix))
+		err := hd.dev.AddAddress(host, prefix)
+		if errs = append(errs, err); err == nil && slices.Contains(before, prefix) {
+			hd.restoring.restored(p.ID, false, host.Name, "the address "+prefix.String())
+		}
 	}
 	for _, prefix := range common(over, have) {
 		if err := hd.dev.RemoveAddress(host, prefix); err != nil {
@@ -122,10 +151,22 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 			"address", prefix.String())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return silent, err
 	}
 	rec.Put = without(rec.Put, over)
-	return nil
+	return silent, nil
+}
+
+// possible leaves out IPv6 addresses where the host has switched IPv6 off on the interface, which the kernel refuses.
+func (hd *holding) possible(host hostdev.Device, list []netip.Prefix) (some []netip.Prefix, silent bool, err error) {
+	if !slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+		return list, false, nil
+	}
+	on, err := hd.dev.IPv6(host)
+	if err != nil || on {
+		return list, false, err
+	}
+	return slices.DeleteFunc(list, func(p netip.Prefix) bool { return p.Addr().Is6() }), true, nil
 }
 
 // plansToPut records the addresses that are about to be set on an interface, so that after a crash in between they

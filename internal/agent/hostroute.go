@@ -14,9 +14,11 @@ import (
 // stay.
 type routing struct {
 	*shared
-	effect *effect
+	effect    *effect
+	restoring *restoring
 
-	// done is what was set last, and on which interface: while that is the same, the kernel is not asked.
+	// done is what was set last, and on which interface: while that is the same, the kernel is not asked unless there
+	// is doubt.
 	done map[plan.PortID]string
 }
 
@@ -52,7 +54,8 @@ func (r *routing) set(b bound) error {
 	}
 	p := b.port
 	state := fmt.Sprint(host.Index, host.Born, p.Gateway, p.Metric, p.Table, p.Addresses)
-	if r.done[b.id] == state {
+	same := r.done[b.id] == state
+	if same && !r.restoring.doubt {
 		return nil
 	}
 	var want []hostroute.Route
@@ -63,9 +66,15 @@ func (r *routing) set(b bound) error {
 		}
 		want = append(want, hostroute.Route{Gateway: gateway, Metric: uint32(p.Metric), Table: uint32(p.Table)})
 	}
-	if err := r.dev.SetRoutes(host, want...); err != nil {
+	added, err := r.dev.SetRoutes(host, want...)
+	if err != nil {
 		return err
 	}
 	r.done[b.id] = state
+	for i := range added {
+		if same {
+			r.restoring.restored(b.id, false, host.Name, "the route "+added[i].String())
+		}
+	}
 	return nil
 }

@@ -27,6 +27,7 @@ type owners struct {
 	dated      *dated             // when counters grew
 	flowing    *flowing           // the metering of flows
 	looping    *looping           // the search for loops
+	restoring  *restoring         // what others took away from the host's devices
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
 	locating   *locating          // who is where on overlay segments
@@ -68,8 +69,9 @@ func join(s *shared) (o owners) {
 		due: make(chan struct{}, 1)}
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
-	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
-	o.routing = &routing{shared: s, effect: o.effect, done: map[plan.PortID]string{}}
+	o.restoring = &restoring{shared: s}
+	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect, restoring: o.restoring}
+	o.routing = &routing{shared: s, effect: o.effect, restoring: o.restoring, done: map[plan.PortID]string{}}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
@@ -87,7 +89,8 @@ func join(s *shared) (o owners) {
 		reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
 		attaching: o.attaching,
-		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials, teaming: o.teaming}
+		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials, teaming: o.teaming,
+		restoring: o.restoring}
 	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
 		changer: o.changer}
 	o.history = &history{shared: s, ports: o.ports}

@@ -324,8 +324,7 @@ func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	case last.Content != "":
 		cfg, err := spec.Parse(last.File, []byte(last.Content))
 		if err != nil {
-			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent "+
-				"with --config and a file that is, or with the program before: %w", err)
+			return false, ps.newestValid(err)
 		}
 		ps.file = cfg
 		if given != nil && given.cfg != nil && last.Content != given.src.Content {

@@ -47,7 +47,7 @@ func (rc *reconciler) reconcile() error {
 		return rc.reconcile()
 	}
 	rc.effect.problems = map[plan.PortID]problem.Problem{}
-	bounds, err := rc.holding.bind(fresh)
+	bounds, err := rc.holding.bind(fresh, rc.holding.restoring.doubt)
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,10 @@ func (rc *reconciler) reconcile() error {
 		rc.ports.stale = true
 		return rc.reconcile()
 	}
-	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepARPApart(bounds),
-		rc.holding.tuneUplinks(bounds))
+	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepSettings(bounds),
+		rc.holding.keepARPApart(bounds), rc.holding.tuneUplinks(bounds))
 	rc.routing.setAll(bounds)
+	rc.holding.restoring.settled()
 	rc.adoptMACs()
 	rc.teaming.lags.Judge(rc.ports.plan, lagDevices(bounds))
 	rc.looping.seeLoops(bounds)

@@ -21,6 +21,14 @@ type records struct {
 	net     hostnet.Net
 }
 
+// open reads the journal, unless it is read already.
+func (rs *records) open() (err error) {
+	if rs.journal == nil {
+		rs.journal, err = adopt.OpenJournal(rs.store.Dir())
+	}
+	return err
+}
+
 // adopted returns the record of the port, nil for a port that adopted nothing.
 func (rs *records) adopted(name string) *adopt.Record {
 	if rs.journal == nil {

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/host/hostnet"
 )
 
 // Removal is what Down removes.
@@ -15,6 +18,8 @@ type Removal struct {
 	Switches []RemovedSwitch `json:"switches"`
 	// Interfaces are the host's own interfaces that Down removes, with their addresses.
 	Interfaces []RemovedInterface `json:"interfaces"`
+	// Connected are those, address and port, who are connected to this host by TCP by an address that goes.
+	Connected []string `json:"connected"`
 	// DryRun: nothing was removed.
 	DryRun bool `json:"dryRun"`
 	// Purged: the configuration, its history and the ports connected by command were deleted too.
@@ -37,15 +42,36 @@ type RemovedInterface struct {
 
 // WhatDownRemoves returns what Down would remove, according to the agent's state; nothing is changed.
 func WhatDownRemoves(p instance.Paths, name string) (*Removal, error) {
+	if err := instance.CheckState(p, name); err != nil {
+		return nil, api.NewError(api.Invalid, err.Error())
+	}
 	st, err := state.Peek(p.StateDir(name))
 	if err != nil {
 		return nil, err
 	}
-	return removalOf(st), nil
+	r := removalOf(st)
+	if sessions, err := (hostnet.Net{}).Sessions(); err == nil { // a kernel without tcp_diag does not say
+		r.connected(sessions)
+	}
+	return r, nil
+}
+
+// connected notes whose connections end with the addresses.
+func (r *Removal) connected(sessions []hostnet.Session) {
+	for _, s := range sessions {
+		if slices.ContainsFunc(r.Interfaces, func(i RemovedInterface) bool {
+			return slices.ContainsFunc(i.Addresses, func(a string) bool {
+				prefix, err := netip.ParsePrefix(a)
+				return err == nil && prefix.Addr() == s.Local.Addr().Unmap()
+			})
+		}) {
+			r.Connected = append(r.Connected, s.Remote.String())
+		}
+	}
 }
 
 func removalOf(st *state.State) *Removal {
-	r := &Removal{Switches: []RemovedSwitch{}, Interfaces: []RemovedInterface{}}
+	r := &Removal{Switches: []RemovedSwitch{}, Interfaces: []RemovedInterface{}, Connected: []string{}}
 	for _, h := range st.Held {
 		sw := r.of(h.ID.Switch)
 		if h.Uplink {
@@ -99,6 +125,9 @@ func (r *Removal) Lines() (lines []string) {
 			line += ", and with it " + strings.Join(i.Addresses, ", ")
 		}
 		lines = append(lines, line)
+	}
+	if len(r.Connected) > 0 {
+		lines = append(lines, listed(r.Connected, "connection to this host ends", "connections to this host end"))
 	}
 	return lines
 }

@@ -143,6 +143,10 @@ func (rp *reporter) publishChange(what string, id plan.PortID, old, o observatio
 	if old.up != o.up && (known || o.up) {
 		say(event.Link, upDown(old.up), upDown(o.up), "%s is %s", subject, upDown(o.up))
 	}
+	if o.up && (old.up || !known) && !toldElsewhere(old.problem) && !toldElsewhere(o.problem) &&
+		!o.problem.Same(old.problem) {
+		impaired(say, subject, o.problem)
+	}
 	if old.blocked != o.blocked {
 		word := map[bool]string{true: "blocked", false: "unblocked"}
 		say(event.Blocked, word[old.blocked], word[o.blocked], "%s is %s", subject, word[o.blocked])
@@ -159,6 +163,25 @@ func (rp *reporter) publishChange(what string, id plan.PortID, old, o observatio
 	case o.violation.None() && !old.violation.None():
 		say(event.Violation, "", "", "%s: the violation is over", subject)
 	}
+}
+
+// impaired publishes that a port or uplink that is up is not in full service, or is again.
+func impaired(say func(k event.Kind, from, to, format string, args ...any), subject string, why problem.Problem) {
+	if why.None() {
+		say(event.Impaired, "", "", "%s is in full service again", subject)
+		return
+	}
+	say(event.Impaired, "", string(why.Code), "%s is not in full service: %s", subject, why.Text())
+}
+
+// toldElsewhere reports whether events of other kinds tell of the state, or it passes by itself within moments.
+func toldElsewhere(why problem.Problem) bool {
+	switch why.Code {
+	case problem.AttachQueued, problem.LinkDown, problem.GuestUnsure, problem.GuestArrives, problem.GuestLeft,
+		problem.GuestOverdue, problem.RivalGuest, problem.LoopSeen, problem.LoopProbed, problem.NoUplink:
+		return true
+	}
+	return false
 }
 
 func upDown(up bool) string {

@@ -117,13 +117,13 @@ func awaitConfig(ctx context.Context, path string) (*spec.Config, state.Source, 
 	return r.cfg, r.src, err
 }
 
-// givenConfig is the file named with --config. boots: the host has booted, and the agent knows what to start by without
-// it; unusable says why it cannot be used then.
+// givenConfig is the file named with --config. remembers: the agent knows what to start by without it; unusable says
+// why it cannot be used then.
 type givenConfig struct {
-	cfg      *spec.Config
-	src      state.Source
-	boots    bool
-	unusable error
+	cfg       *spec.Config
+	src       state.Source
+	remembers bool
+	unusable  error
 }
 
 // givenTo reads the file named with --config; nil for none.
@@ -131,16 +131,17 @@ func givenTo(ctx context.Context, o Options) (*givenConfig, error) {
 	if o.Config == "" {
 		return nil, nil
 	}
+	last := remainsOf(o)
 	cfg, src, err := awaitConfig(ctx, o.Config)
 	switch {
-	case err == nil:
-		return &givenConfig{cfg: cfg, src: src, boots: bootsKnowing(o)}, nil
-	case errors.Is(err, errOnlyComments):
-		o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts",
-			"file", o.Config)
+	case err == nil && cfg.TakesAwayUnasked(last.file()):
+		o.Log.Info("the configuration file says nothing about switches: what was last applied counts", "file",
+			o.Config)
 		return nil, nil
-	case ctx.Err() == nil && bootsKnowing(o):
-		return &givenConfig{src: state.Source{File: o.Config}, boots: true, unusable: err}, nil
+	case err == nil:
+		return &givenConfig{cfg: cfg, src: src, remembers: last.any()}, nil
+	case ctx.Err() == nil && last.any():
+		return &givenConfig{src: state.Source{File: o.Config}, remembers: true, unusable: err}, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
 		return nil, fmt.Errorf("--config: there is no file %s: write it (\"heddle check -f %s\" says whether it is "+
@@ -295,9 +296,13 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 // begin activates the configuration. The given file is used if it was edited since it was last read; otherwise the
 // configuration applied last stays active, so that a restart never undoes an apply.
 func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
+	if err := a.records.open(); err != nil {
+		return err
+	}
 	later := fresh && a.changer.startsWith(last)
-	fresh = fresh && !later
-	fresh = fresh && !a.fallsBack(given, last)
+	if fresh && !later {
+		a.fallBack(given, last)
+	}
 	a.ports.parsed.Store(a.ports.file)
 	if err := a.adoptions.resumeAdoptions(); err != nil {
 		return err
@@ -309,19 +314,17 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	if len(clash) > 0 {
 		return api.NewError(api.Invalid, clashLines(clash)...)
 	}
+	// What a device lacks now, as an MTU that is raised a moment later, is a warning: see the uplink's problem.
 	faults := spec.CheckDevices(whole, a.lookup)
-	if fresh && len(faults) > 0 {
-		return api.NewError(api.Invalid, faultLines(faults)...)
-	}
 	ofFile := slices.Concat(whole.Warnings(), a.ports.macTableWarnings(a.ports.file, nil))
-	a.ports.unused = given.unused()
+	a.ports.unused = slices.Concat(a.ports.unused, given.unused())
 	a.ports.warnings = slices.Concat(faultLines(faults), ofFile)
 	cfg, misfits := a.ports.layers().merge()
 	a.ports.cfg = cfg
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
 	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
-	for _, w := range slices.Concat(a.ports.unused, ofFile, texts(a.ports.misfits), a.ports.lacks) {
+	for _, w := range slices.Concat(a.ports.unused, faultLines(faults), ofFile, texts(a.ports.misfits), a.ports.lacks) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

@@ -1,7 +1,5 @@
 package agent
 
-import "errors"
-
 // Supervisor is informed about the agent's state; systemd is one.
 type Supervisor interface {
 	// Ready: the plan is active and commands are answered, after the start or after a reload.
@@ -29,9 +27,3 @@ func (a *Agent) supervisor() Supervisor {
 	}
 	return a.watchedBy
 }
-
-// errOnlyComments: a configuration file has no content, such as the one a package installs or one that was truncated.
-// At a start and on SIGHUP nothing is removed because of it.
-var errOnlyComments = errors.New("the configuration file is empty or has only comments in it, which removes nothing " +
-	"here: " +
-	"to remove every switch, use heddle apply -f FILE --yes")

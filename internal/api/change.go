@@ -101,6 +101,8 @@ const (
 	EffectConnected    EffectKind = "connected"
 	EffectDisconnected EffectKind = "disconnected"
 	EffectChanged      EffectKind = "changed" // an effective value changes
+	// EffectRestored: somebody else had taken away what the configuration gives a port, and it is there again.
+	EffectRestored EffectKind = "restored"
 )
 
 // Effect is the effect of changes on those ports of a port group for which it is the same.

@@ -29,8 +29,8 @@ func newAgent(d Deps) *cobra.Command {
 			"any time: the kernel goes on forwarding, and the next start adopts what is there. \"heddle down\" " +
 			"removes everything.\n\n" +
 			"--config is read at start and on SIGHUP. At start the file is applied if it was edited since it was " +
-			"last read; otherwise what \"heddle apply\" applied last stays active. A file that is empty or holds " +
-			"only comments counts as no file.\n\n" +
+			"last read; otherwise what \"heddle apply\" applied last stays active. A file without a list of " +
+			"switches removes nothing, and one with faults leaves what was applied last.\n\n" +
 			"Under a service manager (NOTIFY_SOCKET) the agent reports when it is ready, reloading and stopping, " +
 			"and feeds the watchdog. It ends with status 3 when a command stopped it, as \"heddle down\" does, and " +
 			"with 78 when the configuration is wrong: in both cases it should not be started again. Other " +
@@ -42,7 +42,7 @@ func newAgent(d Deps) *cobra.Command {
 			if verbose {
 				level = slog.LevelDebug
 			}
-			o.Log = slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: level}))
+			o.Log = slog.New(supervise.Handler(d.Stderr, d.Getenv, level))
 			o.Version = buildVersion().Version
 			load, err := loadOptions(d)
 			if err != nil {

@@ -40,6 +40,32 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 	return err
 }
 
+// confirmNoSwitch is confirmNothing for the definition of a cluster's hosts.
+func confirmNoSwitch(d Deps, c *cobra.Command, t *fleetTarget, q api.Define, yes bool) error {
+	if q.DryRun || yes || !spec.DefinesNothing([]byte(q.Content)) {
+		return nil
+	}
+	q.DryRun, q.Wait = true, 0
+	out, err := askFleet(c, t, timeForSize(q), func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
+		return f.Define(ctx, q)
+	})
+	if err != nil || len(out.Changes) == 0 {
+		return err
+	}
+	if !d.Asking {
+		return usagef("%s defines no switch, so that every switch of the cluster's hosts would be removed: see what "+
+			"goes with --dry-run, and add --yes if that is meant", q.File)
+	}
+	if err := printDefined(d, printable.NewWriter(d.Stderr, d.mark), out, true); err != nil {
+		return err
+	}
+	yes, err = d.yes(c, printable.Text(q.File)+" defines no switch. Remove all of this?")
+	if err == nil && !yes {
+		err = fmt.Errorf("nothing was changed")
+	}
+	return err
+}
+
 // yes asks a person on the terminal; without an answer it returns false.
 func (d Deps) yes(c *cobra.Command, question string) (bool, error) {
 	fmt.Fprintf(d.Stderr, "%s [y/N] ", question)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ func newDown(d Deps) *cobra.Command {
 			"are given back as they were. A running agent is asked to stop first. The configuration and the ports " +
 			"connected by command are\n" +
 			"kept for the next start, unless --purge is given.\n\n" +
-			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not ask.",
+			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not " +
+			"ask. Elsewhere --yes is needed where somebody is connected to this host by an address that goes.",
 		Example: "  heddle down --dry-run\n  heddle down --yes\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := g.check(); err != nil {
@@ -56,6 +58,9 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	if err := instance.Privileged("heddle down"); err != nil {
 		return err
 	}
+	if err := instance.CheckState(paths, g.name); err != nil {
+		return &UsageError{Err: err}
+	}
 	what, err := agent.WhatDownRemoves(paths, g.name)
 	if err != nil && g.dry {
 		return err
@@ -67,7 +72,7 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 		what.DryRun = true
 		return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
 	}
-	if d.Asking && !g.yes && !what.Nothing() {
+	if !g.yes && !what.Nothing() {
 		if err := g.agreed(d, c, what); err != nil {
 			return err
 		}
@@ -83,8 +88,16 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
 }
 
-// agreed lists what will be removed, and asks for confirmation.
+// agreed lists what will be removed, and asks for confirmation. Where nobody can be asked, a removal is refused that
+// ends somebody's connection to this host: it may be that of who gave the command.
 func (g *downing) agreed(d Deps, c *cobra.Command, what *agent.Removal) error {
+	if !d.Asking && len(what.Connected) == 0 {
+		return nil
+	}
+	if !d.Asking {
+		return usagef("%s: see what goes with --dry-run, and add --yes if that is meant; nothing was removed",
+			strings.Join(what.Lines(), "; "))
+	}
 	w := printable.NewWriter(d.Stderr, d.mark)
 	for _, line := range what.Lines() {
 		fmt.Fprintln(w, line)

@@ -34,6 +34,7 @@ const defaultWait = 30 * time.Second
 func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
 	var file string
+	var yes bool
 	q := api.Define{}
 	way, staged := &changeWay{}, &stagedWay{}
 	c := &cobra.Command{
@@ -42,7 +43,8 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			"have " +
 			"it active. It says which objects change, which hosts that concerns, and who does not have it active " +
 			"yet. A " +
-			"port group that is in use is not removed without --force.\n\n" +
+			"port group that is in use is not removed without --force. A file that defines no switch, as an empty " +
+			"one, removes them all: on a terminal apply asks first, elsewhere it needs --yes.\n\n" +
 			"With --revision the change is refused if the definition is at another revision: somebody else has " +
 			"changed it.\n\nWith --together all hosts concerned change at one instant, or none does: each makes the " +
 			"change ready first, and says so.\n\nWith --stages the hosts change one stage after the other, and are " +
@@ -68,10 +70,14 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			if err := staged.stages(c, &q); err != nil {
 				return err
 			}
+			if err := confirmNoSwitch(d, c, t, q, yes); err != nil {
+				return err
+			}
 			return define(c, d, t, o, q, staged.follow)
 		},
 	}
 	fileFlag(c, &file)
+	c.Flags().BoolVar(&yes, "yes", false, "remove every switch without asking, where the file defines none")
 	defineFlags(c, &q)
 	way.flags(c)
 	staged.flags(c)

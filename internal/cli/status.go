@@ -13,15 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/plan/problem"
 	times "heddle/internal/spec/period"
 	"heddle/internal/spec/printable"
 )
 
 // Status is the state of a host at one moment.
 type Status struct {
-	// Healthy: every port and uplink is up, blocked or drained by an operator or waiting for its guest, no finding is
-	// wrong and every collector is reached.
+	// Healthy: every port and uplink is up and in full service, blocked or drained by an operator or waiting for its
+	// guest, no finding is wrong and every collector is reached.
 	Healthy    bool           `json:"healthy"`
 	Agent      api.AgentInfo  `json:"agent"`
 	Version    int            `json:"configVersion"`
@@ -158,9 +157,7 @@ func reached(state string) bool { return state == "sending" || state == "closed"
 
 func (s *Status) lookAtUplink(u *api.Uplink) {
 	s.Uplinks[string(u.State)]++
-	partly := u.Tunnel != nil && u.Reason != "" || u.ReasonCode == problem.LACPWithoutLAG ||
-		u.ReasonCode == problem.StormOutside || u.ReasonCode == problem.STPDiscards
-	if u.State != api.Up || partly {
+	if u.State != api.Up || u.Reason != "" { // one that is up may not be in full service
 		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
 			Text: u.Reason, Harmless: u.State == api.Blocked || u.State == api.Drained})
 	}
@@ -172,7 +169,7 @@ func (s *Status) lookAtPort(p *api.Port) {
 		state = inViolation
 	}
 	s.Ports[state]++
-	if state == string(api.Up) {
+	if state == string(api.Up) && p.Reason == "" {
 		return
 	}
 	s.Problems = append(s.Problems, Problem{Object: "port " + p.Name, State: state,

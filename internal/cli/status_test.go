@@ -60,6 +60,12 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 		"a tunnel that serves in part": func(s *standIn) {
 			s.state.Uplinks[0].Reason, s.state.Uplinks[0].Tunnel = "endpoint b: there is no device eth7", &api.Tunnel{}
 		},
+		"an uplink that is up and not in full service": func(s *standIn) {
+			s.state.Uplinks[0].Reason = "device eno1 has MTU 1400, below the 1500 of switch lab"
+		},
+		"a port that is up and not in full service": func(s *standIn) {
+			s.state.Ports[0].Reason = "IPv6 is switched off on vmk0"
+		},
 		"a finding": func(s *standIn) {
 			s.advice.Findings = []api.Finding{{Rule: "mtu", Level: api.FindingWrong, Switch: "lab"}}
 		},

@@ -78,6 +78,10 @@ func ParseDefinition(filename string, data []byte) (*Definition, error) {
 	if msg := TooLargeDefinition(data); msg != "" {
 		return fail(position{}, msg)
 	}
+	if msg := notUTF8(data); msg != "" {
+		return fail(position{1, 1}, msg)
+	}
+	data = asYAML(data)
 	d := newDecoder(filename)
 	d.named, d.most = true, maxDefinitionValues
 	def := &Definition{src: d.src}

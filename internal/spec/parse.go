@@ -28,8 +28,8 @@ func Load(path string) (*Config, error) {
 	return Parse(filepath.ToSlash(path), data)
 }
 
-// ReadFile is the content of the file at path, but at most as much as Parse and ParseDefinition need to see that it is
-// too large.
+// ReadFile is the text of the file at path (see Text), but at most as much as Parse and ParseDefinition need to see
+// that it is too large.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,7 +40,13 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // Read is ReadFile for a file that is already open.
-func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxDefinition+1)) }
+func Read(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxDefinition+1))
+	if err != nil || len(content) > maxDefinition {
+		return content, err
+	}
+	return Text(content)
+}
 
 // TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
@@ -77,28 +83,6 @@ func marks(text []byte) (n int) {
 	return n
 }
 
-// OnlyComments reports whether a YAML file contains only comments and empty lines.
-func OnlyComments(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			return false
-		}
-	}
-	return true
-}
-
-// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port.
-func DeclaresNothing(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		// Everything that can be declared has a name, so a file with a name need not be parsed to answer this.
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && bytes.Contains(line, []byte("name")) {
-			return false
-		}
-	}
-	cfg, err := Parse("", text)
-	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
-}
-
 // Parse reads one YAML document strictly and validates it. filename appears in the faults. The error is Faults with
 // what is wrong, in the order of the file: the first 200, and how many more there are. A file without content declares
 // nothing. Fields that are unknown or given twice, and values of the wrong type, are faults. On an error there is no
@@ -110,6 +94,10 @@ func Parse(filename string, data []byte) (*Config, error) {
 	if msg := tooMuch(data); msg != "" {
 		return nil, Faults{{File: filename, Message: msg, TooMuch: true}}
 	}
+	if msg := notUTF8(data); msg != "" {
+		return fail(position{1, 1}, msg)
+	}
+	data = asYAML(data)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -143,6 +131,15 @@ func tooMuch(data []byte) string {
 	case hasTooManyValues(data):
 		return fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; a host can have at "+
 			"most %d ports and uplinks", MaxValues, MaxMembers)
+	}
+	return ""
+}
+
+// notUTF8 says that a text is in an encoding that cannot be kept, "" where it is not: Read has converted it where it
+// comes from a file.
+func notUTF8(data []byte) string {
+	if bytes.HasPrefix(data, []byte(markUTF16LE)) || bytes.HasPrefix(data, []byte(markUTF16BE)) {
+		return "not UTF-8 but UTF-16: save the file as UTF-8"
 	}
 	return ""
 }

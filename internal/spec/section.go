@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -16,8 +17,7 @@ type section struct {
 	pos    map[uint64]position
 	values int // as decoder.values
 	ports  []Port
-	// special are the ports that need more checks than whether their switch accepts them: host interfaces, and
-	// ports with a policy of their own.
+	// special are the ports that need more checks than whether their switch accepts them (isSpecial).
 	special []int
 	// whole: it means the same after any other beginning of a file.
 	whole bool
@@ -31,7 +31,7 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 		return Parse(filename, data)
 	}
 	s := before.src.section
-	head, ok := s.cut(data)
+	head, ok := s.cut(asYAML(data))
 	if !ok || !s.whole {
 		return Parse(filename, data)
 	}
@@ -45,19 +45,26 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
-// takes reports whether the switches are valid and accept the ports of the section, which other switches accepted: the
-// ports themselves, and among one another, were checked then.
+// takes reports whether the rest of the file is valid, accepts the ports of the section, which another one accepted,
+// and fits together with them: the ports themselves, and among one another, were checked then.
 func (c *Config) takes(s *section) bool {
 	v := newValidator(c)
 	v.reading = true
-	v.allSwitches(0)
-	if len(v.found.faults) > 0 {
+	checkHead(v, 0)
+	if len(v.found.faults) > 0 || !acceptsAll(v) {
 		return false
 	}
+	checkPorts(v, slices.Values(s.special))
+	checkTogether(v)
+	return len(v.found.faults) == 0
+}
+
+// acceptsAll reports whether the switches have what the ports name, and nothing that the ports have.
+func acceptsAll(v *validator) bool {
 	var last *Port
 	var i int
-	for k := range c.Ports {
-		p := &c.Ports[k]
+	for k := range v.cfg.Ports {
+		p := &v.cfg.Ports[k]
 		if last == nil || p.Switch != last.Switch || p.PortGroup != last.PortGroup {
 			var known bool
 			if i, known = v.switches[p.Switch]; known {
@@ -75,16 +82,13 @@ func (c *Config) takes(s *section) bool {
 			return false
 		}
 	}
-	for _, k := range s.special {
-		v.port(at{}.field("ports").item(k, c.Ports[k].Name), &c.Ports[k])
-	}
-	v.capacity()
-	return len(v.found.faults) == 0
+	return true
 }
 
-// isSpecial reports whether the port at a needs more checks than whether its switch accepts it.
+// isSpecial reports whether what is before the ports decides more about the port at a than whether it is accepted: a
+// host interface, one with a policy of its own, and one that a tunnel may be in the way of.
 func (v *validator) isSpecial(a at, p *Port) bool {
-	return p.ActualRole() == Host || !v.silent(a, &p.Policy)
+	return p.ActualRole() == Host || p.TxUplink || p.Name == TunnelName || !v.silent(a, &p.Policy)
 }
 
 // SamePorts reports whether two lists of ports are the same memory, as after ParseAfter has reused them: then no port

@@ -116,6 +116,14 @@ func TestParseAfter_IsParse(t *testing.T) {
 		strings.Replace(sectionHead, "access: 10}", "access: 10}, overrides: {security: true, vlan: true}", 1),
 		sectionHead + "  - name: second\n    uplinks: [{name: up0, device: host0}]\n",
 		sectionHead + "  - name: lab\n",
+		"host: {macTable: 1}\n" + sectionHead,
+		sectionHead + "    tunnel: {endpoints: [{hostPort: host0}], peers: [{address: 192.0.2.9}]}\n",
+		sectionHead + "    tunnel: {endpoints: [{hostPort: host1}], peers: [{address: 192.0.2.9}]}\n",
+		sectionHead + "    tunnel: {endpoints: [{hostPort: vm1}], peers: [{address: 192.0.2.9}]}\n",
+		strings.Replace(sectionHead, "vlan: {access: 10}", "overlay: {vni: 7}", 1) +
+			"    tunnel: {endpoints: [{hostPort: host0}], peers: [{address: 192.0.2.9}]}\n",
+		strings.Replace(sectionHead, "vlan: {access: 10}", "overlay: {vni: 7}", 1) +
+			"    tunnel: {endpoints: [{address: 192.0.2.8}], peers: [{address: 192.0.2.9}]}\n",
 		"{switches: [{name: lab, portGroups: [{name: web}]}]}\n",
 		"{switches: [{name: lab, portGroups: [{name: web}]}],\n",
 		"switches: [{name: lab, portGroups: [{name: web}]},\n",
@@ -136,6 +144,8 @@ func TestParseAfter_IsParse(t *testing.T) {
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, security: {macLearning: {enabled: true}}}\n",
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, vlan: {access: 7}}\n",
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, blocked: true}\n",
+		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, txUplink: true}\n",
+		sectionPorts + "  - {name: tunnel, switch: lab, portGroup: web}\n",
 		sectionPorts + "switches: []\n", sectionPorts + "other: 1\n", sectionPorts + "---\n", sectionPorts +
 			"...\n# end\n",
 		sectionPorts + "# end", sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, device: \"tap\n3\"}\n",

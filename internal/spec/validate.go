@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -116,16 +117,38 @@ func orList(words []string) string {
 
 func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
+	checkHead(v, len(v.cfg.Ports))
+	checkPorts(v, func(yield func(int) bool) {
+		for i := range v.cfg.Ports {
+			if !yield(i) {
+				return
+			}
+		}
+	})
+	checkTogether(v)
+}
+
+// checkHead checks what is about no port; the maps are sized for the number of ports.
+func checkHead(v *validator, ports int) {
 	v.host()
-	v.allSwitches(len(v.cfg.Ports))
+	v.allSwitches(ports)
+}
+
+// checkPorts checks these ports, each against the switches and those before it.
+func checkPorts(v *validator, which iter.Seq[int]) {
 	routes := newRouteRules(v)
-	for i := range v.cfg.Ports {
+	for i := range which {
 		p := &v.cfg.Ports[i]
 		a := at{}.field("ports").item(i, p.Name)
 		v.port(a, p)
 		routes.check(a, p, nil)
 		v.claim(i)
 	}
+}
+
+// checkTogether checks the rules between the switches and the ports. It is asked for every file, also for one whose
+// ports are those of the file before.
+func checkTogether(v *validator) {
 	tunnelRules{v}.carriers()
 	tunnelRules{v}.overlays()
 	v.capacity()

@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -59,6 +60,10 @@ func Unusable(d hostdev.Device, role spec.Role) problem.Problem {
 		return problem.Problem{Code: problem.SwitchEnd, Device: d.Name, Peer: d.Alias}
 	case !memberOf(d).None():
 		return memberOf(d)
+	case role == spec.Host && d.Shared:
+		return problem.Problem{Code: problem.SharedDevice, Device: d.Name, Kind: d.Driver}
+	case role == spec.Host && d.NotEthernet:
+		return problem.Problem{Code: problem.NotEthernet, Device: d.Name, Kind: cmp.Or(d.Driver, "point-to-point")}
 	case role == spec.VNIC && d.Kind == hostdev.Other && d.Driver == "vlan":
 		return problem.Problem{Code: problem.VLANDevice, Device: d.Name}
 	case role == spec.VNIC && d.Kind == hostdev.Other:

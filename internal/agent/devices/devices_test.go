@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -73,5 +74,24 @@ func TestVLANInterfaceIsNoVNIC(t *testing.T) {
 	if why := Unusable(d, spec.VNIC); !strings.Contains(why.Text(),
 		"make the device under it an uplink, and set the VLAN at the port group") {
 		t.Error(why)
+	}
+}
+
+// A device that gets frames for its own MAC alone, or none with Ethernet headers, can't be an uplink.
+func TestS167_DevicesThatCannotBeAnUplinkAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		d    hostdev.Device
+		want problem.Code
+	}{
+		{hostdev.Device{Name: "mv0", Kind: hostdev.Other, Driver: "macvlan", Shared: true}, problem.SharedDevice},
+		{hostdev.Device{Name: "iv0", Kind: hostdev.Other, Driver: "ipvlan", Shared: true}, problem.SharedDevice},
+		{hostdev.Device{Name: "mv1", Kind: hostdev.Other, Driver: "macvlan"}, ""}, // it passes everything through
+		{hostdev.Device{Name: "wg0", Kind: hostdev.Other, Driver: "wireguard", NotEthernet: true}, problem.NotEthernet},
+		{hostdev.Device{Name: "ppp0", Kind: hostdev.Other, NotEthernet: true}, problem.NotEthernet},
+		{hostdev.Device{Name: "eno1", Kind: hostdev.Other}, ""},
+	} {
+		if why := Unusable(c.d, spec.Host); why.Code != c.want || c.want != "" && why.Text() == string(c.want) {
+			t.Errorf("%s: %q", c.d.Name, why)
+		}
 	}
 }

@@ -111,23 +111,47 @@ func (p Paths) holderFile(name string) string { return filepath.Join(p.StateDir(
 // sayWho writes the process and the run directory of the holder to the holder file. Only the error message of running
 // uses it: no name is better than the name of another process.
 func sayWho(p Paths, name string, run *os.File) {
-	dir, err := filepath.Abs(p.Run)
-	if err != nil {
-		dir = p.Run
-	}
+	dir := absolute(p.Run)
 	text := fmt.Sprintf("%d %s\n", os.Getpid(), dir)
 	if err := run.Truncate(0); err == nil {
-		_, _ = run.WriteString(text)
+		_, _ = run.WriteString(text + absolute(p.StateDir(name)) + "\n")
 	}
 	if err := ownfile.Replace(p.holderFile(name), []byte(text)); err != nil {
 		_ = os.Remove(p.holderFile(name))
 	}
 }
 
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// CheckState returns an error if the agent whose objects are in the kernel keeps its state in another directory: by the
+// one given, nobody knows what it has.
+func CheckState(p Paths, name string) error {
+	if _, err := os.Lstat(p.Pins(name)); err != nil {
+		return nil // it has nothing there
+	}
+	b, err := ownfile.Read(p.LockFile(name))
+	if err != nil {
+		return nil // of a program before this one, or removed: what is known counts
+	}
+	_, rest, _ := strings.Cut(string(b), "\n")
+	keeps, given := strings.TrimSpace(rest), absolute(p.StateDir(name))
+	if keeps == "" || keeps == given {
+		return nil
+	}
+	return fmt.Errorf("agent %s keeps its state in %s, and %s was given: what its switches have is known there alone; "+
+		"use --state-dir %s (or HEDDLE_STATE_DIR); nothing was changed", name, keeps, given, filepath.Dir(keeps))
+}
+
 // running returns the error for a lock that is held, with the holder that the file names.
 func running(holder string, p Paths, name string) error {
 	b, _ := ownfile.Read(holder)
-	process, dir, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	who, _, _ := strings.Cut(string(b), "\n")
+	process, dir, _ := strings.Cut(strings.TrimSpace(who), " ")
 	pid, err := strconv.Atoi(process)
 	if err != nil { // the holder has just begun, or its disk is full
 		return fmt.Errorf("%w: %s; stop it first, or give this one another --name", ErrRunning, name)

@@ -115,3 +115,26 @@ func remove(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// A command that was given another state directory than the agent's is told so, as long as the agent has something in
+// the kernel.
+func TestS168_TheStateDirectoryOfAnAgentIsKnown(t *testing.T) {
+	p := Paths{Run: filepath.Join(t.TempDir(), "run"), State: t.TempDir()}
+	other := Paths{Run: p.Run, State: t.TempDir()}
+	l := take(t, p)
+	if err := CheckState(other, "a"); err != nil {
+		t.Errorf("an agent without anything in the kernel: %v", err)
+	}
+	if err := os.MkdirAll(p.Pins("a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // while it runs, and after it was killed
+		if err := CheckState(p, "a"); err != nil {
+			t.Errorf("with its own directory: %v", err)
+		}
+		if err := CheckState(other, "a"); err == nil || !strings.Contains(err.Error(), "--state-dir "+p.State) {
+			t.Errorf("with another one: %v", err)
+		}
+		l.Release()
+	}
+}

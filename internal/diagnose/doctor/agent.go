@@ -88,7 +88,7 @@ func configuration(f Facts) []Finding {
 			f.Config.File})
 	}
 	if f.Config.Empty {
-		found = append(found, Finding{Level: OK, Text: f.Config.File + " holds comments at most: it configures " +
+		found = append(found, Finding{Level: OK, Text: f.Config.File + " has no list of switches: it configures " +
 			"nothing, and an agent keeps what was applied last"})
 	}
 	if !f.Config.Exists {

@@ -305,7 +305,7 @@ func TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe(t *testing.T) {
 		"uplinks": notConfigured, "ports": notConfigured, "mtu": noDevices, "other owners": noDevices,
 		"offloads": noDevices, "other programs": noDevices, "managers": noDevices,
 		"receive backlog": "no port is configured that could fill it", "pins": "no switch is in the kernel",
-		"configuration": "/etc/heddle/heddle.yaml holds comments at most: it configures nothing, and an agent keeps " +
+		"configuration": "/etc/heddle/heddle.yaml has no list of switches: it configures nothing, and an agent keeps " +
 			"what was applied last",
 	}
 	for _, found := range Examine(f) {

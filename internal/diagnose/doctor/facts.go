@@ -97,7 +97,7 @@ type Agent struct {
 type Config struct {
 	File   string
 	Exists bool
-	// Empty: the file has at most comments.
+	// Empty: the file says nothing: it has at most comments, or was cut.
 	Empty  bool
 	Faults []string
 }

@@ -191,14 +191,14 @@ func (f *Facts) config(ctx context.Context, w Where) *spec.Config {
 		return nil
 	}
 	f.Config.Exists = true
-	if f.Config.Empty = spec.OnlyComments(b); f.Config.Empty {
-		return nil
-	}
 	cfg, err := spec.Parse(w.Config, b)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			f.Config.Faults = append(f.Config.Faults, strings.TrimSpace(line))
 		}
+		return nil
+	}
+	if f.Config.Empty = cfg.Empty(); f.Config.Empty {
 		return nil
 	}
 	return cfg

@@ -182,12 +182,13 @@ func (h *Host) RemoveAddress(d Device, p netip.Prefix) error {
 	return nil
 }
 
-// SetRoutes makes the default routes that Heddle has on the device these. The device has to be up.
-func (h *Host) SetRoutes(d Device, want ...hostroute.Route) error {
-	if err := hostroute.Set(h.set, d.Index, want...); err != nil {
-		return fmt.Errorf("routes of device %s: %w", d.Name, err)
+// SetRoutes makes the default routes that Heddle has on the device these, and returns those that were not there. The
+// device has to be up.
+func (h *Host) SetRoutes(d Device, want ...hostroute.Route) (added []hostroute.Route, err error) {
+	if added, err = hostroute.Set(h.set, d.Index, want...); err != nil {
+		return added, fmt.Errorf("routes of device %s: %w", d.Name, err)
 	}
-	return nil
+	return added, nil
 }
 
 func prefixOf(n *net.IPNet) (netip.Prefix, bool) {

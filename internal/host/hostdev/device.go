@@ -40,6 +40,11 @@ type Device struct {
 	Master Master
 	// TunnelPort is the UDP port of a VXLAN device that takes its outer addresses from each frame; 0 for others.
 	TunnelPort uint16
+	// Shared: the device gets the frames for its own MAC alone of those that its lower device gets, as a macvlan does
+	// unless it passes everything through.
+	Shared bool
+	// NotEthernet: its frames have no Ethernet header.
+	NotEthernet bool
 	// Born distinguishes devices that had the same name and index one after the other, among those that this Host
 	// has seen: a device that was removed, or was in another namespace meanwhile, comes back with another number.
 	Born uint64
@@ -108,6 +113,8 @@ type link struct {
 	permanent plan.MAC
 	// xdp is IFLA_XDP_PROG_ID, or one of the ids if there are programs of several modes.
 	xdp uint32
+	// shared and notEthernet are those of Device.
+	shared, notEthernet bool
 	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.
 	peerNS int32
 	end    End
@@ -115,7 +122,7 @@ type link struct {
 
 func (l link) device() Device {
 	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, Permanent: l.permanent,
-		XDP: l.xdp, TunnelPort: l.tunnelPort, End: l.end}
+		XDP: l.xdp, TunnelPort: l.tunnelPort, Shared: l.shared, NotEthernet: l.notEthernet, End: l.end}
 	switch {
 	case l.kind == "veth":
 		d.Kind = Veth

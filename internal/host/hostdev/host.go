@@ -19,6 +19,7 @@ type Host struct {
 	eth     *ethtool.Ethtool
 	watch   *watcher
 	carrier *carrierWatch
+	routes  *routeWatch
 	links   map[uint32]link
 	// born numbers the devices in links in the order in which they were first seen; births is the number of devices
 	// so far.
@@ -65,7 +66,16 @@ func Open() (*Host, error) {
 		eth.Close()
 		return nil, err
 	}
-	h := &Host{ask: ask, watch: watch, carrier: carrier, set: set, eth: eth, links: map[uint32]link{},
+	routes, err := newRouteWatch(watch.notes)
+	if err != nil {
+		_ = carrier.close()
+		ask.close()
+		watch.close()
+		set.Close()
+		eth.Close()
+		return nil, err
+	}
+	h := &Host{ask: ask, watch: watch, carrier: carrier, routes: routes, set: set, eth: eth, links: map[uint32]link{},
 		born: map[uint32]uint64{}, names: map[string]uint32{}, addresses: addresses{},
 		stacked: map[uint32]map[uint32]bool{},
 		peers:   peers{}, shown: map[string]*Device{}}
@@ -79,11 +89,12 @@ func Open() (*Host, error) {
 // Close ends the subscription; Notes is closed after its remaining elements.
 func (h *Host) Close() {
 	_ = h.carrier.close() // the socket has no unsent data, and it writes to the channel that the watcher closes
-	h.watch.close()
 	go func() {
-		for range h.watch.notes { // let the reader finish
+		for range h.watch.notes { // let the readers finish
 		}
 	}()
+	h.routes.close() // as the carrier's
+	h.watch.close()
 	h.ask.close()
 	h.set.Close()
 	h.eth.Close()
@@ -99,6 +110,8 @@ func (h *Host) Apply(n Note) (changed bool, err error) {
 	switch {
 	case n.resync:
 		return true, h.Refresh()
+	case n.route:
+		return true, nil
 	case n.ask:
 		return h.applyAsked(n.link.index)
 	case n.address != nil:

@@ -28,6 +28,7 @@ func parseLink(b []byte) (link, error) {
 	}
 	info := nl.DeserializeIfInfomsg(b)
 	l := link{index: uint32(info.Index), peerNS: localNS}
+	l.notEthernet = info.Type != unix.ARPHRD_ETHER && info.Type != unix.ARPHRD_LOOPBACK
 	l.end.AdminUp = info.Flags&unix.IFF_UP != 0
 	l.end.Carrier = info.Flags&unix.IFF_LOWER_UP != 0
 	l.end.FlagPromiscuous = info.Flags&unix.IFF_PROMISC != 0
@@ -89,8 +90,13 @@ func (l *link) linkInfo(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("link info: %w", err)
 	}
-	if l.kind == "vxlan" {
+	switch l.kind {
+	case "vxlan":
 		return l.vxlanInfo(data)
+	case "ipvlan", "ipvtap":
+		l.shared = true
+	case "macvlan", "macvtap":
+		return l.macvlanInfo(data)
 	}
 	if l.kind != "tun" && l.kind != "bond" {
 		return nil
@@ -101,6 +107,21 @@ func (l *link) linkInfo(b []byte) error {
 			l.tap = v[0] == iffTap
 		case l.kind == "bond" && kind == nl.IFLA_BOND_ACTIVE_SLAVE:
 			l.active = word(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s info: %w", l.kind, err)
+	}
+	return nil
+}
+
+// macvlanInfo reads whether a macvlan passes everything through, as its only one of the device under it can.
+func (l *link) macvlanInfo(b []byte) error {
+	l.shared = true
+	err := eachAttribute(b, func(kind uint16, v []byte) error {
+		if kind == nl.IFLA_MACVLAN_MODE && word(v) == nl.MACVLAN_MODE_PASSTHRU {
+			l.shared = false
 		}
 		return nil
 	})

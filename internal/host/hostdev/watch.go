@@ -21,6 +21,7 @@ type Note struct {
 	gone   bool
 	resync bool
 	ask    bool // the device must be read again
+	route  bool // a default route of Heddle's was removed
 	link   link
 	at     time.Time
 	// address, instead of link, was added to or removed from the host

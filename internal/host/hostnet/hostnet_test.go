@@ -213,3 +213,30 @@ func TestS81_AGatewayThatAnswersIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// An address leaves the device whatever its label is, such as another name of the device that a network manager gave.
+func TestS81_AnAddressLeavesTheDeviceWhateverItsLabel(t *testing.T) {
+	r := newRig(t)
+	r.run("ip link property add dev eth0 altname enp0s2")
+	r.run("ip address add 192.0.2.10/24 dev enp0s2 label enp0s2")
+	r.run("ip address add 192.0.2.11/24 dev eth0 label eth0:vpn")
+	r.run("ip address add 192.0.2.12/24 dev eth0")
+	c := r.read("eth0", r.a)
+	r.in(func() error { return Net{}.Put(c, r.b, "vmk0") })
+	r.in(func() error { return Net{}.Drop(c, r.a, "eth0") })
+	if left := r.run("ip -4 -br address show dev eth0"); strings.Contains(left, "192.0.2.") {
+		t.Errorf("left behind: %s", left)
+	}
+	now := r.run("ip -4 address show dev vmk0")
+	for _, want := range []string{"192.0.2.10/24 scope global vmk0", "scope global secondary vmk0:vpn"} {
+		if !strings.Contains(now, want) {
+			t.Errorf("no %q in\n%s", want, now)
+		}
+	}
+	r.in(func() error {
+		if got := otherNames(r.a); len(got) != 1 || got[0] != "enp0s2" {
+			t.Errorf("its other names are %q", got)
+		}
+		return nil
+	})
+}

@@ -19,6 +19,7 @@ func TestS81_ServicesThatManageADeviceAreFound(t *testing.T) {
 		{"network/ifstate.eth0", "eth0\n", "ifupdown"},
 		{"network/ifstate.eth0", "", ""},
 		{"network/ifstate.eth1", "eth1\n", ""},
+		{"network/ifstate.enp0s2", "enp0s2\n", "ifupdown has brought enp0s2 up"},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			run := t.TempDir()
@@ -29,7 +30,7 @@ func TestS81_ServicesThatManageADeviceAreFound(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			got := services(run, "eth0", 7)
+			got := services(run, []string{"eth0", "enp0s2"}, 7)
 			if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("%s %q: %v", c.file, c.content, got)
 			}
@@ -59,10 +60,10 @@ func TestS81_ADHCPClientOfTheDeviceIsFound(t *testing.T) {
 	if _, err := out.Read(make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	if got := clients(device); len(got) != 1 || !strings.HasPrefix(got[0], "dhclient runs for "+device) {
+	if got := clients([]string{"x", device}); len(got) != 1 || !strings.HasPrefix(got[0], "dhclient runs for "+device) {
 		t.Errorf("%q", got)
 	}
-	if got := clients(device + "x"); len(got) != 0 {
+	if got := clients([]string{device + "x"}); len(got) != 0 {
 		t.Errorf("of another device: %q", got)
 	}
 }

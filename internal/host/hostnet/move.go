@@ -74,7 +74,9 @@ func (n Net) Drop(c *Config, index uint32, name string) error {
 func (Net) DropAddresses(c *Config, index uint32, name string) error {
 	var errs []error
 	for _, o := range slices.Backward(c.Addresses) {
-		body, _ := addressFor(o.Message, index, name, 0)
+		// Without its label: the kernel would compare it, and the address may have any, such as another name of the
+		// device.
+		body, _ := addressFor(o.Message, index, "", 0)
 		if err := send(unix.RTM_DELADDR, 0, body, unix.EADDRNOTAVAIL, unix.ENODEV); err != nil {
 			errs = append(errs, fmt.Errorf("take the %s from device %s: %w", o.Text, name, err))
 		}
@@ -129,7 +131,7 @@ func send(request, flags int, body []byte, fine ...error) error {
 }
 
 // addressFor returns the address for another device, with a lifetime reduced by age; lives is false if its lifetime has
-// ended. The label of an IPv4 address begins with its device's name.
+// ended. The label of an IPv4 address begins with its device's name; without a name it has none.
 func addressFor(b []byte, index uint32, name string, age time.Duration) (body []byte, lives bool) {
 	out := slices.Clone(b[:addressHeader])
 	binary.NativeEndian.PutUint32(out[4:], index)
@@ -139,6 +141,8 @@ func addressFor(b []byte, index uint32, name string, age time.Duration) (body []
 	}
 	return each(out, b[addressHeader:], func(kind uint16, v []byte) []byte {
 		switch {
+		case kind == unix.IFA_LABEL && name == "":
+			return nil
 		case kind == unix.IFA_LABEL:
 			return relabel(v, name)
 		case kind == unix.IFA_FLAGS && six && len(v) == 4:

@@ -44,20 +44,20 @@ func (r Route) normal() Route {
 	return r
 }
 
-// Set makes the routes that Heddle has on an interface those of a list, in the handle's network namespace. The
-// interface has to be up.
-func Set(h *netlink.Handle, index uint32, want ...Route) error {
+// Set makes the routes that Heddle has on an interface those of a list, in the handle's network namespace, and returns
+// those that were not there. The interface has to be up.
+func Set(h *netlink.Handle, index uint32, want ...Route) (added []Route, err error) {
 	for i := range want {
 		want[i] = want[i].normal()
 	}
 	have, err := defaults(h, index)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range have {
 		if f.own && !slices.Contains(want, f.route) {
 			if err := h.RouteDel(f.route.kernel(index)); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("remove the route %s: %w", f.route, err)
+				return nil, fmt.Errorf("remove the route %s: %w", f.route, err)
 			}
 		}
 	}
@@ -71,10 +71,11 @@ func Set(h *netlink.Handle, index uint32, want ...Route) error {
 				"remove the other (ip route show default)")
 		}
 		if err != nil {
-			return fmt.Errorf("set the route %s: %w", w, err)
+			return added, fmt.Errorf("set the route %s: %w", w, err)
 		}
+		added = append(added, w)
 	}
-	return nil
+	return added, nil
 }
 
 // found is a default route of an interface, and whether Heddle set it.

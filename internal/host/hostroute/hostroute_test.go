@@ -49,7 +49,7 @@ func (r *rig) ip(command string) string {
 }
 
 func (r *rig) set(want ...Route) error {
-	return r.ns.Do(func() error { return Set(&netlink.Handle{}, r.index, want...) })
+	return r.ns.Do(func() error { _, err := Set(&netlink.Handle{}, r.index, want...); return err })
 }
 
 // has makes sure that the default routes of all tables are these.

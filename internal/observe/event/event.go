@@ -45,13 +45,17 @@ const (
 	Flapping  Kind = "flapping"  // a MAC goes to and fro between a port and other hosts, or no longer does
 	// probes found that the physical network lacks something that an uplink needs, or lacks it no longer (S109)
 	Network Kind = "network"
+	// somebody else took away what the agent had set on a device of the host's, and it is there again
+	Restored Kind = "restored"
+	// a port or uplink that is up is not in full service, or is again
+	Impaired Kind = "impaired"
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program, Conflict, Isolated, Migration, Flapping, Network}
+		Program, Conflict, Isolated, Migration, Flapping, Network, Restored, Impaired}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.
@@ -132,7 +136,12 @@ func (e *Event) Severity() Severity {
 			return Info
 		}
 		return Warning
-	case Failover, Blocked, Collector, Loop, Overdue, Conflict, Flapping:
+	case Impaired:
+		if e.To == "" {
+			return Info
+		}
+		return Warning
+	case Failover, Blocked, Collector, Loop, Overdue, Conflict, Flapping, Restored:
 		return Warning
 	}
 	return Info

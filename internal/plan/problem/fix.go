@@ -17,7 +17,12 @@ func (p Problem) Fix() string {
 	case OwnerAwaited:
 		return fmt.Sprintf("Start its VM, or disconnect the port if the VM is gone: heddle port disconnect %s.",
 			printable.ShellWord(p.Peer))
-	case Loopback, SwitchEnd, WrongDevice:
+	case IPv6Off:
+		return fmt.Sprintf("Switch IPv6 on there (sysctl -w net.ipv6.conf.%s.disable_ipv6=0), or take the IPv6 "+
+			"addresses out of the port.", p.Device)
+	case SharedDevice:
+		return fmt.Sprintf("Make the device under %s the uplink's.", p.Device)
+	case Loopback, SwitchEnd, WrongDevice, NotEthernet:
 		return "Name another device: a guest's veth or tap for a port, a network card or a bond for an uplink."
 	case BondMember:
 		return fmt.Sprintf("Make %s the uplink's device, or take %s out of it.", p.Peer, p.Device)

@@ -28,9 +28,12 @@ const (
 	DeviceMember   Code = "device-member"    // Device is a member of Peer
 	VLANDevice     Code = "vlan-device"      // Device is a VLAN interface
 	WrongDevice    Code = "wrong-device"     // Device is a Kind, which can't be a vNIC
+	SharedDevice   Code = "shared-device"    // Device is a Kind, which gets frames for its own MAC alone
+	NotEthernet    Code = "not-ethernet"     // Device is a Kind, which carries no Ethernet frames
 	DeviceNotTaken Code = "device-not-taken" // Device can't be taken: Detail
 	DeviceFailed   Code = "device-failed"    // Device can't be prepared: Detail
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
+	IPv6Off        Code = "ipv6-off"         // IPv6 is off on the host port's interface Device
 	NoEndpoint     Code = "no-endpoint"      // an endpoint of the tunnel Device can't be used: Detail
 	// LowMTU: Device has MTU Have, below the Want of switch Peer. Of an endpoint, which is Other, Device may be a host
 	// port of switch Kind; or the path to the endpoint Other of host Device has that MTU, with Kind as PathKind.

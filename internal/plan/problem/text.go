@@ -41,6 +41,10 @@ func (p Problem) ofDevice() string {
 		}
 		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
 			p.Device, p.Have, p.Want, p.Peer, p.Device, p.Want)
+	case IPv6Off:
+		return fmt.Sprintf("IPv6 is switched off on %s (sysctl net.ipv6.conf.%s.disable_ipv6), so that it lacks its "+
+			"IPv6 addresses: switch it on (sysctl -w net.ipv6.conf.%s.disable_ipv6=0), or take them out of the port",
+			p.Device, p.Device, p.Device)
 	case AttachQueued:
 		return "its device waits to be attached; each takes the kernel some 10 ms"
 	case LinkDown:
@@ -106,6 +110,12 @@ func (p Problem) ofMember() string {
 		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at "+
 			"the port group (vlan: {access: ID}); "+
 			"a vNIC is a veth or a tap (how-to/uplinks.md of the documentation)", p.Device)
+	case SharedDevice:
+		return fmt.Sprintf("device %s is a %s device, which gets frames for its own MAC alone: guests would be "+
+			"reached by broadcasts only; make the device under it the uplink's", p.Device, p.Kind)
+	case NotEthernet:
+		return fmt.Sprintf("device %s is a %s device, which carries no Ethernet frames: an uplink is a network card, "+
+			"a bond or a VLAN interface", p.Device, p.Kind)
 	case WrongDevice:
 		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink",
 			p.Device, p.Kind)

@@ -120,7 +120,7 @@ func (h *host) warns(t *testing.T, want string) {
 		t.Fatal(err)
 	}
 	all := strings.Join(s.Agent.Warnings, "\n")
-	if is := strings.Contains(all, "is not used since the host has booted"); is != (want != "") ||
+	if is := strings.Contains(all, "was not used at the agent's start"); is != (want != "") ||
 		!strings.Contains(all, want) {
 		t.Errorf("it warns of %q, want %q", all, want)
 	}

@@ -33,6 +33,8 @@ const (
 	EffectKind_EFFECT_KIND_DISCONNECTED EffectKind = 2
 	// an effective value changes
 	EffectKind_EFFECT_KIND_CHANGED EffectKind = 3
+	// somebody else had taken away what the configuration gives a port, and it is there again
+	EffectKind_EFFECT_KIND_RESTORED EffectKind = 8
 )
 
 // Enum value maps for EffectKind.
@@ -42,12 +44,14 @@ var (
 		1: "EFFECT_KIND_CONNECTED",
 		2: "EFFECT_KIND_DISCONNECTED",
 		3: "EFFECT_KIND_CHANGED",
+		8: "EFFECT_KIND_RESTORED",
 	}
 	EffectKind_value = map[string]int32{
 		"EFFECT_KIND_UNSPECIFIED":  0,
 		"EFFECT_KIND_CONNECTED":    1,
 		"EFFECT_KIND_DISCONNECTED": 2,
 		"EFFECT_KIND_CHANGED":      3,
+		"EFFECT_KIND_RESTORED":     8,
 	}
 )
 
@@ -1849,13 +1853,14 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\banswered\x18\a \x01(\bR\banswered\"8\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port*\xa9\x01\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port*\xd1\x01\n" +
 	"\n" +
 	"EffectKind\x12\x1b\n" +
 	"\x17EFFECT_KIND_UNSPECIFIED\x10\x00\x12(\n" +
 	"\x15EFFECT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12.\n" +
 	"\x18EFFECT_KIND_DISCONNECTED\x10\x02\x1a\x10\x8a\xb5\x18\fdisconnected\x12$\n" +
-	"\x13EFFECT_KIND_CHANGED\x10\x03\x1a\v\x8a\xb5\x18\achanged*\x87\x01\n" +
+	"\x13EFFECT_KIND_CHANGED\x10\x03\x1a\v\x8a\xb5\x18\achanged\x12&\n" +
+	"\x14EFFECT_KIND_RESTORED\x10\b\x1a\f\x8a\xb5\x18\brestored*\x87\x01\n" +
 	"\n" +
 	"ChangeKind\x12\x1b\n" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +

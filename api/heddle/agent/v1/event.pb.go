@@ -156,6 +156,10 @@ const (
 	EventKind_EVENT_KIND_FLAPPING EventKind = 110
 	// probes found that the physical network lacks something that an uplink needs, or lacks it no longer (S109)
 	EventKind_EVENT_KIND_NETWORK EventKind = 120
+	// somebody else took away what the agent had set on a device of the host's, and it is there again
+	EventKind_EVENT_KIND_RESTORED EventKind = 131
+	// a port or uplink that is up is not in full service, or is again
+	EventKind_EVENT_KIND_IMPAIRED EventKind = 132
 )
 
 // Enum value maps for EventKind.
@@ -189,6 +193,8 @@ var (
 		70:  "EVENT_KIND_MIGRATION",
 		110: "EVENT_KIND_FLAPPING",
 		120: "EVENT_KIND_NETWORK",
+		131: "EVENT_KIND_RESTORED",
+		132: "EVENT_KIND_IMPAIRED",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED":   0,
@@ -219,6 +225,8 @@ var (
 		"EVENT_KIND_MIGRATION":     70,
 		"EVENT_KIND_FLAPPING":      110,
 		"EVENT_KIND_NETWORK":       120,
+		"EVENT_KIND_RESTORED":      131,
+		"EVENT_KIND_IMPAIRED":      132,
 	}
 )
 
@@ -660,7 +668,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x1dFAILOVER_CAUSE_UPLINK_REMOVED\x10\x06\x1a\x12\x8a\xb5\x18\x0euplink-removed\x12-\n" +
 	"\x19FAILOVER_CAUSE_UPLINK_OUT\x10\a\x1a\x0e\x8a\xb5\x18\n" +
 	"uplink-out\x12+\n" +
-	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xb6\b\n" +
+	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\x86\t\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +
@@ -690,7 +698,9 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x13EVENT_KIND_ISOLATED\x10\x18\x1a\f\x8a\xb5\x18\bisolated\x12'\n" +
 	"\x14EVENT_KIND_MIGRATION\x10F\x1a\r\x8a\xb5\x18\tmigration\x12%\n" +
 	"\x13EVENT_KIND_FLAPPING\x10n\x1a\f\x8a\xb5\x18\bflapping\x12#\n" +
-	"\x12EVENT_KIND_NETWORK\x10x\x1a\v\x8a\xb5\x18\anetwork2m\n" +
+	"\x12EVENT_KIND_NETWORK\x10x\x1a\v\x8a\xb5\x18\anetwork\x12&\n" +
+	"\x13EVENT_KIND_RESTORED\x10\x83\x01\x1a\f\x8a\xb5\x18\brestored\x12&\n" +
+	"\x13EVENT_KIND_IMPAIRED\x10\x84\x01\x1a\f\x8a\xb5\x18\bimpaired2m\n" +
 	"\fEventService\x12]\n" +
 	"\fFollowEvents\x12$.heddle.agent.v1.FollowEventsRequest\x1a%.heddle.agent.v1.FollowEventsResponse0\x01B$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 

@@ -144,6 +144,14 @@ const (
 	ProblemCode_PROBLEM_CODE_STORM_OUTSIDE ProblemCode = 57
 	// spanning tree: the port of the physical switch does not forward yet
 	ProblemCode_PROBLEM_CODE_STP_DISCARDS ProblemCode = 58
+	// the device that its VM had is gone, and its VM was not started again
+	ProblemCode_PROBLEM_CODE_OWNER_AWAITED ProblemCode = 60
+	// a host port has IPv6 addresses, and the host has switched IPv6 off on its interface
+	ProblemCode_PROBLEM_CODE_IPV6_OFF ProblemCode = 71
+	// the device of an uplink gets frames for its own MAC alone
+	ProblemCode_PROBLEM_CODE_SHARED_DEVICE ProblemCode = 72
+	// the device carries no Ethernet frames
+	ProblemCode_PROBLEM_CODE_NOT_ETHERNET ProblemCode = 73
 )
 
 // Enum value maps for ProblemCode.
@@ -208,6 +216,10 @@ var (
 		56: "PROBLEM_CODE_LACP_WITHOUT_LAG",
 		57: "PROBLEM_CODE_STORM_OUTSIDE",
 		58: "PROBLEM_CODE_STP_DISCARDS",
+		60: "PROBLEM_CODE_OWNER_AWAITED",
+		71: "PROBLEM_CODE_IPV6_OFF",
+		72: "PROBLEM_CODE_SHARED_DEVICE",
+		73: "PROBLEM_CODE_NOT_ETHERNET",
 	}
 	ProblemCode_value = map[string]int32{
 		"PROBLEM_CODE_UNSPECIFIED":            0,
@@ -269,6 +281,10 @@ var (
 		"PROBLEM_CODE_LACP_WITHOUT_LAG":       56,
 		"PROBLEM_CODE_STORM_OUTSIDE":          57,
 		"PROBLEM_CODE_STP_DISCARDS":           58,
+		"PROBLEM_CODE_OWNER_AWAITED":          60,
+		"PROBLEM_CODE_IPV6_OFF":               71,
+		"PROBLEM_CODE_SHARED_DEVICE":          72,
+		"PROBLEM_CODE_NOT_ETHERNET":           73,
 	}
 )
 
@@ -451,7 +467,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xcb\x17\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\x8b\x19\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -514,7 +530,11 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x18PROBLEM_CODE_NO_ENDPOINT\x107\x1a\x0f\x8a\xb5\x18\vno-endpoint\x127\n" +
 	"\x1dPROBLEM_CODE_LACP_WITHOUT_LAG\x108\x1a\x14\x8a\xb5\x18\x10lacp-without-lag\x121\n" +
 	"\x1aPROBLEM_CODE_STORM_OUTSIDE\x109\x1a\x11\x8a\xb5\x18\rstorm-outside\x12/\n" +
-	"\x19PROBLEM_CODE_STP_DISCARDS\x10:\x1a\x10\x8a\xb5\x18\fstp-discards*\xd4\x01\n" +
+	"\x19PROBLEM_CODE_STP_DISCARDS\x10:\x1a\x10\x8a\xb5\x18\fstp-discards\x121\n" +
+	"\x1aPROBLEM_CODE_OWNER_AWAITED\x10<\x1a\x11\x8a\xb5\x18\rowner-awaited\x12'\n" +
+	"\x15PROBLEM_CODE_IPV6_OFF\x10G\x1a\f\x8a\xb5\x18\bipv6-off\x121\n" +
+	"\x1aPROBLEM_CODE_SHARED_DEVICE\x10H\x1a\x11\x8a\xb5\x18\rshared-device\x12/\n" +
+	"\x19PROBLEM_CODE_NOT_ETHERNET\x10I\x1a\x10\x8a\xb5\x18\fnot-ethernet*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +

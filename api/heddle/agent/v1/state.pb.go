@@ -42,6 +42,8 @@ const (
 	WaitEvidence_WAIT_EVIDENCE_SENT_ELSEWHERE WaitEvidence = 6
 	// the agent had silenced the port, and ended before it could write down why
 	WaitEvidence_WAIT_EVIDENCE_RECORD_LOST WaitEvidence = 7
+	// the port's QEMU has not started its guest yet
+	WaitEvidence_WAIT_EVIDENCE_QEMU_STARTS WaitEvidence = 71
 	// a manager has silenced the port to move its guest to another host
 	WaitEvidence_WAIT_EVIDENCE_SILENCED WaitEvidence = 70
 )
@@ -57,6 +59,7 @@ var (
 		5:  "WAIT_EVIDENCE_LIBVIRT_STOPPED",
 		6:  "WAIT_EVIDENCE_SENT_ELSEWHERE",
 		7:  "WAIT_EVIDENCE_RECORD_LOST",
+		71: "WAIT_EVIDENCE_QEMU_STARTS",
 		70: "WAIT_EVIDENCE_SILENCED",
 	}
 	WaitEvidence_value = map[string]int32{
@@ -68,6 +71,7 @@ var (
 		"WAIT_EVIDENCE_LIBVIRT_STOPPED": 5,
 		"WAIT_EVIDENCE_SENT_ELSEWHERE":  6,
 		"WAIT_EVIDENCE_RECORD_LOST":     7,
+		"WAIT_EVIDENCE_QEMU_STARTS":     71,
 		"WAIT_EVIDENCE_SILENCED":        70,
 	}
 )
@@ -2544,7 +2548,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bProgress\x12\x1c\n" +
 	"\tattaching\x18\x01 \x01(\x05R\tattaching\x12\x0e\n" +
 	"\x02of\x18\x02 \x01(\x05R\x02of\x12,\n" +
-	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\xb1\x03\n" +
+	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\xe1\x03\n" +
 	"\fWaitEvidence\x12\x1d\n" +
 	"\x19WAIT_EVIDENCE_UNSPECIFIED\x10\x00\x12*\n" +
 	"\x17WAIT_EVIDENCE_ANNOUNCED\x10\x01\x1a\r\x8a\xb5\x18\tannounced\x12,\n" +
@@ -2554,7 +2558,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\x19WAIT_EVIDENCE_QEMU_SILENT\x10\x04\x1a\x0f\x8a\xb5\x18\vqemu-silent\x126\n" +
 	"\x1dWAIT_EVIDENCE_LIBVIRT_STOPPED\x10\x05\x1a\x13\x8a\xb5\x18\x0flibvirt-stopped\x124\n" +
 	"\x1cWAIT_EVIDENCE_SENT_ELSEWHERE\x10\x06\x1a\x12\x8a\xb5\x18\x0esent-elsewhere\x12.\n" +
-	"\x19WAIT_EVIDENCE_RECORD_LOST\x10\a\x1a\x0f\x8a\xb5\x18\vrecord-lost\x12(\n" +
+	"\x19WAIT_EVIDENCE_RECORD_LOST\x10\a\x1a\x0f\x8a\xb5\x18\vrecord-lost\x12.\n" +
+	"\x19WAIT_EVIDENCE_QEMU_STARTS\x10G\x1a\x0f\x8a\xb5\x18\vqemu-starts\x12(\n" +
 	"\x16WAIT_EVIDENCE_SILENCED\x10F\x1a\f\x8a\xb5\x18\bsilenced*\xae\x01\n" +
 	"\bObserved\x12\x18\n" +
 	"\x14OBSERVED_UNSPECIFIED\x10\x00\x12\x19\n" +
