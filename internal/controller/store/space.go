@@ -91,8 +91,8 @@ func (k *keeper) endAlarms(ctx context.Context, st Status) (roomy bool, err erro
 			}
 		}
 		if Full(m.Health.Size, st.Quota) {
-			return false, fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: start every controller "+
-				"with a larger --etcd-quota", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
+			return false, fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: start every "+
+				"controller with a larger --etcd-quota", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
 		}
 		roomy = roomy && (st.Quota <= 0 || m.Health.Size <= most(st.Quota)*9/10)
 	}

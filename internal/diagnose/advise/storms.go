@@ -35,8 +35,9 @@ func discarding(l *look) (found []api.Finding) {
 				continue
 			}
 			f := onUplink(u, "%s", v.Reason)
-			f.Change = "Make the port of the physical switch an edge port (portfast, for a trunk as well): a switch of this " +
-				"host never forms a loop by its uplinks. Where that can't be, give the switch an upDelay of 30 s."
+			f.Change = "Make the port of the physical switch an edge port (portfast, for a trunk as well): a " +
+				"switch of this host never forms a loop by its uplinks. Where that can't be, give the switch an " +
+				"upDelay of 30 s."
 			f.Command = l.command(u.ID, "uplink show")
 			found = append(found, f)
 		}

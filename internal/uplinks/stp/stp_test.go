@@ -23,8 +23,8 @@ func TestS172_WhatABridgeSaysOfItsPort(t *testing.T) {
 		"designated, learning":   {rapid("1e"), Port{root, own, 0x8003, true, true}},
 		"designated, discarding": {rapid("0e"), Port{root, own, 0x8003, true, true}},
 		"alternate":              {rapid("04"), Port{root, own, 0x8003, true, false}},
-		"configuration": {"424203" + "0000" + "00" + "00" + "00" + "8000020000000001" + "00000000" + "8001020000000002" +
-			"8003" + "0000" + "1400" + "0200" + "0f00", Port{root, own, 0x8003, false, false}},
+		"configuration": {"424203" + "0000" + "00" + "00" + "00" + "8000020000000001" + "00000000" +
+			"8001020000000002" + "8003" + "0000" + "1400" + "0200" + "0f00", Port{root, own, 0x8003, false, false}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b, err := hex.DecodeString(c.frame)
