@@ -69,7 +69,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 	}
 	defer c.statics.claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
-		within: q.ConfirmWithin}, out, func() error {
+		within: q.ConfirmWithin}, out, c.looking(q.Device, func() error {
 		p := q.Port
 		if p.Switch == "" {
 			p.Switch = c.ports.onlySwitch()
@@ -121,7 +121,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 		}
 		return nil
-	})
+	}))
 }
 
 // beginIncoming starts the wait of a port that was connected for a guest that will arrive by migration.

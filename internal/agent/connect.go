@@ -59,7 +59,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 	}
 	defer c.statics.claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
-		within: q.ConfirmWithin}, out, func() error {
+		within: q.ConfirmWithin}, out, c.looking(q.Device, func() error {
 		p := q.Port
 		if p.Switch == "" {
 			p.Switch = c.ports.onlySwitch()
@@ -99,7 +99,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		c.chains.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
 		c.statics.warn(out, nic)
 		return nil
-	})
+	}))
 }
 
 // connectAs makes the port; set is the policy that this command sets on it, nic whose it is.

@@ -9,21 +9,24 @@ import (
 	"heddle/internal/spec"
 )
 
-// endNoted disconnects the ports of guests that ended while no agent answered. The notes are removed when that is on
-// the disk: otherwise the next start tries it again.
+// endNoted disconnects the ports of guests that ended while no agent answered. The notes of these are removed when that
+// is on the disk: otherwise the next start tries it again. A hook may write another one meanwhile.
 func (a *Agent) endNoted(p instance.Paths) {
-	ended, err := p.NotedEnded(a.name)
-	if len(ended) == 0 && err == nil {
-		return
-	}
-	if err == nil {
-		err = a.commands.endAll(ended)
-	}
-	if err == nil {
-		err = p.DropEnded(a.name)
-	}
-	if err != nil {
-		a.complain("disconnect the ports of guests that ended while no agent answered", err)
+	for {
+		ended, err := p.NotedEnded(a.name)
+		if len(ended) == 0 && err == nil {
+			return
+		}
+		if err == nil {
+			err = a.commands.endAll(ended)
+		}
+		if err == nil {
+			err = p.DropEnded(a.name, ended)
+		}
+		if err != nil {
+			a.complain("disconnect the ports of guests that ended while no agent answered", err)
+			return
+		}
 	}
 }
 

@@ -32,10 +32,11 @@ type fakeDevices struct {
 	ipv6Off   map[string]bool
 	arp       map[string]string // arp_ignore; absent = 0
 	offload   map[string]map[hostdev.Offload]hostdev.OffloadState
-	addresses map[uint32][]netip.Prefix // by ifindex
-	routes    map[uint32]string         // by ifindex
-	speed     map[string]float64        // bits per second
-	past      map[string][]hostdev.Past // by the device below
+	addresses map[uint32][]netip.Prefix  // by ifindex
+	routes    map[uint32]string          // by ifindex
+	speed     map[string]float64         // bits per second
+	past      map[string][]hostdev.Past  // by the device below
+	unheard   map[string]*hostdev.Device // who has a name in the kernel, nil for none, while byName has another
 	next      uint32
 	changes   []string
 	fail      map[string]error // by change
@@ -131,6 +132,18 @@ func (f *fakeDevices) Notes() <-chan hostdev.Note       { return nil }
 func (f *fakeDevices) Apply(hostdev.Note) (bool, error) { return true, nil }
 func (f *fakeDevices) Refresh() error                   { return nil }
 func (f *fakeDevices) WatchCarrier([]uint32)            {}
+
+func (f *fakeDevices) Look(name string) (bool, error) {
+	d, changed := f.unheard[name]
+	if !changed {
+		return false, nil
+	}
+	delete(f.unheard, name)
+	if delete(f.byName, name); d != nil {
+		f.byName[name] = d
+	}
+	return true, nil
+}
 
 func (f *fakeDevices) CreatePair(p hostdev.Pair) error {
 	if err := f.did("create %s %s", p.Host, p.Switch); err != nil {

@@ -88,6 +88,24 @@ func (ow owned) mayTake(id plan.PortID, d hostdev.Device, there bool) bool {
 	return h != nil && h.Index == d.Index // an earlier program held it
 }
 
+// looking is a request about a device that begins by asking the kernel which device has the name: who restarts a guest
+// connects its new device at once, while the notifications of the old one's end and of the new one are still queued.
+func (c *commands) looking(device string, do func() error) func() error {
+	return func() error {
+		if device == "" {
+			return do()
+		}
+		changed, err := c.dev.Look(device)
+		if changed {
+			c.changer.settler.settleNext()
+		}
+		if err != nil {
+			return err
+		}
+		return do()
+	}
+}
+
 // hasTaken reports whether a port that is connected again has what it would be given now: the request changes nothing.
 func (ow owned) hasTaken(p spec.Port) bool {
 	if p.Device == "" || !ow.isVMs(p) {

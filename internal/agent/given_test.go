@@ -269,3 +269,35 @@ func TestS148_LibvirtIsAskedAboutDomainsThatPortsAwait(t *testing.T) {
 	r.settler.settle()
 	look(1, 1)
 }
+
+// A guest that is restarted has another device of the name at once: its hook may be heard before the notifications of
+// the old one's end and of the new one.
+func TestS148_AHookIsHeardBeforeTheNotificationsOfItsDevice(t *testing.T) {
+	for name, ask := range map[string]func(*rig) error{
+		"started": func(r *rig) error { return r.hook(ofVM(movingVM, "vnet0")) },
+		"arrives": func(r *rig) error {
+			return r.command(func(ctx context.Context) error {
+				_, err := r.commands.ConnectIncoming(ctx, api.Incoming{Connect: ofVM(movingVM, "vnet0")})
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, base)
+			r.dev.veth("vnet0", "02:00:00:00:00:77")
+			if err := ask(r); err != nil {
+				t.Fatal(err)
+			}
+			before := r.dev.byName["vnet0"]
+			now := r.dev.veth("vnet0", "02:00:00:00:00:77")
+			r.dev.byName["vnet0"], r.dev.unheard = before, map[string]*hostdev.Device{"vnet0": now}
+			if err := ask(r); err != nil {
+				t.Fatal(err)
+			}
+			r.settler.settle()
+			if h := r.state.Of(id("vm1/net0")); h == nil || h.Index != now.Index {
+				t.Errorf("the port has %+v in place of device %d: %+v", h, now.Index, r.effect.problems[id("vm1/net0")])
+			}
+		})
+	}
+}

@@ -26,6 +26,7 @@ type Devices interface {
 	Notes() <-chan hostdev.Note
 	Apply(hostdev.Note) (changed bool, err error)
 	Refresh() error
+	Look(name string) (changed bool, err error)
 	WatchCarrier(indexes []uint32)
 	CreatePair(hostdev.Pair) error
 	CreateTunnel(hostdev.Tunnel) error

@@ -158,7 +158,11 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 	if err := mount(); err != nil {
 		return nil, err
 	}
-	a = newAgent(&shared{name: o.Name, version: o.Version, place: derivesFrom(o.Name, st),
+	seed, err := store.Seed()
+	if err != nil {
+		return nil, err
+	}
+	a = newAgent(&shared{name: o.Name, version: o.Version, place: derivesFrom(o.Name, seed),
 		started: time.Now(), log: o.Log,
 		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
 		stopped: make(chan struct{})})
@@ -354,10 +358,10 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 
 // derivesFrom is what the MACs of host ports, and the chassis that LLDP tells, are made of beside their names: the
 // machine, the agent and the seed of its state.
-func derivesFrom(agent string, st *state.State) string {
+func derivesFrom(agent, seed string) string {
 	place := instance.MachineID() + "/" + agent
-	if st.Seed != "" {
-		place += "/" + st.Seed
+	if seed != "" {
+		place += "/" + seed
 	}
 	return place
 }

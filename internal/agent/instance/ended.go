@@ -49,12 +49,11 @@ func (p Paths) NotedEnded(name string) (uuids []string, err error) {
 	return uuids, err
 }
 
-// DropEnded removes these notes, once the agent has acted on them.
-func (p Paths) DropEnded(name string) error {
-	uuids, err := p.NotedEnded(name)
-	errs := []error{err}
+// DropEnded removes the notes about those guests, once the agent has acted on them. Others may have been written since.
+func (p Paths) DropEnded(name string, uuids []string) error {
+	var errs []error
 	for _, uuid := range uuids {
-		errs = append(errs, ownfile.Remove(filepath.Join(p.Ended(name), uuid)))
+		errs = append(errs, ownfile.Remove(filepath.Join(p.Ended(name), filepath.Base(uuid))))
 	}
 	return errors.Join(errs...)
 }

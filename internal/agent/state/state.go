@@ -4,7 +4,6 @@
 package state
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,9 +69,6 @@ type State struct {
 	Expected map[string]time.Time `json:"expected,omitzero"`
 	// Forced are those of them whose ports are connected whatever this host lacks.
 	Forced map[string]bool `json:"forced,omitzero"`
-	// Seed was drawn when the state began. MACs are derived from it too: machines that were cloned have one machine-id.
-	// "" in a state of an earlier version, whose host ports keep the MACs that they have.
-	Seed string `json:"seed,omitzero"`
 	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
@@ -342,7 +338,7 @@ func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
 	b, err := ownfile.Read(s.path())
 	if errors.Is(err, os.ErrNotExist) {
-		st.Format, st.Seed = stateFormat, rand.Text()
+		st.Format = stateFormat
 		return st, nil
 	}
 	if err != nil {

@@ -257,25 +257,14 @@ func (h *Host) show(index uint32) (Device, bool, error) {
 	if d.Kind != Veth || d.Peer.Index == 0 {
 		return d, true, nil
 	}
-	end, seen, err := h.peerEnd(linkKey{d.Peer.NSID, d.Peer.Index})
+	if d.Peer.NSID == localNS {
+		other, seen := h.links[d.Peer.Index]
+		d.Peer.Seen, d.Peer.End = seen, other.end
+		return d, true, nil
+	}
+	end, seen, err := h.peers.end(h.ask, linkKey{d.Peer.NSID, d.Peer.Index})
 	d.Peer.Seen, d.Peer.End = seen, end
 	return d, true, err
-}
-
-func (h *Host) peerEnd(k linkKey) (End, bool, error) {
-	if k.nsid == localNS {
-		l, ok := h.links[k.index]
-		return l.end, ok, nil
-	}
-	if end, ok := h.peers[k]; ok {
-		return end, true, nil
-	}
-	l, found, err := h.ask.one(k)
-	if err != nil || !found {
-		return End{}, false, err
-	}
-	h.peers[k] = l.end
-	return l.end, true, nil
 }
 
 // Members lists the devices that are members of the device, such as those of a bond, by name.

@@ -90,18 +90,33 @@ func (a *asker) one(k linkKey) (l link, found bool, err error) {
 	if k.nsid != localNS {
 		req.AddData(nl.NewRtAttr(unix.IFLA_TARGET_NETNSID, nl.Uint32Attr(uint32(k.nsid))))
 	}
+	if l, found, err = a.asked(req); err != nil {
+		err = fmt.Errorf("ask for device %d: %w", k.index, err)
+	}
+	return l, found, err
+}
+
+// named reads the device of the socket's own namespace that has the name now.
+func (a *asker) named(name string) (l link, found bool, err error) {
+	req := a.request(0, 0)
+	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+	if l, found, err = a.asked(req); err != nil {
+		err = fmt.Errorf("ask for device %s: %w", name, err)
+	}
+	return l, found, err
+}
+
+// asked executes a request for one device.
+func (a *asker) asked(req *nl.NetlinkRequest) (l link, found bool, err error) {
 	err = a.execute(req, unix.RTM_NEWLINK, func(b []byte) (err error) {
 		l, err = parseLink(b)
 		found = err == nil
 		return err
 	})
-	switch {
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM),
-		errors.Is(err, unix.EACCES):
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) ||
+		errors.Is(err, unix.EACCES) {
 		// EINVAL: the namespace with the id is gone. EPERM: it may not be read.
 		return link{}, false, nil
-	case err != nil:
-		return link{}, false, fmt.Errorf("ask for device %d: %w", k.index, err)
 	}
-	return l, found, nil
+	return l, found && err == nil, err
 }

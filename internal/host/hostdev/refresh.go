@@ -28,6 +28,28 @@ func (h *Host) Refresh() error {
 	return err
 }
 
+// Look asks the kernel which device has a name now, and reports whether that is another one than was known. Its
+// notifications may still be queued. What else changed about a device is left to them, or they would not be news.
+func (h *Host) Look(name string) (changed bool, err error) {
+	l, found, err := h.ask.named(name)
+	if err != nil {
+		return false, err
+	}
+	old, known := h.names[name]
+	if known == found && (!found || old == l.index) {
+		return false, nil
+	}
+	if known {
+		if err := h.refreshIndex(old); err != nil { // it may have another name
+			return true, err
+		}
+	}
+	if found {
+		h.put(l)
+	}
+	return true, nil
+}
+
 // missing are the devices that are not in the list, all of which are known.
 func missing(known map[uint32]link, list []link) (gone []uint32) {
 	if len(known) == len(list) {
@@ -47,6 +69,19 @@ func missing(known map[uint32]link, list []link) (gone []uint32) {
 
 // peers contains the other ends in other namespaces that have been requested.
 type peers map[linkKey]End
+
+// end is one of them, which is read if it has not been requested before.
+func (p peers) end(ask *asker, k linkKey) (End, bool, error) {
+	if end, ok := p[k]; ok {
+		return end, true, nil
+	}
+	l, found, err := ask.one(k)
+	if err != nil || !found {
+		return End{}, false, err
+	}
+	p[k] = l.end
+	return l.end, true, nil
+}
 
 // refresh reads them again. One that is not there any more is forgotten: Device asks for it again. After an error all
 // of them are.

@@ -104,3 +104,42 @@ func TestRefresh_MakesLittleGarbage(t *testing.T) {
 		t.Errorf("%d devices are as they were, and %d are shown from memory", devices+1, len(h.shown))
 	}
 }
+
+// A Host that has heard nothing yet is told which device has a name; it still hears what else has changed.
+func TestLook_FindsWhoHasANameNow(t *testing.T) {
+	testkit.Tool(t, "ip")
+	host, _ := guest(t)
+	run(t, host, "ip link add va type veth peer name vb")
+	run(t, host, "ip link add vc type veth peer name vd")
+	h := openIn(t, host)
+	look := func(name string, want bool) {
+		t.Helper()
+		if changed, err := h.Look(name); err != nil || changed != want {
+			t.Errorf("look for %s: changed %v, want %v (%v)", name, changed, want, err)
+		}
+		fresh := openIn(t, host)
+		got, have, err := h.Device(name)
+		now, there, errNow := fresh.Device(name)
+		if err != nil || errNow != nil || have != there || got.Index != now.Index {
+			t.Errorf("%s is %+v (%v), in the kernel %+v (%v)", name, got, err, now, errNow)
+		}
+	}
+	look("va", false)
+	look("nobody", false)
+	for _, c := range []string{"ip link del va", "ip link add va type veth peer name vb"} {
+		run(t, host, c)
+	}
+	look("va", true)
+	look("va", false)
+	run(t, host, "ip link set vc name ve")
+	look("vc", true)
+	look("ve", false)
+	run(t, host, "ip link del va")
+	look("va", true)
+	look("va", false)
+	run(t, host, "ip link set ve mtu 1400")
+	look("ve", false)
+	if d, _, _ := h.Device("ve"); d.MTU != 1500 {
+		t.Error("its MTU was read: the notification of it would be no news")
+	}
+}
