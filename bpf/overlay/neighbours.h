@@ -33,7 +33,8 @@ enum binding_flag {
 	BINDING_UNVERIFIED = 1 << 3, /* the owner has taken the address over, and nobody has answered a question since */
 	BINDING_ASKED = 1 << 4, /* a question of this host's guests has passed since, when asked says */
 	BINDING_UNHEARD = 1 << 5, /* the silence of others proves nothing: this tunnel would not hear their answer */
-	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD,
+	BINDING_PROBED = 1 << 6, /* a probe was that question: only who has the address is asked by it */
+	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD | BINDING_PROBED,
 };
 
 struct binding_key {
