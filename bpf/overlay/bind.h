@@ -54,10 +54,11 @@ INLINE bool binding_holds(const struct neighbour *k, u64 seen)
 	return k->now - seen <= k->hold;
 }
 
-/* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered a
- * question; one answer is not enough if the former owner is on this host, as its own answer would not pass the tunnel. Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that
- * has moved for good is silent where it was, and one that takes over by announcing itself, as routers with a virtual
- * address do, may do so again and again. */
+/* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered
+ * a question; one answer is not enough if the former owner is on this host, as its own answer would not pass the tunnel.
+ * Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that has moved
+ * for good is silent where it was, and one that takes over by announcing itself, as routers with a virtual address do,
+ * may do so again and again. */
 INLINE void take_over(struct neighbour *k, const struct binding *was)
 {
 	struct binding *b = &k->fresh;
@@ -98,7 +99,8 @@ INLINE bool is_told_since(struct neighbour *k, struct binding *was)
 {
 	struct told_binding *told = bpf_map_lookup_elem(&told_bindings, &k->owner);
 
-	if (!told || !binding_holds(k, told->seen) || (s64)(told->seen - was->seen) <= 0 || same_mac(told->mac, was->mac))
+	if (!told || !binding_holds(k, told->seen) || (s64)(told->seen - was->seen) <= 0 ||
+	    same_mac(told->mac, was->mac))
 		return false;
 	__builtin_memcpy(was->rival, told->mac, 6);
 	was->changed = k->now;

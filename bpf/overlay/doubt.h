@@ -54,7 +54,8 @@ INLINE bool is_sure(const struct neighbour *k, struct binding *b)
 		b->flags &= ~BINDING_DOUBTS;
 		return true;
 	}
-	if (!(b->flags & BINDING_HERE) || !(b->flags & BINDING_ASKED)) /* else the tunnel hears no answer, and the doubt ends */
+	/* The answer of an owner on this host may not pass the tunnel: further questions do not prolong the doubt. */
+	if (!(b->flags & BINDING_HERE) || !(b->flags & BINDING_ASKED))
 		note_question(k, b);
 	return false;
 }
@@ -98,7 +99,8 @@ INLINE void doubt(struct neighbour *k)
 	struct binding *b = bpf_map_lookup_elem(&bindings, &k->asked);
 	struct neighbour_speaker *s;
 
-	if (!b || b->flags & BINDING_UNVERIFIED || b->flags & k->says & BINDING_HERE || same_mac(b->mac, k->speaker.mac))
+	if (!b || b->flags & BINDING_UNVERIFIED || b->flags & k->says & BINDING_HERE ||
+	    same_mac(b->mac, k->speaker.mac))
 		return;
 	s = share_of(k);
 	if (!s || s->bindings >= BINDINGS_PER_SECOND)

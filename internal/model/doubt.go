@@ -53,7 +53,8 @@ func (h *Heard) sure(now, hold time.Duration) bool {
 		h.settle()
 		return true
 	}
-	if !h.Here || !h.Questioned { // else the tunnel hears no answer, and the doubt ends
+	// The answer of an owner on this host may not pass the tunnel: further questions do not prolong the doubt.
+	if !h.Here || !h.Questioned {
 		h.question(now)
 	}
 	return false

@@ -15,8 +15,8 @@ func (k *talk) heard() model.Heard {
 	return k.tunnel.Tables().Heard[overlay.Address{VNI: 10, IP: addr("10.0.0.9")}]
 }
 
-// TestS154_AProberDoesNotAnswerItself: a probe asks who has the address, and its sender's own answer right behind it makes
-// it no owner. A question of a guest counts at once, though a probe has passed just before.
+// TestS154_AProberDoesNotAnswerItself: a probe asks who has the address, and its sender's own answer right behind it
+// makes it no owner. A question of a guest counts at once, though a probe has passed just before.
 func TestS154_AProberDoesNotAnswerItself(t *testing.T) {
 	asker := station4(1)
 	probed := func() *talk {
@@ -93,7 +93,8 @@ func TestS154_ProbesHaveAShare(t *testing.T) {
 	}
 }
 
-// TestS154_WhoWasToldSinceIsTheOwner: the former owner, which was heard before that, is not believed by an announcement.
+// TestS154_WhoWasToldSinceIsTheOwner: the former owner, which was heard before that, is not believed by an
+// announcement.
 func TestS154_WhoWasToldSinceIsTheOwner(t *testing.T) {
 	asker := station4(1)
 	k := newTalk(t)
