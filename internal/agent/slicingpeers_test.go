@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// TestS157_OthersKeepNoHostFromLeaving: the host's own configuration has as many peers as a file may list, those that it
-// may list, and none where they do not go together. The log says what is left out.
+// TestS157_OthersKeepNoHostFromLeaving: the host's own configuration has as many peers as a file may list, those that
+// it may list, and none where they do not go together. The log says what is left out.
 func TestS157_OthersKeepNoHostFromLeaving(t *testing.T) {
 	whole := parse(t, `switches:
 - name: prod

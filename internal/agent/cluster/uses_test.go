@@ -15,7 +15,8 @@ type connected struct {
 
 func (c connected) LocalAddr() net.Addr { return c.at }
 
-// TestAConnectionUsesOneAddress: an address of the host that the newest connection does not have is none of its concern.
+// TestAConnectionUsesOneAddress: an address of the host that the newest connection does not have is none of its
+// concern.
 func TestAConnectionUsesOneAddress(t *testing.T) {
 	var o offering
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::2")

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/overlay/wire"
 )
 
-// TestS156_AHostCutsNoOtherOff: what another member says of a host's address makes its path no shorter, and what no path
-// takes is not believed of anybody.
+// TestS156_AHostCutsNoOtherOff: what another member says of a host's address makes its path no shorter, and what no
+// path takes is not believed of anybody.
 func TestS156_AHostCutsNoOtherOff(t *testing.T) {
 	four, six := netip.MustParseAddr("10.9.0.2"), netip.MustParseAddr("2001:db8::2")
 	for _, c := range []struct {
