@@ -54,20 +54,23 @@ INLINE bool binding_holds(const struct neighbour *k, u64 seen)
 	return k->now - seen <= k->hold;
 }
 
-/* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered a
- * question. Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that
- * has moved for good is silent where it was, and one that takes over by announcing itself, as routers with a virtual
- * address do, may do so again and again. */
+/* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered
+ * a question; one answer is not enough if the former owner is on this host, as its own answer would not pass the tunnel.
+ * Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that has moved
+ * for good is silent where it was, and one that takes over by announcing itself, as routers with a virtual address do,
+ * may do so again and again. */
 INLINE void take_over(struct neighbour *k, const struct binding *was)
 {
 	struct binding *b = &k->fresh;
-	bool answered = is_answer(k, was);
+	bool answered = is_new_owners_answer(k, was);
 
 	__builtin_memcpy(b->rival, was->mac, 6);
 	b->changed = k->now;
 	b->contested = was->contested;
-	if (!answered)
-		b->flags |= BINDING_UNVERIFIED | (was->flags & BINDING_HERE ? BINDING_UNHEARD : 0);
+	if (was->flags & BINDING_HERE)
+		b->flags |= BINDING_UNVERIFIED | BINDING_UNHEARD;
+	else if (!answered)
+		b->flags |= BINDING_UNVERIFIED;
 	if (!was->changed || !same_mac(was->rival, b->mac) || !binding_holds(k, was->changed))
 		return;
 	b->turns = was->turns < 255 ? was->turns + answered : 255;
@@ -90,11 +93,31 @@ INLINE void take_over_told(struct neighbour *k)
 	b->flags |= BINDING_UNVERIFIED;
 }
 
+/* Have the controllers told since the owner was heard that another MAC has the address? Then that one is the owner, and is
+ * in the binding what a former one is. */
+INLINE bool is_told_since(struct neighbour *k, struct binding *was)
+{
+	struct told_binding *told = bpf_map_lookup_elem(&told_bindings, &k->owner);
+
+	if (!told || !binding_holds(k, told->seen) || (s64)(told->seen - was->seen) <= 0 ||
+	    same_mac(told->mac, was->mac))
+		return false;
+	__builtin_memcpy(was->rival, told->mac, 6);
+	was->changed = k->now;
+	return true;
+}
+
 /* The owner has been heard again. If its time was over, it has the address anew. */
 INLINE void hear_again(struct neighbour *k, struct binding *was)
 {
-	u8 doubts = is_answer(k, was) || !binding_holds(k, was->seen) ? 0 : was->flags & BINDING_DOUBTS;
+	u8 doubts = was->flags & BINDING_DOUBTS;
 
+	if (is_answer(k, was))
+		doubts = 0;
+	else if (is_told_since(k, was))
+		doubts = BINDING_UNVERIFIED | (doubts & BINDING_UNHEARD);
+	else if (!binding_holds(k, was->seen) || is_doubt_over(k, was))
+		doubts = 0;
 	if (k->says & BINDING_ADVERTISED)
 		was->flags = k->says | doubts;
 	else

@@ -22,10 +22,24 @@ INLINE bool is_answer(const struct neighbour *k, const struct binding *b)
 	return k->answers && is_asked(k, b);
 }
 
+/* Does the answer make its sender the owner of an address that another MAC had? Who probes an address asks only who has it:
+ * the prober's own answer to its probe proves nothing. */
+INLINE bool is_new_owners_answer(const struct neighbour *k, const struct binding *was)
+{
+	return is_answer(k, was) && !(was->flags & BINDING_PROBED);
+}
+
 INLINE void note_question(const struct neighbour *k, struct binding *b)
 {
 	b->asked = eighths_of(k);
-	b->flags |= BINDING_ASKED;
+	b->flags = (b->flags & ~BINDING_PROBED) | BINDING_ASKED;
+}
+
+/* A doubt ends some time after the last question, as long as a binding holds: nobody else has said meanwhile that the
+ * address is his. */
+INLINE bool is_doubt_over(const struct neighbour *k, const struct binding *b)
+{
+	return b->flags & BINDING_ASKED && (u16)(eighths_of(k) - b->asked) > k->hold * EIGHTHS / ticks_per_second;
 }
 
 /* Is it sure that the owner has the address that is asked for? If not, the question passes: the owner's answer to it makes
@@ -34,13 +48,15 @@ INLINE bool is_sure(const struct neighbour *k, struct binding *b)
 {
 	if (!(b->flags & BINDING_UNVERIFIED))
 		return true;
-	if (is_asked(k, b))
+	if (is_asked(k, b) && !(b->flags & BINDING_PROBED))
 		return false;
-	if (b->flags & BINDING_ASKED && !(b->flags & BINDING_UNHEARD)) {
+	if (is_doubt_over(k, b) || (b->flags & BINDING_ASKED && !(b->flags & BINDING_UNHEARD))) {
 		b->flags &= ~BINDING_DOUBTS;
 		return true;
 	}
-	note_question(k, b);
+	/* The answer of an owner on this host may not pass the tunnel: further questions do not prolong the doubt. */
+	if (!(b->flags & BINDING_HERE) || !(b->flags & BINDING_ASKED))
+		note_question(k, b);
 	return false;
 }
 
@@ -76,13 +92,20 @@ INLINE bool asks_again(const struct neighbour *k, struct neighbour_speaker *s)
 }
 
 /* A station finds out whether another one has an address, and will take it if nobody answers (RFC 5227, RFC 4862). The
- * owner is asked by the probe itself. */
-INLINE void doubt(const struct neighbour *k)
+ * owner is asked by the probe itself. If both are on this host, nothing is in doubt: the owner hears the probe whatever
+ * the tunnel does, and its answer does not pass the tunnel. */
+INLINE void doubt(struct neighbour *k)
 {
 	struct binding *b = bpf_map_lookup_elem(&bindings, &k->asked);
+	struct neighbour_speaker *s;
 
-	if (!b || b->flags & BINDING_UNVERIFIED || same_mac(b->mac, k->speaker.mac))
+	if (!b || b->flags & BINDING_UNVERIFIED || b->flags & k->says & BINDING_HERE ||
+	    same_mac(b->mac, k->speaker.mac))
 		return;
-	b->flags |= BINDING_UNVERIFIED | BINDING_UNHEARD;
+	s = share_of(k);
+	if (!s || s->bindings >= BINDINGS_PER_SECOND)
+		return;
+	s->bindings++;
 	note_question(k, b);
+	b->flags |= BINDING_UNVERIFIED | BINDING_UNHEARD | BINDING_PROBED;
 }

@@ -14,7 +14,7 @@ enum neighbour_limits {
 	SURE_PER_SECOND = 8, /* of these, as many count without a question */
 	DEFENCE_TIME = 2, /* seconds within which an owner speaks up against another one, or answers a question */
 	EIGHTHS = 8, /* of a second, in which it is said when a question was asked */
-	ASKED_AGAIN_LEAST = 4, /* eighths of a second after an answer, from which the same question means that it did not help */
+	ASKED_AGAIN_LEAST = 4, /* eighths of a second from an answer to the same question, if it did not help */
 	ASKED_AGAIN_MOST = 60 * EIGHTHS,
 };
 
@@ -30,10 +30,11 @@ enum binding_flag {
 	BINDING_HERE = 1 << 0, /* the owner is behind a port of this host */
 	BINDING_ADVERTISED = 1 << 1, /* IPv6: the owner itself has said whether it is a router */
 	BINDING_ROUTER = 1 << 2,
-	BINDING_UNVERIFIED = 1 << 3, /* the owner has taken the address over, and nobody has answered a question since */
+	BINDING_UNVERIFIED = 1 << 3, /* the owner has taken the address over, and no question was answered since */
 	BINDING_ASKED = 1 << 4, /* a question of this host's guests has passed since, when asked says */
 	BINDING_UNHEARD = 1 << 5, /* the silence of others proves nothing: this tunnel would not hear their answer */
-	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD,
+	BINDING_PROBED = 1 << 6, /* a probe was that question: only who has the address is asked by it */
+	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD | BINDING_PROBED,
 };
 
 struct binding_key {

@@ -390,7 +390,8 @@ const (
 	BindingUnverified = 8
 	BindingAsked      = 16
 	BindingUnheard    = 32
-	BindingDoubts     = 56
+	BindingProbed     = 64
+	BindingDoubts     = 120
 )
 
 // Values of enum trunk_flag.

@@ -31,8 +31,8 @@ type locating struct {
 	nested     nested           // what was learned behind ports of overlay segments
 	addressing addressing       // who has which address there
 	ends       []netip.Addr     // this host's endpoints, as the controllers were last told
-	// lost is called when the host has lost one of its endpoints' addresses.
-	lost func()
+	// lost is called when the host has lost addresses of its endpoints.
+	lost func([]netip.Addr)
 	// told are the switches whose tunnels the kernel was told everything of, with the segments that they had then.
 	told   map[string]map[compile.OverlaySegment]bool
 	due    atomic.Bool // the loop is to take what has changed
@@ -229,10 +229,10 @@ func (l *locating) toldEnds(endpoints []span.Endpoint) {
 	for _, e := range endpoints {
 		now = append(now, e.Address)
 	}
-	gone := slices.ContainsFunc(l.ends, func(a netip.Addr) bool { return !slices.Contains(now, a) })
+	gone := slices.DeleteFunc(l.ends, func(a netip.Addr) bool { return slices.Contains(now, a) })
 	l.ends = now
-	if gone && len(now) > 0 && l.lost != nil {
-		l.lost()
+	if len(gone) > 0 && len(now) > 0 && l.lost != nil {
+		l.lost(gone)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // disturbs nothing, and a host that has none left can't speak anyway.
 func TestALostEndpointBeginsTheConversationAnew(t *testing.T) {
 	lost := 0
-	l := &locating{lost: func() { lost++ }}
+	l := &locating{lost: func([]netip.Addr) { lost++ }}
 	for _, c := range []struct {
 		now  []string
 		want int
@@ -22,7 +22,7 @@ func TestALostEndpointBeginsTheConversationAnew(t *testing.T) {
 			list = append(list, span.Endpoint{Address: netip.MustParseAddr(a)})
 		}
 		if l.toldEnds(list); lost != c.want {
-			t.Errorf("with %v: begun anew %d times, want %d", c.now, lost, c.want)
+			t.Errorf("with %v: lost %d times, want %d", c.now, lost, c.want)
 		}
 	}
 }

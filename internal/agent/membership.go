@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -139,6 +140,17 @@ func (m *membership) anew() {
 			m.begin()
 		}
 	}()
+}
+
+// lost takes in which addresses the host has lost. The conversation begins anew if it had one of them: a card that
+// flaps beside it does not disturb it.
+func (m *membership) lost(gone []netip.Addr) {
+	m.mu.Lock()
+	client := m.client
+	m.mu.Unlock()
+	if client != nil && client.Uses(gone) {
+		m.anew()
+	}
 }
 
 // now takes in how the conversation stands.

@@ -127,7 +127,7 @@ func join(s *shared) (o owners) {
 	o.waiting.change = o.changer.change
 	o.waiting.followed, o.ports.leaving = o.moving.look, o.moving.leaving
 	o.moving.offer, o.moving.changed, o.membership.moving = o.membership.offer, o.membership.reports, o.moving
-	o.membership.locating, o.locating.lost = o.locating, o.membership.anew
+	o.membership.locating, o.locating.lost = o.locating, o.membership.lost
 	o.carrying.change, o.carrying.announce = o.changer.change, o.teaming.announceMoved
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/cluster"
@@ -200,11 +199,7 @@ func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string
 			return nil
 		}
 		whole, _ := sl.ports.whole(sl.ports.file)
-		text, err := spec.Format(withPeers(whole, peers))
-		if err != nil {
-			return err
-		}
-		cfg, err := spec.Parse(afterLeaving, text)
+		cfg, text, err := sl.ownConfig(whole, peers)
 		if err != nil {
 			return err
 		}
@@ -219,21 +214,4 @@ func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string
 		}
 		return err
 	})
-}
-
-// withPeers returns a configuration with the peers of its tunnels.
-func withPeers(cfg *spec.Config, peers func(sw string) []spec.TunnelPeer) *spec.Config {
-	out := *cfg
-	out.Switches = slices.Clone(cfg.Switches)
-	for i := range out.Switches {
-		sw := &out.Switches[i]
-		list := peers(sw.Name)
-		if sw.Tunnel == nil || len(list) == 0 {
-			continue
-		}
-		with := *sw.Tunnel
-		with.Peers = list
-		sw.Tunnel = &with
-	}
-	return &out
 }

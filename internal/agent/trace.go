@@ -174,7 +174,8 @@ func heardOf(h *dataplane.HeardAt) *model.Heard {
 	}
 	return &model.Heard{MAC: h.MAC, Here: h.Here, Advertised: h.Advertised, Router: h.Router, Seen: h.Seen,
 		Rival: h.Rival, Changed: h.Changed, Contested: h.Contested, Turns: h.Turns,
-		Doubt: model.Doubt{Unverified: h.Unverified, Questioned: h.Questioned, Unheard: h.Unheard, Asked: h.Asked}}
+		Doubt: model.Doubt{Unverified: h.Unverified, Questioned: h.Questioned, Unheard: h.Unheard, Probed: h.Probed,
+			Asked: h.Asked}}
 }
 
 // dryKernel converts the records of a dry run into the form that a trace compares.

@@ -20,10 +20,10 @@ type HeardAt struct {
 	Here, Advertised, Router bool
 	Seen, Changed, Contested time.Duration
 	Turns                    int
-	// Unverified: it is not sure that MAC has the address; see enum binding_flag for the other two. Asked is in
+	// Unverified: it is not sure that MAC has the address; see enum binding_flag for the other three. Asked is in
 	// eighths of a second.
-	Unverified, Questioned, Unheard bool
-	Asked                           uint16
+	Unverified, Questioned, Unheard, Probed bool
+	Asked                                   uint16
 }
 
 // ToldAt is what controllers have told of an address.
@@ -49,7 +49,7 @@ func (s *Snapshot) Bound(sw string, a overlay.Address) (heard *HeardAt, told *To
 			Advertised: h.Flags&abi.BindingAdvertised != 0, Router: h.Flags&abi.BindingRouter != 0, Seen: s.at(h.Seen),
 			Changed: s.at(h.Changed), Contested: s.at(h.Contested), Turns: int(h.Turns),
 			Unverified: h.Flags&abi.BindingUnverified != 0, Questioned: h.Flags&abi.BindingAsked != 0,
-			Unheard: h.Flags&abi.BindingUnheard != 0, Asked: h.Asked}
+			Unheard: h.Flags&abi.BindingUnheard != 0, Probed: h.Flags&abi.BindingProbed != 0, Asked: h.Asked}
 	}
 	var t abi.ToldBinding
 	if err == nil || errors.Is(err, ebpf.ErrKeyNotExist) {

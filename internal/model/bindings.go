@@ -119,7 +119,7 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		return Hearing{What: HeardSpoofed, MAC: mac}
 	case !n.Sender.IsValid():
 		if n.Probed.IsValid() {
-			b.doubt(overlay.Address{VNI: s.VNI, VLAN: s.VLAN, IP: n.Probed}, mac, now)
+			b.doubt(overlay.Address{VNI: s.VNI, VLAN: s.VLAN, IP: n.Probed}, mac, here, now)
 		}
 		return Hearing{}
 	}
@@ -131,12 +131,9 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		if !n.Advertised {
 			next.Advertised, next.Router = was.Advertised, was.Router
 		}
-		over := now-was.Seen > hold // it has the address anew
+		b.hearAgain(at, was, n.Answers && was.asked(now), now, hold)
 		was.Here, was.Advertised, was.Router, was.Seen = here, next.Advertised, next.Router, now
-		if over || n.Answers && was.asked(now) {
-			was.settle()
-		}
-		h.What = HeardAgain
+		h.What, h.Unverified = HeardAgain, was.Unverified
 		return h
 	}
 	used := b.shareOf(Station{s.VNI, s.VLAN, mac}, now)
@@ -151,7 +148,7 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	used.Bindings++
 	if was != nil && now-was.Seen <= hold {
 		h.What, h.Was = HeardMoved, was.MAC
-		if b.takeOver(next, was, n.Answers && was.asked(now), now, hold) {
+		if b.takeOver(next, was, n.Answers && was.asked(now) && !was.Probed, now, hold) {
 			h.Contested = hold
 		}
 	} else if told, said := b.told[at]; said && now-told.Seen <= hold && told.MAC != mac {
@@ -164,11 +161,26 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	return h
 }
 
+// hearAgain decides whether it is sure that who had an address has it still, and says so. It is not if the controllers
+// have told since of another owner.
+func (b *bindings) hearAgain(at overlay.Address, was *Heard, answered bool, now, hold time.Duration) {
+	told, said := b.told[at]
+	switch {
+	case answered:
+		was.settle()
+	case said && now-told.Seen <= hold && told.Seen > was.Seen && told.MAC != was.MAC:
+		was.Doubt = Doubt{Unverified: true, Unheard: was.Unheard, Asked: was.Asked}
+		was.Rival, was.Changed = told.MAC, now
+	case now-was.Seen > hold || was.over(now, hold): // it has the address anew, or nobody else has claimed it
+		was.settle()
+	}
+}
+
 // takeOver decides whether the address is contested that another MAC had until now, and whether it is sure that the
-// next one has it: by its answer alone.
+// next one has it: by its answer alone, if this tunnel would have heard that of the one before as well.
 func (b *bindings) takeOver(next, was *Heard, answered bool, now, hold time.Duration) bool {
 	next.Rival, next.Changed, next.Contested = was.MAC, now, was.Contested
-	next.Unverified, next.Unheard = !answered, !answered && was.Here
+	next.Unverified, next.Unheard = !answered || was.Here, was.Here
 	if was.Changed == 0 || was.Rival != next.MAC || now-was.Changed > hold {
 		return false
 	}
@@ -218,7 +230,7 @@ func (b *bindings) find(at overlay.Address, asker plan.MAC, now, hold time.Durat
 	}
 	q.Owner = Owner{MAC: heard.MAC, Rival: heard.Rival, Here: heard.Here, Advertised: heard.Advertised,
 		Router: heard.Router, Age: now - heard.Seen}
-	q.Known = heard.MAC == asker || heard.sure(now)
+	q.Known = heard.MAC == asker || heard.sure(now, hold)
 	q.Unverified = !q.Known
 	return q
 }

@@ -16,6 +16,8 @@ type Doubt struct {
 	Questioned bool
 	// Unheard: the silence of others proves nothing, because this tunnel would not hear their answer.
 	Unheard bool
+	// Probed: a probe was that question, which asks only who has the address.
+	Probed bool
 	// Asked is in eighths of a second, and starts again at 0 after some hours.
 	Asked uint16
 }
@@ -27,21 +29,34 @@ func (d *Doubt) asked(now time.Duration) bool {
 	return d.Questioned && eighths(now)-d.Asked <= abi.DefenceTime*abi.Eighths
 }
 
+// question notes that a question passes now.
+func (d *Doubt) question(now time.Duration) {
+	d.Questioned, d.Probed, d.Asked = true, false, eighths(now)
+}
+
+// over reports whether the last question has passed so long ago that the doubt ends.
+func (d *Doubt) over(now, hold time.Duration) bool {
+	return d.Questioned && uint64(eighths(now)-d.Asked) > uint64(hold*abi.Eighths/time.Second)
+}
+
 // settle makes it sure.
-func (d *Doubt) settle() { d.Unverified, d.Questioned, d.Unheard = false, false, false }
+func (d *Doubt) settle() { *d = Doubt{Asked: d.Asked} }
 
 // sure reports whether it is; if not, a question passes now.
-func (d *Doubt) sure(now time.Duration) bool {
+func (h *Heard) sure(now, hold time.Duration) bool {
 	switch {
-	case !d.Unverified:
+	case !h.Unverified:
 		return true
-	case d.asked(now):
+	case h.asked(now) && !h.Probed:
 		return false
-	case d.Questioned && !d.Unheard:
-		d.settle()
+	case h.over(now, hold) || h.Questioned && !h.Unheard:
+		h.settle()
 		return true
 	}
-	d.Questioned, d.Asked = true, eighths(now)
+	// The answer of an owner on this host may not pass the tunnel: further questions do not prolong the doubt.
+	if !h.Here || !h.Questioned {
+		h.question(now)
+	}
 	return false
 }
 
@@ -58,17 +73,23 @@ func (b *bindings) asksAgain(at overlay.Address, owner plan.MAC, used *Share, no
 	}
 	used.Answered = eighths(now)
 	if h := b.heard[at]; h != nil {
-		h.Questioned, h.Asked = true, eighths(now)
+		h.question(now)
 	}
 	return true
 }
 
-// doubt takes in that a MAC probes an address: its owner is asked by the probe itself.
-func (b *bindings) doubt(at overlay.Address, mac plan.MAC, now time.Duration) {
+// doubt takes in that a station probes an address: its owner is asked by the probe itself. here: the station is on this
+// host.
+func (b *bindings) doubt(at overlay.Address, mac plan.MAC, here bool, now time.Duration) {
 	b.recall(at)
 	h := b.heard[at]
-	if h == nil || h.Unverified || h.MAC == mac {
+	if h == nil || h.Unverified || h.Here && here || h.MAC == mac {
 		return
 	}
-	h.Doubt = Doubt{Unverified: true, Unheard: true, Questioned: true, Asked: eighths(now)}
+	used := b.shareOf(Station{at.VNI, at.VLAN, mac}, now)
+	if used.Bindings >= abi.BindingsPerSecond {
+		return
+	}
+	used.Bindings++
+	h.Doubt = Doubt{Unverified: true, Unheard: true, Questioned: true, Probed: true, Asked: eighths(now)}
 }

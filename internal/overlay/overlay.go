@@ -45,6 +45,22 @@ func (e *Endpoint) Narrow(mtu int) {
 	}
 }
 
+// LeastMTU is the least MTU that a path of an address's family may have (RFC 791 for what every host takes, RFC 8200).
+func LeastMTU(a netip.Addr) int {
+	if a.Is4() {
+		return 576
+	}
+	return 1280
+}
+
+// Tell notes the MTU that a host says it has at the endpoint. Any host of the cluster may name any address: an MTU that
+// no path has counts as none, and of several that are said the largest counts, so that none cuts another one off.
+func (e *Endpoint) Tell(mtu int) {
+	if mtu >= LeastMTU(e.Address) {
+		e.MTU = max(e.MTU, mtu)
+	}
+}
+
 // SubnetOf returns the endpoint's subnet for two-tier replication.
 func (e Endpoint) SubnetOf() netip.Prefix {
 	if e.Subnet.IsValid() {

@@ -125,11 +125,23 @@ func (v tunnelRules) endpoints(a at, t *Tunnel) map[netip.Addr]string {
 	return own
 }
 
+// outerAddress reads an outer address; false for one that other hosts can't reach.
+func outerAddress(text string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(text)
+	return addr, err == nil && !addr.Is4In6() && addr.Zone() == "" && !addr.IsUnspecified() && !addr.IsMulticast() &&
+		!addr.IsLoopback() && !addr.IsLinkLocalUnicast() && addr != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// Valid reports whether a file may list the peer, apart from what else it lists.
+func (p *TunnelPeer) Valid() bool {
+	_, ok := outerAddress(p.Address)
+	return ok && (p.Name == "" || checkName(p.Name) == "")
+}
+
 // outer checks an outer address.
 func (v tunnelRules) outer(a at, text string) (netip.Addr, bool) {
-	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.Is4In6() || addr.Zone() != "" || addr.IsUnspecified() || addr.IsMulticast() ||
-		addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	addr, ok := outerAddress(text)
+	if !ok {
 		v.fault(a, shown(text), "an endpoint's address is one that other hosts can reach, such as 192.0.2.1 or "+
 			"2001:db8::1, without prefix length")
 		return addr, false

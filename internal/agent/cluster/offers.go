@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
@@ -46,6 +47,12 @@ func (o *offering) Local() (netip.Addr, bool) {
 		return *a, true
 	}
 	return netip.Addr{}, false
+}
+
+// Uses reports whether the newest connection to a controller has one of these addresses of this host.
+func (o *offering) Uses(list []netip.Addr) bool {
+	a, ok := o.Local()
+	return ok && slices.Contains(list, a.Unmap().WithZone(""))
 }
 
 // noting makes connections and remembers from which address.

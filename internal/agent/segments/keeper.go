@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -203,7 +204,7 @@ func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
 	self := k.Self()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	seen := map[netip.Addr]bool{}
+	at := map[netip.Addr]int{}
 	for _, vni := range vnis {
 		content := k.known.Content(span.VNI(vni))
 		if content == nil {
@@ -215,11 +216,13 @@ func (k *Keeper) Reach(vnis []uint32) (r overlay.Reach) {
 				continue
 			}
 			for _, e := range m.Endpoints {
-				if !seen[e.Address] {
-					seen[e.Address] = true
-					r.Endpoints = append(r.Endpoints, overlay.Endpoint{Address: e.Address, Host: m.Name,
-						MTU: int(e.MTU)})
+				n, seen := at[e.Address]
+				if !seen {
+					n = len(r.Endpoints)
+					at[e.Address] = n
+					r.Endpoints = append(r.Endpoints, overlay.Endpoint{Address: e.Address, Host: m.Name})
 				}
+				r.Endpoints[n].Tell(int(min(e.MTU, math.MaxUint16)))
 				if !e.Down {
 					one.Members = append(one.Members, e.Address)
 				}

@@ -26,7 +26,8 @@ func tablesOf(k *dataplane.CrossingTables) model.Tables {
 			Advertised: b.Flags&abi.BindingAdvertised != 0, Router: b.Flags&abi.BindingRouter != 0,
 			Seen: ticks(b.Seen), Rival: b.Rival, Changed: ticks(b.Changed), Contested: ticks(b.Contested),
 			Turns: int(b.Turns), Doubt: model.Doubt{Unverified: b.Flags&abi.BindingUnverified != 0,
-				Questioned: b.Flags&abi.BindingAsked != 0, Unheard: b.Flags&abi.BindingUnheard != 0, Asked: b.Asked}}
+				Questioned: b.Flags&abi.BindingAsked != 0, Unheard: b.Flags&abi.BindingUnheard != 0,
+				Probed: b.Flags&abi.BindingProbed != 0, Asked: b.Asked}}
 	}
 	for at, b := range k.Told {
 		t.Told[at] = model.Told{MAC: b.MAC, Seen: ticks(b.Seen)}
