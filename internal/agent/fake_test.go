@@ -470,6 +470,7 @@ type rig struct {
 	dev    *fakeDevices
 	kernel *fakeKernel
 	dir    string
+	pinned bool // the kernel has the switch at the next start
 }
 
 // newRig starts an agent with that content as its --config file; "" for no file.
@@ -512,6 +513,7 @@ func (r *rig) restartBy(read func(*state.State) *givenConfig) error {
 		kernel: r.kernel, store: store, state: st,
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
 	given := read(st)
+	r.ports.inKernel = r.pinned
 	last := st.Config
 	fresh, err := r.ports.chooseConfig(given)
 	if err != nil {
