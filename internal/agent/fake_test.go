@@ -226,7 +226,9 @@ func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) ([]ho
 
 func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {
 	err := f.did("address %s + %s", d.Name, p)
-	f.addresses[d.Index] = append(f.addresses[d.Index], p)
+	if err == nil {
+		f.addresses[d.Index] = append(f.addresses[d.Index], p)
+	}
 	return err
 }
 
