@@ -49,11 +49,6 @@ func (r remains) file() *spec.Config {
 	return cfg
 }
 
-// errSaysNothing: a configuration file has no list of switches, such as the one a package installs or one that was
-// truncated. At a start and on SIGHUP nothing is removed because of it.
-var errSaysNothing = errors.New("the configuration file has no list of switches, which removes nothing here: to " +
-	"remove every switch, write \"switches: []\", or use heddle apply -f FILE --yes")
-
 // newestValid makes the newest configuration of the history that this program can read, and that has switches, the one
 // that counts, where the one that was applied last is not valid for it: another version of the program took it. why is
 // what is wrong with that one. That is for a boot alone. Where the kernel has the switch, it forwards by what was
