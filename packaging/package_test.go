@@ -128,8 +128,8 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 	}
 }
 
-// earlyNetwork are units of a Debian host with ifupdown and cloud-init, which has its network before sysinit.target, and
-// a boot that starts them beside the agent.
+// earlyNetwork are units of a Debian host with ifupdown and cloud-init, which has its network before sysinit.target,
+// and a boot that starts them beside the agent.
 func earlyNetwork() map[string]string {
 	const early = "[Unit]\nDefaultDependencies=no\n%s\n[Service]\nType=oneshot\nExecStart=/bin/true\n" +
 		"RemainAfterExit=yes\n"
@@ -140,7 +140,8 @@ func earlyNetwork() map[string]string {
 		"cloud-init-local.service": fmt.Sprintf(early, "Wants=network-pre.target\nAfter=systemd-remount-fs.service\n"+
 			"Before=network-pre.target sysinit.target shutdown.target\nConflicts=shutdown.target"),
 		"cloud-init.service": fmt.Sprintf(early, "Wants=cloud-init-local.service\nAfter=cloud-init-local.service "+
-			"networking.service\nBefore=network-online.target sysinit.target shutdown.target\nConflicts=shutdown.target"),
+			"networking.service\nBefore=network-online.target sysinit.target "+
+			"shutdown.target\nConflicts=shutdown.target"),
 		"whole-boot.target": "[Unit]\nRequires=sysinit.target networking.service cloud-init.service heddle.service\n" +
 			"After=sysinit.target networking.service cloud-init.service heddle.service\n",
 	}

@@ -55,9 +55,9 @@ func (r remains) file() *spec.Config {
 // applied last, and an older version would take from it whatever it lacks.
 func (ps *ports) newestValid(why error) error {
 	if ps.inKernel || len(ps.state.Held) > 0 {
-		return fmt.Errorf("the configuration last applied is not valid for this program; the kernel goes on forwarding "+
-			"by it, and nothing was changed: start the program before, or the agent with --config and a file that is "+
-			"valid: %w", why)
+		return fmt.Errorf("the configuration last applied is not valid for this program; the kernel goes on "+
+			"forwarding by it, and nothing was changed: start the program before, or the agent with --config and a "+
+			"file that is valid: %w", why)
 	}
 	refused := fmt.Errorf("the configuration last applied is not valid for this program, and neither is one before "+
 		"it; start the agent with --config and a file that is, or with the program before: %w", why)

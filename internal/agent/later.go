@@ -46,8 +46,8 @@ func (cg *changer) applyLater(given *givenConfig) {
 	cg.log.Info("the edited configuration file concerns the way to this host's own addresses, or another change is on "+
 		"trial: the one applied last counts until the new one has been tried", "file", file)
 	cg.ports.unused = append(cg.ports.unused, fmt.Sprintf("the configuration file %s was edited and is not read yet, "+
-		"what was applied last counts: it concerns the way to this host's own addresses, or another change is on trial "+
-		"(heddle events): it is read once that is decided", file))
+		"what was applied last counts: it concerns the way to this host's own addresses, or another change is on "+
+		"trial (heddle events): it is read once that is decided", file))
 	go func() {
 		err := cg.applyDecided(context.Background(), given)
 		if err == nil {

@@ -23,8 +23,8 @@ type onNothing struct {
 
 func (n *onNothing) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&n.yes, "yes", false, "remove every switch without asking, where the file declares none")
-	c.Flags().BoolVar(&n.reload, "reload", false, "read the file as the agent does at its start: one without a list of "+
-		"switches is refused where it would remove any, and \"switches: []\" counts without asking")
+	c.Flags().BoolVar(&n.reload, "reload", false, "read the file as the agent does at its start: one without a list "+
+		"of switches is refused where it would remove any, and \"switches: []\" counts without asking")
 	c.MarkFlagsMutuallyExclusive("yes", "reload")
 }
 

@@ -26,8 +26,8 @@ func (c *Config) TakesAwayUnasked(before *Config) bool {
 var ErrSaysNothing = errors.New("the configuration file has no list of switches, which removes nothing here: to " +
 	"remove every switch, write \"switches: []\", or use heddle apply -f FILE --yes")
 
-// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port. Only the parser knows: words
-// such as "name" may stand in a comment.
+// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port. Only the parser knows:
+// words such as "name" may stand in a comment.
 func DeclaresNothing(text []byte) bool {
 	cfg, err := Parse("", text)
 	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
