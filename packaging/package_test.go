@@ -1,6 +1,7 @@
 package packaging
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,26 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 	}
 }
 
+// earlyNetwork are units of a Debian host with ifupdown and cloud-init, which has its network before sysinit.target,
+// and a boot that starts them beside the agent.
+func earlyNetwork() map[string]string {
+	const early = "[Unit]\nDefaultDependencies=no\n%s\n[Service]\nType=oneshot\nExecStart=/bin/true\n" +
+		"RemainAfterExit=yes\n"
+	return map[string]string{
+		"networking.service": fmt.Sprintf(early, "After=local-fs.target network-pre.target systemd-sysctl.service "+
+			"systemd-modules-load.service\nBefore=network.target shutdown.target\nConflicts=shutdown.target\n"+
+			"Wants=network.target"),
+		"cloud-init-local.service": fmt.Sprintf(early, "Wants=network-pre.target\nAfter=systemd-remount-fs.service\n"+
+			"Before=network-pre.target sysinit.target shutdown.target\nConflicts=shutdown.target"),
+		"cloud-init.service": fmt.Sprintf(early, "Wants=cloud-init-local.service\nAfter=cloud-init-local.service "+
+			"networking.service\nBefore=network-online.target sysinit.target "+
+			"shutdown.target\nConflicts=shutdown.target"),
+		"whole-boot.target": "[Unit]\nRequires=sysinit.target networking.service cloud-init.service heddle.service\n" +
+			"After=sysinit.target networking.service cloud-init.service heddle.service\n",
+	}
+}
+
+// A cycle of orderings has systemd leave a unit out, which may be the one that makes the host's network.
 func TestTheUnitsAreValid(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "systemd-analyze")
@@ -150,6 +171,13 @@ func TestTheUnitsAreValid(t *testing.T) {
 			}
 			verify = append(verify, path)
 		}
+	}
+	for name, unit := range earlyNetwork() {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		verify = append(verify, path)
 	}
 	if out := output(t, "systemd-analyze", verify...); strings.Contains(out, "heddle") {
 		t.Errorf("systemd finds faults:\n%s", out)

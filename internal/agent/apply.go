@@ -148,7 +148,7 @@ func (cg *changer) reload() {
 		cfg, src, err = readConfig(cg.ports.configFile, cg.ports.parsed.Load())
 	}
 	if err == nil && cfg.TakesAwayUnasked(cg.ports.file) {
-		err = fmt.Errorf("%s: %w", cg.ports.configFile, errSaysNothing)
+		err = fmt.Errorf("%s: %w", cg.ports.configFile, spec.ErrSaysNothing)
 	}
 	if err == nil {
 		err = cg.applyAlone(cfg, src, "reload "+cg.ports.configFile)

@@ -19,6 +19,9 @@ type bound struct {
 // bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
 // doubt it also checks every setting of host interfaces against the plan.
 func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
+	if fresh { // every host port's interface is looked at, and some ports are gone
+		hd.enforced = make(map[plan.PortID]problem.Problem, len(hd.enforced))
+	}
 	all := make([]bound, 0, hd.ports.plan.Members())
 	vms := (owned{hd.shared}).vms()
 	for _, sw := range hd.ports.plan.Switches {

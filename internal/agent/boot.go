@@ -49,15 +49,16 @@ func (r remains) file() *spec.Config {
 	return cfg
 }
 
-// errSaysNothing: a configuration file has no list of switches, such as the one a package installs or one that was
-// truncated. At a start and on SIGHUP nothing is removed because of it.
-var errSaysNothing = errors.New("the configuration file has no list of switches, which removes nothing here: to " +
-	"remove every switch, write \"switches: []\", or use heddle apply -f FILE --yes")
-
-// newestValid makes the newest configuration of the history that this program can read the one that counts, where the
-// one that was applied last is not valid for it: another version of the program took it. why is what is wrong with
-// that one.
+// newestValid makes the newest configuration of the history that this program can read, and that has switches, the one
+// that counts, where the one that was applied last is not valid for it: another version of the program took it. why is
+// what is wrong with that one. That is for a boot alone. Where the kernel has the switch, it forwards by what was
+// applied last, and an older version would take from it whatever it lacks.
 func (ps *ports) newestValid(why error) error {
+	if ps.inKernel || len(ps.state.Held) > 0 {
+		return fmt.Errorf("the configuration last applied is not valid for this program; the kernel goes on "+
+			"forwarding by it, and nothing was changed: start the program before, or the agent with --config and a "+
+			"file that is valid: %w", why)
+	}
 	refused := fmt.Errorf("the configuration last applied is not valid for this program, and neither is one before "+
 		"it; start the agent with --config and a file that is, or with the program before: %w", why)
 	list, err := ps.store.History().List()
@@ -71,7 +72,7 @@ func (ps *ports) newestValid(why error) error {
 			continue
 		}
 		cfg, err := spec.Parse(v.File, text)
-		if err != nil {
+		if err != nil || len(cfg.Switches) == 0 {
 			continue
 		}
 		ps.file, ps.state.Config = cfg, state.Source{File: v.File, Content: string(text), Restores: v.Number,

@@ -239,7 +239,9 @@ func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) ([]ho
 
 func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {
 	err := f.did("address %s + %s", d.Name, p)
-	f.addresses[d.Index] = append(f.addresses[d.Index], p)
+	if err == nil {
+		f.addresses[d.Index] = append(f.addresses[d.Index], p)
+	}
 	return err
 }
 
@@ -483,6 +485,7 @@ type rig struct {
 	dev    *fakeDevices
 	kernel *fakeKernel
 	dir    string
+	pinned bool // the kernel has the switch at the next start
 }
 
 // newRig starts an agent with that content as its --config file; "" for no file.
@@ -525,6 +528,7 @@ func (r *rig) restartBy(read func(*state.State) *givenConfig) error {
 		kernel: r.kernel, store: store, state: st,
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
 	given := read(st)
+	r.ports.inKernel = r.pinned
 	last := st.Config
 	fresh, err := r.ports.chooseConfig(given)
 	if err != nil {

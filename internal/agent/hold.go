@@ -63,6 +63,9 @@ type holding struct {
 
 	born     map[plan.PortID]uint64   // of the held devices, hostdev.Device.Born
 	hardware map[plan.PortID]hardware // known properties of the uplinks' devices
+	// enforced is what was found when the settings of host ports' interfaces were last set: it holds until they are set
+	// again.
+	enforced map[plan.PortID]problem.Problem
 }
 
 // takeHold compares the devices that ports have now with the held ones. Before anything is done to a device, its change

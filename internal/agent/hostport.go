@@ -27,10 +27,13 @@ func (hd *holding) hostInterface(p *plan.Port, fresh, doubt bool) (hostdev.Devic
 		}
 		fresh = true
 	}
-	if fresh || doubt {
-		if why := hd.enforce(p, end, !fresh); !why.None() {
-			hd.effect.problems[p.ID] = why
-		}
+	why, known := hd.enforced[p.ID]
+	if fresh || doubt || !known {
+		why = hd.enforce(p, end, !fresh && known)
+		hd.enforced[p.ID] = why
+	}
+	if !why.None() {
+		hd.effect.problems[p.ID] = why
 	}
 	d, ok, err := hd.dev.DeviceAt(end.Index)
 	if err == nil && !ok {
@@ -78,7 +81,7 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device, again bool) problem
 	}
 	host, ok, err := hd.dev.DeviceAt(end.Peer.Index)
 	if err != nil || !ok || end.Peer.Elsewhere || host.Name != p.Device {
-		return enforced(p, append(errs, err))
+		return notEnforced(p, append(errs, err))
 	}
 	hd.restoring.follow(host)
 	if host.MTU != p.MTU {
@@ -89,17 +92,17 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device, again bool) problem
 	}
 	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil {
 		// the addresses keep the lifetimes they had on the device
-		return enforced(p, errs)
+		return notEnforced(p, errs)
 	}
 	silent, err := hd.address(p, host)
-	if why := enforced(p, append(errs, err)); !why.None() || !silent {
+	if why := notEnforced(p, append(errs, err)); !why.None() || !silent {
 		return why
 	}
 	return problem.Problem{Code: problem.IPv6Off, Device: host.Name}
 }
 
-// enforced is the problem of a host port not all of whose settings could be made.
-func enforced(p *plan.Port, errs []error) problem.Problem {
+// notEnforced is the problem of a host port not all of whose settings could be made.
+func notEnforced(p *plan.Port, errs []error) problem.Problem {
 	if err := errors.Join(errs...); err != nil {
 		return problem.Failed(problem.HostInterface, p.Device, err)
 	}

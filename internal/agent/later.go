@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -38,16 +39,63 @@ func (cg *changer) startsWith(last state.Source) bool {
 	return true
 }
 
-// applyLater applies the edited file once the loop runs.
+// applyLater applies the edited file once the loop runs and the change that is on trial, if any, is decided. Until then
+// status says that the file is not read yet, and afterwards why, if it could not be applied.
 func (cg *changer) applyLater(given *givenConfig) {
-	what := "start with " + given.src.File
+	file := given.src.File
 	cg.log.Info("the edited configuration file concerns the way to this host's own addresses, or another change is on "+
-		"trial: the one applied last counts until the new one has been tried", "file", given.src.File)
+		"trial: the one applied last counts until the new one has been tried", "file", file)
+	cg.ports.unused = append(cg.ports.unused, fmt.Sprintf("the configuration file %s was edited and is not read yet, "+
+		"what was applied last counts: it concerns the way to this host's own addresses, or another change is on "+
+		"trial (heddle events): it is read once that is decided", file))
 	go func() {
-		apply := func() error { _, err := cg.apply(given.cfg, given.src, api.Apply{}); return err }
-		if err := cg.trials.tried(context.Background(), cg.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
-			cg.log.Error("the edited configuration file is not active; the one applied last is", "file", given.src.File,
-				"err", err)
+		err := cg.applyDecided(context.Background(), given)
+		if err == nil {
+			return
+		}
+		cg.log.Error("the edited configuration file is not active; the one applied last is", "file", file, "err", err)
+		err = cg.do(context.Background(), func() error {
+			given.unusable = err
+			cg.ports.unused = given.unused()
+			return nil
+		})
+		if err != nil { // the agent ends, and the next one reads the file
+			cg.log.Info("status does not say so any more", "err", err)
 		}
 	}()
+}
+
+// applyDecided applies the edited file after the trial, unless somebody has applied a file meanwhile, which is newer.
+func (cg *changer) applyDecided(ctx context.Context, given *givenConfig) error {
+	if err := cg.trials.awaitFree(ctx); err != nil {
+		return err
+	}
+	apply := func() error {
+		if cg.state.Config.Seen == given.src.Seen {
+			return nil
+		}
+		_, err := cg.apply(given.cfg, given.src, api.Apply{})
+		return err
+	}
+	g := &guard{what: "start with " + given.src.File}
+	return cg.trials.tried(ctx, cg.do, g, &api.Applied{}, apply)
+}
+
+// awaitFree waits until no change is on trial, whoever decides it. Commands do not wait for an operator.
+func (tr *trials) awaitFree(ctx context.Context) error {
+	for {
+		var open *beingTried
+		err := tr.do(ctx, func() error {
+			if tr.records.journal.Change != nil {
+				open = &beingTried{tr.decided}
+			}
+			return nil
+		})
+		if err != nil || open == nil {
+			return err
+		}
+		if err := tr.awaitOther(ctx, open); err != nil {
+			return err
+		}
+	}
 }

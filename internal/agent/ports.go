@@ -23,6 +23,8 @@ type ports struct {
 	*shared
 	// configFile is the path given with --config; "" without.
 	configFile string
+	// inKernel: the kernel had this agent's switch when the agent started.
+	inKernel bool
 	// unprotected: a slice is taken of which this program does not know a security field (--allow-unprotected).
 	unprotected bool
 	file        *spec.Config                // as declared by the file

@@ -122,7 +122,8 @@ func TestS161_S162_EveryReaderDecidesAlike(t *testing.T) {
 				if err := r.startBy(file); err != nil {
 					t.Errorf("a start: %v", err)
 				}
-				if warned := len(r.ports.unused) > 0; warned != (checked != nil) {
+				said := strings.Join(r.ports.unused, "\n")
+				if warned := said != "" && !strings.Contains(said, "not read yet"); warned != (checked != nil) {
 					t.Errorf("a start warns of %q, check says %v", r.ports.unused, checked)
 				}
 				r.lasts("a start", want)

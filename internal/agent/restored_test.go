@@ -125,6 +125,7 @@ func TestS166_IPv4ServesWhereIPv6IsOff(t *testing.T) {
 		why.Code != problem.IPv6Off || !strings.Contains(why.Text(), "net.ipv6.conf.vmk0.disable_ipv6") {
 		t.Errorf("it has %v, problem %q", got, why)
 	}
+	r.lastsUntilAsked(problem.IPv6Off)
 	r.dev.ipv6Off["vmk0"] = false
 	delete(r.dev.fail, "address vmk0 + 2001:db8::1/64")
 	r.restoring.everything()
@@ -132,6 +133,35 @@ func TestS166_IPv4ServesWhereIPv6IsOff(t *testing.T) {
 	if got := r.dev.addresses[vmk.Index]; len(got) != 2 || !r.effect.problems[id("vmk0")].None() {
 		t.Errorf("it has %v, problem %q", got, r.effect.problems[id("vmk0")])
 	}
+}
+
+// lastsUntilAsked: the problem of vmk0 stays while the kernel is not asked again, and has no further event.
+func (r *rig) lastsUntilAsked(want problem.Code) {
+	r.t.Helper()
+	before := r.events.Last()
+	for range 2 {
+		r.settler.settle()
+	}
+	if why := r.effect.problems[id("vmk0")]; why.Code != want {
+		r.t.Errorf("after a look without doubt the problem is %q, want %s", why, want)
+	}
+	if told := r.since(before, event.Impaired); len(told) > 0 {
+		r.t.Errorf("events: %+v", told)
+	}
+}
+
+// A setting that the kernel refuses stays a problem until it can be made.
+func TestS166_ASettingThatCannotBeMadeStaysAProblem(t *testing.T) {
+	r := newRig(t, "")
+	r.dev.fail["address vmk0 + 192.0.2.1/24"] = errors.New("no buffer space")
+	if err := r.apply(restoredFile); err != nil {
+		t.Fatal(err)
+	}
+	r.lastsUntilAsked(problem.HostInterface)
+	delete(r.dev.fail, "address vmk0 + 192.0.2.1/24")
+	r.restoring.everything()
+	r.settler.settle()
+	r.lastsUntilAsked("")
 }
 
 // A port or uplink that is up and no longer in full service has an event, and so has the end of that.

@@ -154,6 +154,7 @@ func givenTo(ctx context.Context, o Options) (*givenConfig, error) {
 // start makes an agent whose plan is active. After an error it holds nothing open.
 func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, given *givenConfig) (a *Agent,
 	err error) {
+	inKernel := exists(o.Paths.Pins(o.Name))
 	mount := func() error { return lock.Mount(o.Paths, o.Name) }
 	if err := mount(); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 		started: time.Now(), log: o.Log,
 		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
 		stopped: make(chan struct{})})
-	a.ports.unprotected = o.AllowUnprotected
+	a.ports.unprotected, a.ports.inKernel = o.AllowUnprotected, inKernel
 	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 func newApply(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	var file string
-	var dry, yes bool
+	var dry bool
+	nothing := &onNothing{}
 	var window api.Window
 	c := &cobra.Command{
 		Use: "apply -f FILE", Args: exactly(), Short: "Apply a configuration file (all or nothing)",
@@ -48,7 +49,7 @@ func newApply(d Deps) *cobra.Command {
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs
 			}
-			if err := confirmNothing(d, c, t, q, yes); err != nil {
+			if err := nothing.confirm(d, c, t, q); err != nil {
 				return err
 			}
 			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
@@ -68,7 +69,7 @@ func newApply(d Deps) *cobra.Command {
 	}
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only print what would change")
-	c.Flags().BoolVar(&yes, "yes", false, "remove every switch without asking, where the file declares none")
+	nothing.flags(c)
 	windowFlag(c, &window)
 	o.flag(c)
 	t.flags(d, c)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,10 +15,51 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// confirmNothing asks before a file that declares nothing removes everything: such a file is more often truncated than
+// onNothing says what apply does with a file that declares nothing.
+type onNothing struct {
+	yes    bool // nobody is asked
+	reload bool // the file is read as the agent reads it at its start
+}
+
+func (n *onNothing) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&n.yes, "yes", false, "remove every switch without asking, where the file declares none")
+	c.Flags().BoolVar(&n.reload, "reload", false, "read the file as the agent does at its start: one without a list "+
+		"of switches is refused where it would remove any, and \"switches: []\" counts without asking")
+	c.MarkFlagsMutuallyExclusive("yes", "reload")
+}
+
+// reloads refuses a file that says nothing about switches, as a start and SIGHUP do.
+func reloads(c *cobra.Command, t *target, q api.Apply) error {
+	cfg, err := spec.Parse(q.File, []byte(q.Content))
+	if err != nil || cfg.ListsSwitches() { // the agent says what is wrong
+		return nil
+	}
+	var before *spec.Config
+	last, err := t.config(c, api.ConfigQuery{})
+	var answer *api.Error
+	switch {
+	case errors.As(err, &answer) && answer.Kind == api.NotFound: // nothing was applied yet
+		before = &spec.Config{}
+	case err != nil:
+		return err
+	default:
+		if before, err = spec.Parse(last.File, []byte(last.Content)); err != nil {
+			before = nil
+		}
+	}
+	if cfg.TakesAwayUnasked(before) {
+		return &UsageError{Err: fmt.Errorf("%s: %w", q.File, spec.ErrSaysNothing)}
+	}
+	return nil
+}
+
+// confirm asks before a file that declares nothing removes everything: such a file is more often truncated than
 // intended. If nobody can be asked, --yes is required.
-func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) error {
-	if q.DryRun || yes || !spec.DeclaresNothing([]byte(q.Content)) {
+func (n *onNothing) confirm(d Deps, c *cobra.Command, t *target, q api.Apply) error {
+	if n.reload {
+		return reloads(c, t, q)
+	}
+	if q.DryRun || n.yes || !spec.DeclaresNothing([]byte(q.Content)) {
 		return nil
 	}
 	q.DryRun = true
@@ -33,14 +75,14 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 	if err := printChanges(d, printable.NewWriter(d.Stderr, d.mark), out); err != nil {
 		return err
 	}
-	yes, err = d.yes(c, printable.Text(q.File)+" declares no switch. Remove all of this?")
+	yes, err := d.yes(c, printable.Text(q.File)+" declares no switch. Remove all of this?")
 	if err == nil && !yes {
 		err = fmt.Errorf("nothing was changed")
 	}
 	return err
 }
 
-// confirmNoSwitch is confirmNothing for the definition of a cluster's hosts.
+// confirmNoSwitch is onNothing.confirm for the definition of a cluster's hosts.
 func confirmNoSwitch(d Deps, c *cobra.Command, t *fleetTarget, q api.Define, yes bool) error {
 	if q.DryRun || yes || !spec.DefinesNothing([]byte(q.Content)) {
 		return nil

@@ -1,6 +1,6 @@
 package spec
 
-import "bytes"
+import "errors"
 
 // A file that has no list of switches says nothing about them: it is empty, has only comments, "---" or null, or was
 // cut behind "switches:". Such a file is more often truncated, or made of an empty template, than meant. So it takes
@@ -21,30 +21,20 @@ func (c *Config) TakesAwayUnasked(before *Config) bool {
 	return c.Empty() || !c.ListsSwitches() && (before == nil || len(before.Switches)+len(before.Ports) > 0)
 }
 
-// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port.
+// ErrSaysNothing: a configuration file has no list of switches, such as the one a package installs or one that was
+// truncated. At a start and a reload nothing is removed because of it.
+var ErrSaysNothing = errors.New("the configuration file has no list of switches, which removes nothing here: to " +
+	"remove every switch, write \"switches: []\", or use heddle apply -f FILE --yes")
+
+// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port. Only the parser knows:
+// words such as "name" may stand in a comment.
 func DeclaresNothing(text []byte) bool {
-	if hasWord(text, "name") { // all that can be declared has one, so that most files need not be parsed
-		return false
-	}
 	cfg, err := Parse("", text)
 	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
 }
 
 // DefinesNothing reports whether a definition is valid and has no switch.
 func DefinesNothing(text []byte) bool {
-	if hasWord(text, "portGroups") { // as large definitions do: they need not be parsed
-		return false
-	}
 	def, err := ParseDefinition("", text)
 	return err == nil && len(def.Switches) == 0
-}
-
-// hasWord reports whether a word is in a text outside of lines that are comments.
-func hasWord(text []byte, word string) bool {
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && bytes.Contains(line, []byte(word)) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ func TestS162_AFileWithoutAListOfSwitchesSaysNothing(t *testing.T) {
 	for text, says := range map[string]bool{
 		"": false, "\n": false, "# switches: [{name: lab}]\n": false, "---\n": false, "---\n# by a template\n": false,
 		"\ufeff": false, "\ufeff# x\n": false, "switches:\n": false, "switches: null\n": false, "switches: ~": false,
+		"switches:   # name, kind, portGroups\n": false, "switches: &name  # portGroups\n": false,
 		"null\n": false, "{}\n": false, "%YAML 1.2\n---\n": false, "ports: []\n": false,
 		"switches: []\n": true, "switches:\n- name: lab\n": true, `{"switches": []}`: true,
 	} {
