@@ -19,7 +19,7 @@ func TestLinkRows(t *testing.T) {
 	}{
 		{"neither", api.Uplink{}, ""},
 		{"nobody heard", api.Uplink{LLDP: &api.LLDP{Out: 2}},
-			"neighbour: none heard by LLDP|lldp frames: 0 in, 2 out, 0 bad, 0 refused"},
+			"neighbour: none heard by LLDP or CDP|lldp frames: 0 in, 2 out, 0 bad, 0 refused"},
 		{"a switch", api.Uplink{LLDP: &api.LLDP{In: 1,
 			Neighbours: []api.Neighbour{{Chassis: "c", Port: "Eth1/7", PortDescription: "rack 4", SystemName: "leaf",
 				SystemDescription: "a switch", Source: "s", PVID: 42, MaxFrame: 9214,
