@@ -21,8 +21,8 @@ func (c *Config) TakesAwayUnasked(before *Config) bool {
 	return c.Empty() || !c.ListsSwitches() && (before == nil || len(before.Switches)+len(before.Ports) > 0)
 }
 
-// ErrSaysNothing says that a configuration file has no list of switches, such as the one a package installs or one that was
-// truncated. At a start and a reload nothing is removed because of it.
+// ErrSaysNothing says that a configuration file has no list of switches, such as the one a package installs or one that
+// was truncated. At a start and a reload nothing is removed because of it.
 var ErrSaysNothing = errors.New("the configuration file has no list of switches, which removes nothing here: to " +
 	"remove every switch, write \"switches: []\", or use heddle apply -f FILE --yes")
 
