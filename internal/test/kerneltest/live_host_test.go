@@ -151,7 +151,32 @@ func (h *host) plugVeth(name string, mac, owner plan.MAC) *end {
 		e.sock, err = packetSocket(l.Attrs().Index)
 		return err
 	})
+	h.inUse(h.ns, name)
+	h.inUse(e.ns, "eth0")
 	return e
+}
+
+// inUse waits until the kernel has noticed that a device has carrier: until then it drops what the device is to send.
+func (h *host) inUse(ns *netns.NS, name string) {
+	h.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
+		var state netlink.LinkOperState
+		h.in(ns, func() error {
+			l, err := netlink.LinkByName(name)
+			if err == nil {
+				state = l.Attrs().OperState
+			}
+			return err
+		})
+		if state == netlink.OperUp {
+			return
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("device %s is %s for a minute", name, state)
+		}
+	}
 }
 
 // plugTap makes a tap whose owner is the test itself.
