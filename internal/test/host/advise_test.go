@@ -400,9 +400,11 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		"the latest: 198.51.100.16; 198.51.100.16 is not one of the port's addresses: 192.0.2.10, 2001:db8::10") {
 		t.Errorf("the address guard's finding does not name the address and those of the port: %s", sign)
 	}
-	// mac-flaps is what controllers say of several hosts (TestS100_AMACThatFlapsBetweenHostsIsNamed), and no-controller
-	// is about hosts that have some (TestS115_AHostWithoutItsClusterIsNeverWell).
-	if elsewhere := 2; len(adviseFaults())+elsewhere != len(advise.Rules()) {
+	// mac-flaps is what controllers say of several hosts (TestS100_AMACThatFlapsBetweenHostsIsNamed), no-controller is
+	// about hosts that have some (TestS115_AHostWithoutItsClusterIsNeverWell), and storm and stp are about what a
+	// physical switch sends all the time (TestS169_AStormOutsideIsAProblem,
+	// TestS172_APhysicalPortThatDoesNotForwardIsAProblem).
+	if elsewhere := 4; len(adviseFaults())+elsewhere != len(advise.Rules()) {
 		t.Errorf("%d faults for %d rules", len(adviseFaults()), len(advise.Rules()))
 	}
 	out, _, status := l.heddle("advise")
