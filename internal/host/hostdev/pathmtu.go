@@ -26,9 +26,11 @@ func PathMTUs(ways []Way) (map[netip.Addr]int, error) {
 		}
 		for _, r := range routes {
 			of, seen := devices[r.LinkIndex]
-			if l, err := netlink.LinkByIndex(r.LinkIndex); !seen && err == nil { // one that has just gone says nothing
-				of = l.Attrs().MTU
-				devices[r.LinkIndex] = of
+			if !seen {
+				if l, err := netlink.LinkByIndex(r.LinkIndex); err == nil { // one that has just gone says nothing
+					of = l.Attrs().MTU
+					devices[r.LinkIndex] = of
+				}
 			}
 			for _, mtu := range []int{of, r.MTU} {
 				if mtu > 0 && (known[w.Far] == 0 || mtu < known[w.Far]) {
