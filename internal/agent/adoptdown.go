@@ -10,6 +10,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/host/hostnet"
+	"heddle/internal/host/netspace"
 	"heddle/internal/spec"
 )
 
@@ -31,7 +32,7 @@ func giveHostBack(st *state.State, store *state.Store, name string) error {
 		if r.Place != here {
 			path, errFind := instance.FindPlace(r.Place)
 			if err = errFind; err == nil && path != "" {
-				err = instance.In(path, back)
+				err = netspace.In(path, back)
 			}
 		} else {
 			err = back()

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/host/netspace"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
@@ -107,7 +108,7 @@ func giveAllBack(st *state.State, name string, warn func(string)) error {
 		st.Held, st.Released, st.Pairs = nil, nil, nil
 		return giveBackHere(st, name, true, warn)
 	}
-	return instance.In(path, func() error { return giveBackHere(st, name, true, warn) })
+	return netspace.In(path, func() error { return giveBackHere(st, name, true, warn) })
 }
 
 // remembered finds the devices of ports and uplinks that are still those that the state records as held.

@@ -1,16 +1,15 @@
 package instance
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/host/netspace"
 )
 
 // Place names this boot and the calling thread's network namespace: ifindexes are valid only within both. A namespace's
@@ -49,40 +48,10 @@ func FindPlace(place string) (string, error) {
 		}
 		seen[st.Ino] = true
 		there := ""
-		err = In(path, func() (err error) { there, err = Place(); return err })
+		err = netspace.In(path, func() (err error) { there, err = Place(); return err })
 		if err == nil && there == place {
 			return path, nil
 		}
 	}
 	return "", nil
-}
-
-// In runs f on a thread inside the network namespace at path. A thread that cannot be switched back is discarded.
-func In(path string, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		err := func() error {
-			before, err := netns.Get()
-			if err != nil {
-				return err
-			}
-			defer before.Close()
-			there, err := netns.GetFromPath(path)
-			if err != nil {
-				return err
-			}
-			defer there.Close()
-			if err := netns.Set(there); err != nil {
-				return err
-			}
-			err = f()
-			return errors.Join(err, netns.Set(before))
-		}()
-		if err == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
 }

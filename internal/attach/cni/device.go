@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/host/netspace"
 )
 
 // sandbox is the container's network namespace, opened.
 type sandbox struct {
 	*netlink.Handle
-	ns netns.NsHandle
+	ns   netns.NsHandle
+	path string
 }
 
 func openSandbox(path string) (*sandbox, error) {
@@ -30,7 +32,7 @@ func openSandbox(path string) (*sandbox, error) {
 		return nil, types.NewError(types.ErrInvalidNetNS,
 			fmt.Sprintf("the container's network namespace %s cannot be entered", path), err.Error())
 	}
-	return &sandbox{h, ns}, nil
+	return &sandbox{h, ns, path}, nil
 }
 
 func (s *sandbox) close() {
@@ -39,18 +41,7 @@ func (s *sandbox) close() {
 }
 
 // inside runs f in a thread whose network namespace is the container's.
-func (s *sandbox) inside(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		if err := netns.Set(s.ns); err != nil {
-			done <- fmt.Errorf("enter the container's network namespace: %w", err)
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
+func (s *sandbox) inside(f func() error) error { return netspace.In(s.path, f) }
 
 // up sets the container's interface up, and returns its MAC.
 func (s *sandbox) up(ifname string) (net.HardwareAddr, error) {

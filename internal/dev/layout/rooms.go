@@ -73,7 +73,7 @@ func rules() map[string]Rule {
 		"internal/host/qmp")
 	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev",
 		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
-		"internal/host/keystore", "internal/host/ownfile",
+		"internal/host/keystore", "internal/host/netspace", "internal/host/ownfile",
 		"internal/host/reach")
 	stand(Answers, true, "internal/binding", "internal/fabric/wire", "internal/overlay/wire", "internal/api/wire",
 		"internal/model",

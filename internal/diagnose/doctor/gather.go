@@ -16,6 +16,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
+	"heddle/internal/host/netspace"
 	"heddle/internal/identity"
 	"heddle/internal/spec"
 )
@@ -67,7 +68,7 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	switch {
 	case err == nil && path != "":
 		f.Agent.Elsewhere = path
-		err = instance.In(path, look)
+		err = netspace.In(path, look)
 	case err == nil && !f.Agent.Running:
 		err = fmt.Errorf("the network namespace that agent %s has its devices in is gone", f.Agent.Name)
 	case err == nil:
