@@ -230,7 +230,7 @@ func changeOfList(o store.Object, next *pki.Revocations) (store.Change, int, err
 	return store.Change{Key: revocationsKey(), Doc: text, IfVersion: o.Version, Vital: true}, len(text), err
 }
 
-// namesOf are controllers as people know them.
+// addressesOf are controllers as people know them, and where they are.
 func addressesOf(list []peers.Controller) string {
 	var names []string
 	for _, c := range list {

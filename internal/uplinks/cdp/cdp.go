@@ -101,8 +101,7 @@ func pdu(ttl uint16, info layers.CiscoDiscoveryInfo) *lldp.PDU {
 		}
 	}
 	if v := info.NativeVLAN; v > 0 {
-		p.Org = append(p.Org, lldp.Org{OUI: [3]byte{0x00, 0x80, 0xc2}, Subtype: 1,
-			Value: binary.BigEndian.AppendUint16(nil, v)})
+		p = p.WithPVID(v)
 	}
 	if info.MTU > 0 && info.MTU <= math.MaxUint16-ethernetBesides {
 		p = p.WithMaxFrame(uint16(info.MTU) + ethernetBesides)

@@ -165,8 +165,13 @@ func (p *PDU) word(oui [3]byte, subtype uint8) (uint16, bool) {
 }
 
 // WithMaxFrame adds the longest frame that the port accepts, in bytes with header and checksum.
-func (p PDU) WithMaxFrame(size uint16) PDU {
-	p.Org = append(p.Org[:len(p.Org):len(p.Org)], Org{OUI: oui8023, Subtype: subtypeMaxFrame,
-		Value: binary.BigEndian.AppendUint16(nil, size)})
+func (p PDU) WithMaxFrame(size uint16) PDU { return p.withWord(oui8023, subtypeMaxFrame, size) }
+
+// WithPVID adds the VLAN of untagged frames on the port.
+func (p PDU) WithPVID(vlan uint16) PDU { return p.withWord(oui8021, subtypePVID, vlan) }
+
+func (p PDU) withWord(oui [3]byte, subtype uint8, value uint16) PDU {
+	p.Org = append(p.Org[:len(p.Org):len(p.Org)], Org{OUI: oui, Subtype: subtype,
+		Value: binary.BigEndian.AppendUint16(nil, value)})
 	return p
 }
