@@ -91,13 +91,13 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.teaming.neighbours = uplinks.FollowLLDP(host,
 		uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
 	a.follow(a.teaming.lags)
-	a.teaming.partners = uplinks.FollowPartners(host, open)
 	a.follow(a.teaming.neighbours)
-	a.follow(a.teaming.partners)
-	a.teaming.trees = uplinks.FollowTrees(host, open)
-	a.follow(a.teaming.trees)
-	a.teaming.storms = uplinks.FollowStorms(host, meter{a.shared, a.effect})
-	a.follow(a.teaming.storms)
+	partners, trees := uplinks.FollowPartners(host, open), uplinks.FollowTrees(host, open)
+	storms := uplinks.FollowStorms(host, meter{a.shared, a.effect})
+	a.teaming.trees, a.teaming.watches = trees, []watch{partners, trees, storms}
+	a.follow(partners)
+	a.follow(trees)
+	a.follow(storms)
 	a.follow(uplinks.FollowBeacons(host, open))
 	name, err := os.Hostname()
 	if err != nil {

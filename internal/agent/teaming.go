@@ -23,14 +23,15 @@ type teaming struct {
 	reporter *reporter
 
 	bonds map[plan.PortID]bond // the uplinks that are bonds
-	// lags, neighbours, partners, trees and storms are followers once they run; all but the first are nil before.
+	// lags, neighbours and trees are followers once they run; the latter two are nil before.
 	lags       *uplinks.LAGs
 	neighbours *uplinks.LLDP
-	partners   *uplinks.Partners
 	trees      *uplinks.Trees
-	storms     *uplinks.Storms
-	verdicts   uplinks.Verdicts
-	links      failover.Links
+	// watches are the followers that know what the physical network does wrong, the gravest first; none before they
+	// run.
+	watches  []watch
+	verdicts uplinks.Verdicts
+	links    failover.Links
 	// inForce are the active teams: nil before the first plan is made, and the remembered teams before it is active.
 	inForce *teams.Teams
 	// noted is when the present notification was read; zero if there is none.
@@ -159,16 +160,18 @@ func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) 
 	return t.neighbours.Status(uplink)
 }
 
+// watch knows what the physical network does wrong at uplinks.
+type watch interface {
+	// Why returns what is wrong at an uplink; none for nothing.
+	Why(uplink plan.PortID) problem.Problem
+}
+
 // outside returns what the physical network does wrong at an uplink that is in use; none for nothing.
 func (t *teaming) outside(uplink plan.PortID) (why problem.Problem) {
-	if t.partners != nil {
-		why = t.partners.Why(uplink)
-	}
-	if t.trees != nil {
-		why = problem.First(why, t.trees.Why(uplink))
-	}
-	if t.storms != nil {
-		why = problem.First(why, t.storms.Why(uplink))
+	for _, w := range t.watches {
+		if why = w.Why(uplink); !why.None() {
+			return why
+		}
 	}
 	return why
 }

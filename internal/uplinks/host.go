@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
@@ -61,6 +62,20 @@ type Host struct {
 	SettleSoon func()
 	// Limit is the rate limit of reports about one uplink.
 	Limit event.Limiter[plan.PortID]
+}
+
+// every runs f in the loop at each tick, until done is closed.
+func (h Host) every(tick time.Duration, done <-chan struct{}, f func(now time.Time)) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			h.Post(done, func() { f(time.Now()) })
+		}
+	}
 }
 
 // Verdicts are the reasons why uplinks are not used although their links are up, by uplink and by the name of the part

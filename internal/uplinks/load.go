@@ -56,20 +56,7 @@ func NewLoad(h Host, m Meter, o LoadOptions) *Load {
 }
 
 // Start starts to measure.
-func (p *Load) Start() { p.ticks.Go(p.run) }
-
-func (p *Load) run() {
-	tick := time.NewTicker(p.o.Window)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-tick.C:
-			p.host.Post(p.done, func() { p.Balance(time.Now()) })
-		}
-	}
-}
+func (p *Load) Start() { p.ticks.Go(func() { p.host.every(p.o.Window, p.done, p.Balance) }) }
 
 // Close ends the measurement.
 func (p *Load) Close() error {

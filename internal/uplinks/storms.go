@@ -19,7 +19,7 @@ import (
 type Storms struct {
 	host  Host
 	meter UplinkMeter
-	watch storms.Watch // in the loop only, as all of it but run
+	watch storms.Watch // in the loop only
 	done  chan struct{}
 	ticks sync.WaitGroup
 }
@@ -38,21 +38,8 @@ const stormLook = time.Second
 // FollowStorms starts to look.
 func FollowStorms(h Host, m UplinkMeter) *Storms {
 	s := &Storms{host: h, meter: m, done: make(chan struct{})}
-	s.ticks.Go(s.run)
+	s.ticks.Go(func() { h.every(stormLook, s.done, s.look) })
 	return s
-}
-
-func (s *Storms) run() {
-	tick := time.NewTicker(stormLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.done:
-			return
-		case <-tick.C:
-			s.host.Post(s.done, func() { s.look(time.Now()) })
-		}
-	}
 }
 
 // Close ends the looking.
