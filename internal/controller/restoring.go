@@ -71,7 +71,7 @@ func (s *self) beginRestore(from string) (aside string, err error) {
 	moves := false
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
 		moves = true
-		aside = dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405")
+		aside = unused(dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405"))
 	}
 	text, err := json.Marshal(restoring{From: from, At: time.Now(), Aside: aside})
 	if err != nil {
@@ -81,6 +81,16 @@ func (s *self) beginRestore(from string) (aside string, err error) {
 		return aside, err
 	}
 	return aside, ownfile.Rename(dir, aside)
+}
+
+// unused is a path at which nothing is: that one, or with a number behind it.
+func unused(path string) string {
+	for n, try := 2, path; ; n++ {
+		if _, err := os.Lstat(try); err != nil { // Rename says what else is wrong
+			return try
+		}
+		try = fmt.Sprintf("%s-%d", path, n)
+	}
 }
 
 // undoRestore brings back the data from before.

@@ -116,20 +116,22 @@ const settleEvery = 30 * time.Second
 const mostAtOnce = 32
 
 // Claim asks the controller for a static port. The error is ErrNoController where none answers in time.
-func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
-	c.awaitFirst(ctx)
+func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (a *controllerv1.PortAnswer, err error) {
 	of := adapter{q.GetVm(), q.GetAdapter()}
-	if !q.GetRelease() {
-		c.connecting.begin(of, time.Now())
-	}
-	s := c.session.Load()
-	if s == nil {
-		return nil, ErrNoController
-	}
-	a, err := s.claim(ctx, q)
-	if a.GetRefused() != "" && a.GetPort() == nil { // it is not connected then
-		c.connecting.end(of)
-	}
+	err = c.whileItBoots(ctx, func() error {
+		if !q.GetRelease() {
+			c.connecting.begin(of, time.Now())
+		}
+		s := c.session.Load()
+		if s == nil {
+			return ErrNoController
+		}
+		a, err = s.claim(ctx, q)
+		if a.GetRefused() != "" && a.GetPort() == nil { // it is not connected then
+			c.connecting.end(of)
+		}
+		return err
+	})
 	return a, err
 }
 
@@ -137,13 +139,31 @@ func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*control
 // boots asks before a guest starts where a controller answers within that time (S103).
 const BootTime = 5 * time.Second
 
-// awaitFirst waits until a controller has answered for the first time, or the time for that is over.
-func (c *Client) awaitFirst(ctx context.Context) {
+// askAgainAfter is how long who has asked while the host boots, and got no answer, waits before the next question.
+const askAgainAfter = 100 * time.Millisecond
+
+// whileItBoots asks controllers, again and again while the host boots and none answers: the first that is heard may be
+// starting itself, and say that it can't answer yet, or end the conversation. Once the time for that is over, a
+// question is asked once.
+func (c *Client) whileItBoots(ctx context.Context, ask func() error) error {
 	began := c.began.Load()
 	if began == nil {
-		return
+		return ask()
 	}
-	left := time.NewTimer(time.Until(began.Add(BootTime)))
+	ends := began.Add(BootTime)
+	c.awaitFirst(ctx, ends)
+	for {
+		err := ask()
+		if !errors.Is(err, ErrNoController) || !time.Now().Before(ends) ||
+			!sleep(ctx, min(askAgainAfter, time.Until(ends))) {
+			return err
+		}
+	}
+}
+
+// awaitFirst waits until a controller has answered for the first time, or a time has come.
+func (c *Client) awaitFirst(ctx context.Context, ends time.Time) {
+	left := time.NewTimer(time.Until(ends))
 	defer left.Stop()
 	select {
 	case <-c.first:
@@ -154,13 +174,16 @@ func (c *Client) awaitFirst(ctx context.Context) {
 
 // Describe asks the controller what a port has where its guest runs. The error is ErrNoController where none answers.
 func (c *Client) Describe(ctx context.Context, q *controllerv1.DescribeArrivalRequest) (
-	*controllerv1.DescribeArrivalResponse, error) {
-	c.awaitFirst(ctx)
-	rpc := c.present.Load()
-	if rpc == nil {
-		return nil, ErrNoController
-	}
-	return (*rpc).DescribeArrival(ctx, q)
+	out *controllerv1.DescribeArrivalResponse, err error) {
+	err = c.whileItBoots(ctx, func() error {
+		rpc := c.present.Load()
+		if rpc == nil {
+			return ErrNoController
+		}
+		out, err = (*rpc).DescribeArrival(ctx, q)
+		return err
+	})
+	return out, err
 }
 
 func (s *session) claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,14 +41,25 @@ func TestS103_AHostThatBootsAsksFirst(t *testing.T) {
 		again := time.Now()
 		c.began.Store(&again)
 		time.AfterFunc(2*time.Second, func() { c.firstOnce.Do(func() { close(c.first) }) })
-		if d := asks(c); d != 2*time.Second {
-			t.Errorf("a controller answers after 2 s, and it is waited for %v", d)
+		if d := asks(c); d != BootTime {
+			t.Errorf("the controller that answers after 2 s ends the conversation, and it is asked again for %v", d)
+		}
+		again = time.Now()
+		asked := 0
+		err := c.whileItBoots(t.Context(), func() error {
+			if asked++; asked < 3 {
+				return ErrNoController
+			}
+			return io.EOF
+		})
+		if d := time.Since(again); !errors.Is(err, io.EOF) || d != 2*askAgainAfter {
+			t.Errorf("one that answers the third question is asked for %v: %v", d, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		last := New(Options{})
 		last.began.Store(&again)
-		if last.awaitFirst(ctx); ctx.Err() != nil && time.Since(again) > 2*BootTime {
+		if last.awaitFirst(ctx, again.Add(BootTime)); ctx.Err() != nil && time.Since(again) > 2*BootTime {
 			t.Error("who gives up is waited for")
 		}
 	})

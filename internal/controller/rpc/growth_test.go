@@ -149,7 +149,11 @@ func TestS122_AHostThatRenewsAllTheTimeFillsNothing(t *testing.T) {
 	}
 	newest := h.cert
 	h.cert = first
-	if err := h.renew(); !identity.RefusedByPeer(err) || c.log.count("it was renewed since") == 0 {
+	err := h.renew()
+	for unheard := 0; err != nil && strings.Contains(err.Error(), "could not be established") && unheard < 100; unheard++ {
+		err = h.renew() // the connection was closed before the client has read why
+	}
+	if !identity.RefusedByPeer(err) || c.log.count("it was renewed since") == 0 {
 		t.Errorf("its first certificate: %v", err)
 	}
 	h.cert = newest
