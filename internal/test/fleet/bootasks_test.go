@@ -125,7 +125,8 @@ func (f *fleet) asksFirst(vm int, port, mac string) {
 			return
 		}
 		if after < cluster.BootTime {
-			t.Fatalf("after %v the guest has the port that it had, and no controller was waited for: %s", after, conflicts)
+			t.Fatalf("after %v the guest has the port that it had, and no controller was waited for: %s", after,
+				conflicts)
 		}
 		t.Logf("the controller's answer was late: %v after the boot", after)
 	}
