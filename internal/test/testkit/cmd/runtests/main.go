@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -36,19 +37,18 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.run, "run", "", "run only tests that match this `pattern`")
 	f.StringVar(&o.skip, "skip", "", "leave out tests that match this `pattern`")
 	f.IntVar(&o.parallel, "parallel", 3, "run so many tests of one program at once")
-	f.IntVar(&o.programs, "programs", 3, "run so many test programs at once")
+	f.IntVar(&o.programs, "programs", 0, "run so many test programs at once (default 3, with -all 4)")
 	f.IntVar(&o.budget, "budget", 0,
 		"let tests with agents, guests and benches take so many CPUs together (default 3, with -all 6)")
 	f.StringVar(&o.kept, "kept", "bin/unsteady.jsonl", "keep the list of unsteady tests in this `file`")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if o.budget == 0 {
-		o.budget = 3
-		if o.all { // what takes long waits more: guests boot, and the clocks of clusters run out
-			o.budget = 6
-		}
+	budget, programs := 3, 3
+	if o.all { // what takes long waits more: guests boot, and the clocks of clusters run out
+		budget, programs = 6, 4
 	}
+	o.budget, o.programs = cmp.Or(o.budget, budget), cmp.Or(o.programs, programs)
 	o.packages = f.Args()
 	if len(o.packages) == 0 {
 		o.packages = []string{everything}

@@ -8,13 +8,15 @@ import (
 // everything is the pattern of all packages of the module.
 const everything = "./..."
 
-// longest are the packages that take more than a minute, the longest first. They are started first, so that none of
+// longest are the packages that take about a minute or more, the longest first. They are started first, so that none of
 // them is left running alone at the end. The report says what each took.
 var longest = []string{
 	"./internal/test/kernels", "./internal/test/fleet", "./internal/test/host", "./internal/lab/qemu",
 	"./internal/agent/adopt/adopttest", "./packaging", "./internal/test/chaos",
 	"./internal/test/kerneltest", "./internal/dataplane",
-	"./internal/model", "./internal/uplinks/linkproto", "./internal/lab/bench/flowexport", "./internal/cli",
+	"./internal/controller/rpc", "./internal/lab/bench", "./internal/lab/bench/controlplane",
+	"./internal/model", "./internal/uplinks/linkproto", "./internal/test/smoke", "./internal/lab/run",
+	"./internal/agent", "./internal/test/difftest", "./internal/lab/bench/flowexport", "./internal/cli",
 }
 
 // longPackages are those that `make test` leaves to `make test-all` as a whole: guests with other kernels, guests under
