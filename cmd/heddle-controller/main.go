@@ -1,4 +1,3 @@
-// Heddle-controller keeps the definition of distributed switches for many hosts, and hands each host its part.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Heddle is a distributed virtual switch for Linux hypervisors: the agent, and the commands that talk to it.
 package main
 
 import (

@@ -1,5 +1,3 @@
-// Package abi is what the C and the Go side of the dataplane share: reasons, limits and table records. abi_gen.go is
-// generated from the C; this file adds names and nothing that has to be kept equal by hand.
 package abi
 
 //go:generate go run ./gen clang-19 ../../bpf/abi.bpf.c abi_gen.go

@@ -1,4 +1,3 @@
-// Package binding is a plan together with the devices of a host: the desired state of the kernel. Pure types.
 package binding
 
 import (

@@ -1,4 +1,3 @@
-// Package controller runs a controller: the store, the cluster's authority, and what answers agents and people.
 package controller
 
 import (

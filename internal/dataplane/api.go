@@ -1,6 +1,3 @@
-// Package dataplane puts a plan and the host's devices into the kernel as tables and programs: it loads, pins and
-// attaches programs, writes the tables that package compile makes from the plan, and reads counters and learned MACs.
-// Everything that it puts into the kernel continues to work without any process.
 package dataplane
 
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" vswitch ../../bpf/switch.bpf.c

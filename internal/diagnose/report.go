@@ -1,5 +1,3 @@
-// Package diagnose defines the types of explanations: the question and the answer of a trace, and what to change. Its
-// sub-packages find the answers. It is pure.
 package diagnose
 
 import (

@@ -1,5 +1,3 @@
-// Package identity is who is who between hosts, controllers and people: names in certificates, tokens, and how one side
-// makes sure of the other.
 package identity
 
 import (

@@ -1,4 +1,3 @@
-// Package observe has the types for what is seen on a host: counters and learned MACs. Pure.
 package observe
 
 import (

@@ -1,6 +1,3 @@
-// Package spec is what the user asks for: the objects of a Heddle configuration file, read strictly, validated with
-// the line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never uses the
-// kernel.
 package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.

@@ -1,4 +1,3 @@
-// Package captures runs the captures that clients ask for, each in a goroutine beside the agent's loop.
 package captures
 
 import (

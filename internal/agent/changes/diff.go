@@ -1,4 +1,3 @@
-// Package changes lists in the user's words how one configuration, or one plan, differs from another.
 package changes
 
 import (

@@ -1,5 +1,3 @@
-// Package view describes what is active in the words of the command line: switches, uplinks, port groups, ports,
-// counters, MACs and events. It reads and changes nothing.
 package view
 
 import (

@@ -1,4 +1,3 @@
-// Package waitline shows at a terminal who is waited for, while a command has nothing else to show.
 package waitline
 
 import (

@@ -1,5 +1,3 @@
-// Package dissect describes in one line what an Ethernet frame is, in the manner of tcpdump: addresses, protocol,
-// content. It reads only the bytes it is given, and reports if they end too early.
 package dissect
 
 import (

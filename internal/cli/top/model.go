@@ -1,5 +1,3 @@
-// Package top is a live view of ports by rate and drops for a terminal. The effect of keys, the content and its order
-// are pure; Run connects the view to a terminal, and restores the terminal afterwards.
 package top
 
 import (

@@ -1,4 +1,3 @@
-// Package cmd is the command tree of the heddle-controller program.
 package cmd
 
 import (

@@ -1,4 +1,3 @@
-// Package coalesced makes one call for all who ask while one before is under way.
 package coalesced
 
 import (

@@ -1,4 +1,3 @@
-// Package definition writes the definition: in one transaction, or in parts that count at one instant; and records it.
 package definition
 
 import (

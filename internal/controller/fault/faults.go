@@ -1,4 +1,3 @@
-// Package fault says how the store's errors, and those about who calls, are told to callers.
 package fault
 
 import (

@@ -1,4 +1,3 @@
-// Package foreseen joins what single hosts say that a change would newly lose into one answer of bounded size. Pure.
 package foreseen
 
 import (

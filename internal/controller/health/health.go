@@ -1,4 +1,3 @@
-// Package health says what of a controller is not as it should be, and what to do.
 package health
 
 import (

@@ -1,5 +1,3 @@
-// Package metrics exports a controller's state to Prometheus. Its labels are words of fixed lists, so that their number
-// does not depend on how many hosts there are.
 package metrics
 
 import (

@@ -1,4 +1,3 @@
-// Package peers knows the controllers of a cluster, and asks the others.
 package peers
 
 import (

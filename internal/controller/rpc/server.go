@@ -1,4 +1,3 @@
-// Package rpc is how a controller answers: agents over mutual TLS, people and tools over its own socket.
 package rpc
 
 import (

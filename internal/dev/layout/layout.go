@@ -1,6 +1,3 @@
-// Package layout holds the packages to the floors that rooms.go gives them: imports go down or stay in their room, pure
-// packages stay pure, the product does not know the workshop, and no type grows without bound. It makes the table of
-// rooms in the architecture page.
 package layout
 
 import (
@@ -8,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -26,6 +22,7 @@ type Package struct {
 	Imports []string // of this module, below it
 	// every package that is not of this module and not of the language, also those reached through others
 	Foreign []string
+	Rule    *Rule // nil for none
 }
 
 // listed is the output of `go list -json` for a package.
@@ -58,7 +55,11 @@ func Read(root string) ([]Package, error) {
 		if l.Error != nil {
 			return nil, fmt.Errorf("package %s: %s", l.ImportPath, l.Error.Err)
 		}
-		all = append(all, l.pkg())
+		p := l.pkg()
+		if p.Rule, err = declared(p.Dir); err != nil {
+			return nil, fmt.Errorf("package %s: %w", l.ImportPath, err)
+		}
+		all = append(all, p)
 	}
 }
 
@@ -109,13 +110,18 @@ func outside() []string {
 }
 
 // Faults are the sentences about what breaks the rules, in the order of the packages.
-func Faults(packages []Package) []string { return faults(packages, rules()) }
-
-func faults(packages []Package, rules map[string]Rule) (out []string) {
+func Faults(packages []Package) (out []string) {
+	rules := map[string]Rule{}
+	for _, p := range packages {
+		if p.Rule != nil {
+			rules[p.Path] = *p.Rule
+		}
+	}
 	for _, p := range packages {
 		r, known := rules[p.Path]
 		if !known {
-			out = append(out, p.Path+" is not in internal/dev/layout/rooms.go: choose its floor there")
+			out = append(out, fmt.Sprintf("%s has no floor: its doc.go wants a line %s… below its comment", p.Path,
+				directive))
 			continue
 		}
 		out = append(out, p.upward(r, rules)...)
@@ -124,11 +130,6 @@ func faults(packages []Package, rules map[string]Rule) (out []string) {
 		}
 		if i := slices.Index(p.Imports, "internal/dataplane"); i >= 0 && p.Path == "internal/model" {
 			out = append(out, "the model knows the dataplane: each has to find the other's mistakes")
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(rules)) {
-		if !slices.ContainsFunc(packages, func(p Package) bool { return p.Path == path }) {
-			out = append(out, path+" is in internal/dev/layout/rooms.go, and there is no such package")
 		}
 	}
 	return out
@@ -157,29 +158,27 @@ func (p *Package) impure() (out []string) {
 	return out
 }
 
-// Pure are the paths of the pure packages below the module, sorted.
-func Pure() (paths []string) {
-	for path, r := range rules() {
-		if r.Pure {
-			paths = append(paths, path)
+// Pure are the paths of the pure packages below the module.
+func Pure(packages []Package) (paths []string) {
+	for _, p := range packages {
+		if p.Rule != nil && p.Rule.Pure {
+			paths = append(paths, p.Path)
 		}
 	}
-	slices.Sort(paths)
 	return paths
 }
 
 // Table is every package by floors, from the top one down, in Markdown.
 func Table(packages []Package) string {
 	var b strings.Builder
-	all := rules()
 	for f := Top; f >= 0; f-- {
 		fmt.Fprintf(&b, "**Floor %d**: %s\n\n| package | what it is | knows |\n|---|---|---|\n", f, titles()[f])
 		for _, p := range packages {
-			if all[p.Path].Floor != f {
+			if p.Rule == nil || p.Rule.Floor != f {
 				continue
 			}
 			pure := ""
-			if all[p.Path].Pure {
+			if p.Rule.Pure {
 				pure = "; pure"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", strings.TrimPrefix(p.Path, "internal/"),

@@ -71,7 +71,7 @@ func TestFaultsAreFound(t *testing.T) {
 			"internal/a (floor 2) imports internal/c (floor 2)"},
 		{"upward", Package{Path: "internal/low", Imports: []string{"internal/a"}},
 			"internal/low (floor 0) imports internal/a (floor 2)"},
-		{"unlisted", Package{Path: "internal/new"}, "internal/new is not in"},
+		{"unlisted", Package{Path: "internal/new"}, "internal/new has no floor"},
 		{"impure", Package{Path: "internal/low", Foreign: []string{"github.com/cilium/ebpf/link"}},
 			"internal/low is to be pure, and reaches github.com/cilium/ebpf/link"},
 		{"a kin of a name", Package{Path: "internal/low", Foreign: []string{"github.com/cilium/ebpfs"}}, ""},
@@ -79,17 +79,33 @@ func TestFaultsAreFound(t *testing.T) {
 			"the model knows the dataplane"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got := slices.DeleteFunc(faults([]Package{c.p}, rules), func(f string) bool {
-				return strings.Contains(f, "there is no such package")
-			})
+			all := []Package{c.p}
+			for path, r := range rules {
+				if path == c.p.Path {
+					all[0].Rule = &r
+				} else {
+					all = append(all, Package{Path: path, Rule: &r})
+				}
+			}
+			got := Faults(all)
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
-	if got := faults(nil, map[string]Rule{"internal/gone": {}}); len(got) != 1 ||
-		!strings.Contains(got[0], "there is no such package") {
-		t.Errorf("a package that is gone: %q", got)
+}
+
+func TestFloorsAreReadAsWritten(t *testing.T) {
+	for said, want := range map[string]Rule{"words": {Words, false}, "kernel pure": {Kernel, true},
+		"top": {Top, false}} {
+		if got, err := parseRule(said); err != nil || *got != want {
+			t.Errorf("%q: %v, %v", said, got, err)
+		}
+	}
+	for _, said := range []string{"", "cellar", "words clean", "words pure pure", "Words"} {
+		if got, err := parseRule(said); err == nil {
+			t.Errorf("%q: %v", said, got)
+		}
 	}
 }
 

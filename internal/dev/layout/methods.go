@@ -61,13 +61,13 @@ func tooLarge(count map[string]int, caps map[string]int) (out []string) {
 		switch {
 		case capped && n <= mostMethods:
 			out = append(out, fmt.Sprintf(
-				"%s has %d methods: take it out of largeTypes in internal/dev/layout/rooms.go", name, n))
+				"%s has %d methods: take it out of largeTypes in internal/dev/layout/caps.go", name, n))
 		case capped && n > limit:
 			out = append(out, fmt.Sprintf("%s has %d methods, and %d are agreed: find the part of it that has state "+
 				"of its own", name, n, limit))
 		case capped && n < limit:
 			out = append(out, fmt.Sprintf("%s has %d methods by now: lower its number in "+
-				"internal/dev/layout/rooms.go, which is %d", name, n, limit))
+				"internal/dev/layout/caps.go, which is %d", name, n, limit))
 		case !capped && n > mostMethods:
 			out = append(out, fmt.Sprintf("%s has %d methods, more than %d: find the part of it that has state of "+
 				"its own", name, n, mostMethods))
@@ -75,7 +75,7 @@ func tooLarge(count map[string]int, caps map[string]int) (out []string) {
 	}
 	for name := range caps {
 		if _, there := count[name]; !there {
-			out = append(out, name+" is in largeTypes in internal/dev/layout/rooms.go, and has no methods: take it out")
+			out = append(out, name+" is in largeTypes in internal/dev/layout/caps.go, and has no methods: take it out")
 		}
 	}
 	slices.Sort(out)

@@ -1,6 +1,3 @@
-// Package reasons describes in an operator's words what the dataplane's reasons mean: which policy causes each and how
-// to change it. It is pure data in addition to internal/abi; the reference page and the commands that explain a drop
-// use it.
 package reasons
 
 import (

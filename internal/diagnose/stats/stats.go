@@ -1,4 +1,3 @@
-// Package stats sums the counters of ports by port group and switch, and computes rates from two readings. It is pure.
 package stats
 
 import (

@@ -1,4 +1,3 @@
-// Package alike finds out what things have in common that others do not: what slow pairs of hosts share.
 package alike
 
 import "slices"

@@ -1,5 +1,3 @@
-// Package benchmark says how all hosts of a fleet send to one another at once, and what follows from what arrived. It
-// is pure: frames, time and the hosts' answers come from the caller.
 package benchmark
 
 import (

@@ -16,4 +16,6 @@
 // its port is closed), Budget returns 0 for a short while: records that are due stay in the flow table. After that time
 // the collector's records count as lost, which Status and, when the collector is back, options records report; the
 // other collectors go on.
+//
+//layout:floor=kernel
 package export

@@ -31,4 +31,6 @@
 // A Decoder keeps the templates of every transport session and observation domain, within Limits, and hands each record
 // to a function without copying it. It takes anything: what is wrong with a message comes back as an *Error with the
 // offset of the byte.
+//
+//layout:floor=plans pure
 package ipfix

@@ -39,4 +39,6 @@
 // entry is free again. To find due records, the times of groups of 128 entries are read, and those of single entries
 // only in groups in which one may be due: with a million flows of which none is due, this takes 4–20 µs. Memory that a
 // processor would have to wait for is prefetched for many flows at once.
+//
+//layout:floor=kernel
 package meter

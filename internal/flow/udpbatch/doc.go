@@ -12,4 +12,6 @@
 //	b.Reset()
 //
 // A Receiver reads datagrams that came in one piece in the same way (UDP_GRO, Linux 5.0).
+//
+//layout:floor=plans
 package udpbatch

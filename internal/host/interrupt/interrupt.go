@@ -1,5 +1,3 @@
-// Package interrupt ends waits that the operating system does not end: opening a pipe to which nobody writes, or a read
-// from a terminal.
 package interrupt
 
 import (

@@ -1,4 +1,3 @@
-// Package netspace runs code in another network namespace.
 package netspace
 
 import (

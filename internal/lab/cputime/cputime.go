@@ -1,4 +1,3 @@
-// Package cputime reads how much CPU time the machine and single processes have used.
 package cputime
 
 import (

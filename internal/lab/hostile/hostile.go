@@ -1,5 +1,3 @@
-// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and the
-// effect on these is compared with that of a neighbour that sends as much but does nothing wrong.
 package hostile
 
 import (

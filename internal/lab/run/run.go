@@ -1,5 +1,3 @@
-// Package run measures the experiments on real traffic: it builds each row's lab, sends the row's traffic, and reads
-// what happened from the agents' counters.
 package run
 
 import (

@@ -1,5 +1,3 @@
-// Package event defines the events of a host, in the user's words: the agent publishes them, "heddle events" follows
-// them.
 package event
 
 import (

@@ -1,5 +1,3 @@
-// Package printable makes text from outside fit for a terminal, a log and a table: names that guests, neighbours and
-// files chose may contain control sequences, and characters that change the direction of the text beside them.
 package printable
 
 import (

@@ -1,4 +1,3 @@
-// Package yamltext writes YAML that every reader takes as it was meant, also one of YAML 1.1.
 package yamltext
 
 import (

@@ -1,5 +1,3 @@
-// Package testkit holds what tests of several rings share: requirements that are skipped visibly when they cannot be
-// met, and throw-away namespaces.
 package testkit
 
 import (

@@ -1,5 +1,3 @@
-// Package cdp reads what physical switches of Cisco, and others, say of themselves by the Cisco Discovery Protocol. It
-// is pure: frames are bytes. It sends nothing.
 package cdp
 
 import (

@@ -1,5 +1,3 @@
-// Package lldp implements the link layer discovery protocol (IEEE 802.1AB): its frames, the table of neighbours, and
-// when to advertise, as pure functions of frames and time. It opens no socket and reads no clock.
 package lldp
 
 import (

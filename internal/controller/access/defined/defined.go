@@ -1,5 +1,3 @@
-// Package defined is what of the definition somebody may see and change who has been granted a part of the cluster. It
-// is pure.
 package defined
 
 import (

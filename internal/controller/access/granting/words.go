@@ -1,4 +1,3 @@
-// Package granting is how people grant roles to one another at a controller, and ask who may do what.
 package granting
 
 import (

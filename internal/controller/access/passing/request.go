@@ -1,5 +1,3 @@
-// Package passing reads calls that a controller passes on to a host, as far as it has to know what they are about. It
-// is pure.
 package passing
 
 import (

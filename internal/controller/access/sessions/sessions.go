@@ -1,4 +1,3 @@
-// Package sessions is how people get tokens at a controller by signing in, and give them back.
 package sessions
 
 import (

@@ -1,5 +1,3 @@
-// Package export sends the audit log of a controller elsewhere as it is written: to a file, a syslog server, or an
-// HTTPS collector. What could not be delivered is sent later, in order, as long as the log has it.
 package export
 
 import (

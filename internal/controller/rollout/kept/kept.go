@@ -1,4 +1,3 @@
-// Package kept is the form in which rollouts are kept in the store.
 package kept
 
 import (

@@ -1,5 +1,3 @@
-// Command gen writes internal/flow/ipfix/elements_gen.go from the tables in internal/flow/ipfix/registry, so that no
-// element is typed by hand.
 package main
 
 import (

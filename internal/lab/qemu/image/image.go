@@ -1,5 +1,3 @@
-// Package image makes the kernel and initramfs that Heddle's QEMU guests boot, from packages of the distribution that
-// are downloaded and unpacked but not installed. The result is made once and stored in a cache directory.
 package image
 
 import (

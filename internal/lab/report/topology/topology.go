@@ -1,5 +1,3 @@
-// Package topology draws a lab from its scenario: guests above their hosts, hosts above the physical network, and every
-// cable and port between them. It is pure.
 package topology
 
 import (

@@ -1,5 +1,3 @@
-// Package cable is a raw cable for tests: it sends and receives whole Ethernet frames on a device, with every tag in
-// the bytes.
 package cable
 
 import (

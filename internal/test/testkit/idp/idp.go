@@ -1,5 +1,3 @@
-// Package idp is an identity provider for tests: the OpenID Connect server that zitadel/oidc has as an example, over
-// TLS on the loopback, with groups.
 package idp
 
 import (

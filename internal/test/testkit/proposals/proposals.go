@@ -1,5 +1,3 @@
-// Package proposals tries the commands that diagnoses propose, as somebody who copies them from the screen: a shell
-// splits them, and the real program runs them.
 package proposals
 
 import (

@@ -1,5 +1,3 @@
-// Package pty gives tests a terminal: a pseudo-terminal, and a screen that understands what a full-screen program
-// writes.
 package pty
 
 import (

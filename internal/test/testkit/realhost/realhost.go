@@ -1,5 +1,3 @@
-// Package realhost is a host for tests: a network namespace, or the machine's own, with the real heddle program and its
-// agent.
 package realhost
 
 import (

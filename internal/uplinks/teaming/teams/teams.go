@@ -1,5 +1,3 @@
-// Package teams decides which uplink every port uses: the teams under the present facts, which ports move and why, and
-// what is announced about it.
 package teams
 
 import (

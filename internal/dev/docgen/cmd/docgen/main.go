@@ -1,4 +1,3 @@
-// Command docgen writes the generated reference pages of the repository whose root is its argument.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Manpages writes the manual pages and the shell completions of the program below a directory laid out as /usr/share.
 package main
 
 import (

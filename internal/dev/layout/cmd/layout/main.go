@@ -1,14 +1,19 @@
-// Command layout prints the pure packages, a path a line, as go build takes them.
 package main
 
 import (
 	"fmt"
+	"os"
 
 	"heddle/internal/dev/layout"
 )
 
 func main() {
-	for _, path := range layout.Pure() {
+	packages, err := layout.Read(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "layout:", err)
+		os.Exit(1)
+	}
+	for _, path := range layout.Pure(packages) {
 		fmt.Println("./" + path)
 	}
 }

@@ -1,0 +1,4 @@
+// Package fault says how the store's errors, and those about who calls, are told to callers.
+//
+//layout:floor=process
+package fault

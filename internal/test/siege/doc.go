@@ -1,0 +1,2 @@
+//layout:floor=top
+package siege
