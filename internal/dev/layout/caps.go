@@ -1,9 +1,157 @@
 package layout
 
-// mostMethods is how many methods a type of the product has at most.
-const mostMethods = 45
+import (
+	"fmt"
+	"slices"
+)
 
-// largeTypes are the types that have more, with how many they may have. A number here only falls.
-func largeTypes() map[string]int {
-	return map[string]int{}
+// bound is how much there may be of something, and the larger ones that are there: their numbers only fall. A bound
+// that is met by dressing is not met: where one is reached, the state is divided.
+type bound struct {
+	what   string // "methods"
+	most   int
+	larger map[string]int // by the name of what has more
+	table  string         // the function of this package that has it
+	remedy string
+}
+
+const here = "internal/dev/layout/caps.go"
+
+// faults are the sentences about what has too much, and about numbers that could be lower.
+func (b bound) faults(count map[string]int) (out []string) {
+	for name, n := range count {
+		limit, capped := b.larger[name]
+		switch {
+		case capped && n <= b.most:
+			out = append(out, fmt.Sprintf("%s has %d %s: take it out of %s in %s", name, n, b.what, b.table, here))
+		case capped && n > limit:
+			out = append(out, fmt.Sprintf("%s has %d %s, and %d are agreed: %s", name, n, b.what, limit, b.remedy))
+		case capped && n < limit:
+			out = append(out, fmt.Sprintf("%s has %d %s by now: lower its number in %s in %s, which is %d", name, n,
+				b.what, b.table, here, limit))
+		case !capped && n > b.most:
+			out = append(out, fmt.Sprintf("%s has %d %s, more than %d: %s", name, n, b.what, b.most, b.remedy))
+		}
+	}
+	for name := range b.larger {
+		if _, there := count[name]; !there {
+			out = append(out, fmt.Sprintf("%s is in %s in %s, and there is no such thing: take it out", name, b.table,
+				here))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// methodsOfTypes bounds the methods that a type has itself.
+func methodsOfTypes() bound {
+	return bound{"methods", 45, nil, "methodsOfTypes", "find the part of it that has state of its own"}
+}
+
+// methodsOnState bounds the methods that work on one state, those of wrappers and of embedding types included.
+func methodsOnState() bound {
+	return bound{"methods that reach its state", 45, map[string]int{
+		"internal/agent.moving":             49,
+		"internal/agent.ports":              59,
+		"internal/agent.shared":             644,
+		"internal/agent/cluster.Client":     49,
+		"internal/agent/cluster.Options":    49,
+		"internal/agent/cluster.offering":   53,
+		"internal/api.adapter":              54,
+		"internal/api.clusterCalls":         51,
+		"internal/api.moveCalls":            49,
+		"internal/controller/rpc.Options":   284,
+		"internal/controller/rpc.Server":    284,
+		"internal/controller/rpc.fleet":     176,
+		"internal/controller/rpc.people":    97,
+		"internal/controller/store.Store":   55,
+		"internal/dataplane.Kernel":         58,
+		"internal/dataplane.locator":        65,
+		"internal/dataplane.overlays":       102,
+		"internal/diagnose/advise.Snapshot": 47,
+		"internal/diagnose/trace.Host":      88,
+		"internal/diagnose/trace.tracer":    87,
+		"internal/model.run":                52,
+		"internal/spec.validator":           79,
+	}, "methodsOnState", "divide the state"}
+}
+
+// filesOfPackages bounds the files of a package.
+func filesOfPackages() bound {
+	return bound{"files", 40, map[string]int{
+		"internal/agent":          118,
+		"internal/api":            54,
+		"internal/cli":            153,
+		"internal/controller/rpc": 106,
+		"internal/dataplane":      63,
+	}, "filesOfPackages", "a part of it is a package of its own"}
+}
+
+// linesOfPackages bounds the lines of a package. Those above it may grow by as much as a repair needs, and no more:
+// their numbers are rounded up to a hundred.
+func linesOfPackages() bound {
+	return bound{"hundreds of lines", 60, map[string]int{
+		"internal/agent":          186,
+		"internal/api":            69,
+		"internal/cli":            234,
+		"internal/controller/rpc": 173,
+		"internal/dataplane":      92,
+	}, "linesOfPackages", "a part of it is a package of its own"}
+}
+
+// linesOfFunctions bounds the lines of a function.
+func linesOfFunctions() bound {
+	return bound{"lines", 60, map[string]int{
+		"internal/agent.commands.connectIncoming":        66,
+		"internal/agent.join":                            78,
+		"internal/agent.reconciler.reconcile":            63,
+		"internal/agent.start":                           66,
+		"internal/agent/cluster.Client.talk":             81,
+		"internal/agent/view.Source.Port":                63,
+		"internal/cli.locate":                            62,
+		"internal/cli.newAgent":                          61,
+		"internal/cli.newApply":                          62,
+		"internal/cli.newBackupImport":                   66,
+		"internal/cli.newBenchControlPlane":              82,
+		"internal/cli.newBenchFlowExport":                62,
+		"internal/cli.newCapture":                        61,
+		"internal/cli.newFlowsList":                      61,
+		"internal/cli.newHostJoin":                       63,
+		"internal/cli.newPortConnect":                    68,
+		"internal/cli.statsOne":                          61,
+		"internal/controller.run":                        64,
+		"internal/controller/rpc.Server.JoinHost":        65,
+		"internal/controller/rpc.fleet.take":             80,
+		"internal/controller/rpc.looks.pass":             61,
+		"internal/controller/rpc.people.applyDefinition": 150,
+		"internal/dataplane/compile.Slots.Assign":        66,
+		"internal/diagnose/explain.ruleFixes":            64,
+		"internal/lab/bench/controlplane.reportOf":       77,
+		"internal/lab/bench/controlplane.result.budgets": 66,
+		"internal/lab/migration.measured.fields":         73,
+		"internal/lab/traffic.sendCommand":               66,
+	}, "linesOfFunctions", "a step of it is a function of its own"}
+}
+
+// touchesOfFields bounds how often the owners in a package touch each other's private fields. House rule: none.
+func touchesOfFields() bound {
+	return bound{"touches of another owner's private field", 0, map[string]int{
+		"internal/agent":                     1329,
+		"internal/agent/captures":            18,
+		"internal/agent/cluster":             39,
+		"internal/agent/ferry":               15,
+		"internal/agent/state":               5,
+		"internal/controller":                6,
+		"internal/controller/access":         5,
+		"internal/controller/access/passing": 13,
+		"internal/controller/access/signin":  23,
+		"internal/controller/audit":          19,
+		"internal/controller/backup":         2,
+		"internal/controller/peers":          5,
+		"internal/controller/pki":            4,
+		"internal/controller/probes":         67,
+		"internal/controller/rpc":            374,
+		"internal/controller/segments":       75,
+		"internal/controller/store":          79,
+	}, "touchesOfFields", "hand the value over, or move the method to the owner"}
 }

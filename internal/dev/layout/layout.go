@@ -125,6 +125,7 @@ func Faults(packages []Package) (out []string) {
 			continue
 		}
 		out = append(out, p.upward(r, rules)...)
+		out = append(out, p.strange()...)
 		if r.Pure {
 			out = append(out, p.impure()...)
 		}

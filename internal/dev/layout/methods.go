@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -52,32 +51,4 @@ func receiver(e ast.Expr) string {
 		return t.Name
 	}
 	return ""
-}
-
-// tooLarge are the sentences about types of the product that have too many methods, and about caps that could be lower.
-func tooLarge(count map[string]int, caps map[string]int) (out []string) {
-	for name, n := range count {
-		limit, capped := caps[name]
-		switch {
-		case capped && n <= mostMethods:
-			out = append(out, fmt.Sprintf(
-				"%s has %d methods: take it out of largeTypes in internal/dev/layout/caps.go", name, n))
-		case capped && n > limit:
-			out = append(out, fmt.Sprintf("%s has %d methods, and %d are agreed: find the part of it that has state "+
-				"of its own", name, n, limit))
-		case capped && n < limit:
-			out = append(out, fmt.Sprintf("%s has %d methods by now: lower its number in "+
-				"internal/dev/layout/caps.go, which is %d", name, n, limit))
-		case !capped && n > mostMethods:
-			out = append(out, fmt.Sprintf("%s has %d methods, more than %d: find the part of it that has state of "+
-				"its own", name, n, mostMethods))
-		}
-	}
-	for name := range caps {
-		if _, there := count[name]; !there {
-			out = append(out, name+" is in largeTypes in internal/dev/layout/caps.go, and has no methods: take it out")
-		}
-	}
-	slices.Sort(out)
-	return out
 }
