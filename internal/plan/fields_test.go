@@ -72,6 +72,47 @@ func TestTheTableHasEveryPolicyField(t *testing.T) {
 	}
 }
 
+// A word that a field cannot have is refused where the file is read, and every word that it can have is taken: a field
+// whose words nobody checks would be read as if they were its default.
+func TestEachFieldOfTheFileTakesItsWordsAlone(t *testing.T) {
+	read := func(f Field, value string) error {
+		policy := value
+		keys := strings.Split(f.Path, ".")
+		for _, key := range slices.Backward(keys) {
+			policy = "{" + key + ": " + policy + "}"
+		}
+		at, ports := "{name: web, "+policy[1:], ""
+		if f.PortOnly() {
+			at, ports = "{name: web}", "\nports: [{name: vm, switch: s, portGroup: web, "+policy[1:]+"]"
+		}
+		_, err := spec.Parse("test.yaml", []byte("switches:\n  - name: s\n    uplinks: [{name: up, device: eno1}]\n"+
+			"    portGroups: ["+at+"]"+ports+"\n"))
+		return err
+	}
+	checked := 0
+	for _, f := range Fields() {
+		wrong := "perhaps"
+		if f.Kind == KindList {
+			wrong = "[perhaps]"
+		}
+		if err := read(f, wrong); err == nil {
+			t.Errorf("%s: perhaps is taken", f.Path)
+		}
+		for _, word := range f.Words() {
+			if f.Kind == KindList {
+				word = "[" + word + "]"
+			}
+			checked++
+			if err := read(f, word); err != nil {
+				t.Errorf("%s: %s is refused: %v", f.Path, word, err)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("%d words are checked", checked)
+	}
+}
+
 // TestEachFieldReadsWhatItWrites: parsing sets exactly that field, and the plan has its value.
 func TestEachFieldReadsWhatItWrites(t *testing.T) {
 	examples := map[Kind][2]string{KindTruth: {"true", "false"}, KindAnswer: {"accept", "reject"},

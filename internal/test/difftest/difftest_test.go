@@ -8,8 +8,12 @@ import (
 	"heddle/internal/plan"
 )
 
-// regressions is where cases that once failed are kept.
+// regressions is where cases are kept that once failed, and are played each time.
 const regressions = "testdata/regressions"
+
+// failures is where a case goes that fails: git ignores it, and it is played again once somebody has moved it to the
+// regressions.
+const failures = "testdata/failures"
 
 func TestGeneratorIsDeterministicAndItsCasesSurviveTheirFile(t *testing.T) {
 	for seed := range uint64(20) {

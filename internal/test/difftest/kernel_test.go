@@ -60,7 +60,7 @@ func TestRegressions(t *testing.T) {
 	}
 }
 
-// report fails the test for an error; a mismatch is kept as a regression case.
+// report fails the test for an error; a mismatch is written where somebody can make a regression case of it.
 func report(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -70,9 +70,9 @@ func report(t *testing.T, err error) {
 	if !errors.As(err, &f) {
 		t.Fatal(err)
 	}
-	path, saveErr := f.Keep(regressions)
+	path, saveErr := f.Keep(failures)
 	if saveErr != nil {
 		t.Error(saveErr)
 	}
-	t.Fatalf("%v\nkept as %s", f, path)
+	t.Fatalf("%v\nwritten to %s: once it is fixed, move the file to %s", f, path, regressions)
 }

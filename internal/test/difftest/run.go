@@ -89,7 +89,7 @@ func (b *Bench) fails(c *Case) bool {
 	return err == nil && m != nil
 }
 
-// Keep writes a failure's case into a directory of regression cases and returns the file's path.
+// Keep writes a failure's case into a directory and returns the file's path.
 func (f *Failure) Keep(dir string) (string, error) {
 	f.Case.Note = f.Error()
 	path := filepath.Join(dir, fmt.Sprintf("seed-%d.yaml", f.Seed))

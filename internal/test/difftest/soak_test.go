@@ -67,8 +67,9 @@ func (s *soak) note(err error) {
 	case err == nil:
 	case errors.As(err, &f):
 		s.mismatches++
-		path, saveErr := f.Keep(regressions)
-		fmt.Printf("\n%v\nkept as internal/test/difftest/%s\n", f, path)
+		path, saveErr := f.Keep(failures)
+		fmt.Printf("\n%v\nwritten to internal/test/difftest/%s: once it is fixed, move the file to %s\n", f, path,
+			regressions)
 		if saveErr != nil {
 			s.t.Error(saveErr)
 		}
