@@ -18,7 +18,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test test-all test-busy cleanroom soak soak-frames soak-controllers soak-hostile race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all quick test test-all test-busy cleanroom soak soak-frames soak-controllers soak-hostile race kernels verifier-budget contract fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ define runtests
 @$(GO) build -trimpath -o $(RUNTESTS) ./internal/test/testkit/cmd/runtests
 @$(RUNTESTS) $(if $(HEDDLE_UNSTEADY),-kept $(HEDDLE_UNSTEADY))
 endef
+
+BASE ?=
+quick: check-go ## between two edits: test what depends on the change, the nearest packages first, for a minute (BASE=commit to compare with)
+	@CGO_ENABLED=0 $(GO) run -trimpath ./internal/dev/quick/cmd/quick $(if $(BASE),-base $(BASE))
 
 test: build ## build and pass the tests that a change needs, in ten minutes: each feature once, as root on real namespaces; without root, those that need none
 	$(prepare)
