@@ -37,6 +37,8 @@ type Field struct {
 	// Values and Default are the cells of the reference page: the possible values, and the value that applies if no
 	// level sets the field.
 	Values, Default string
+	// Meaning says in a sentence or two what the field does, for who asks for it by name.
+	Meaning string
 	// OfUplinks: uplinks have the field too, and do not inherit it.
 	OfUplinks bool
 	// Unit is the unit of a number.

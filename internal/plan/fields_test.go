@@ -54,8 +54,8 @@ func TestTheTableHasEveryPolicyField(t *testing.T) {
 		if f.OfUplinks != slices.Contains(ofUplinks, f.Path) {
 			t.Errorf("%s: an uplink of the file has the field: %v", f.Path, !f.OfUplinks)
 		}
-		if f.Values == "" || f.Default == "" {
-			t.Errorf("%s: the reference page has to say its values and its default", f.Path)
+		if f.Values == "" || f.Default == "" || f.Meaning == "" {
+			t.Errorf("%s: pages and heddle explain have to say what it does, its values and its default", f.Path)
 		}
 		if c := f.Category(); c != "" && !slices.Contains(spec.Categories(), c) {
 			t.Errorf("%s: there is no category %s", f.Path, c)

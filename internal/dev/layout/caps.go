@@ -125,7 +125,6 @@ func linesOfFunctions() bound {
 		"internal/controller/rpc.looks.pass":             61,
 		"internal/controller/rpc.people.applyDefinition": 150,
 		"internal/dataplane/compile.Slots.Assign":        66,
-		"internal/diagnose/explain.ruleFixes":            64,
 		"internal/lab/bench/controlplane.reportOf":       77,
 		"internal/lab/bench/controlplane.result.budgets": 66,
 		"internal/lab/migration.measured.fields":         73,

@@ -58,9 +58,10 @@ type Past struct {
 type Rule struct {
 	ID    string
 	Level api.FindingLevel
-	// About says in a few words what is misconfigured, Sign what the rule measures, Why what the consequence is.
-	About, Sign, Why string
-	find             func(*look) []api.Finding
+	// About says in a few words what is misconfigured, Sign what the rule measures, Why what the consequence is, Fix
+	// what to do in general; a finding has the command or the lines for its case.
+	About, Sign, Why, Fix string
+	find                  func(*look) []api.Finding
 }
 
 // mostOfARule bounds the findings of one rule: one wrong line of a port group shows on all its ports.

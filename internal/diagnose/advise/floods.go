@@ -18,7 +18,9 @@ func floodRules() []Rule {
 				"the last half second or the time of `--for`: %d, or %d of multicast, and more without storm control; "+
 				"with it, what storm control keeps from the others", stats.BroadcastFlood, stats.MulticastFlood),
 			"every port of its VLAN, and every host behind the uplinks, gets a copy of each frame and has " +
-				"to look at it", flooding},
+				"to look at it",
+			"Set a storm control rate at the port group, and find out why the guest sends that many.",
+			flooding},
 	}
 }
 

@@ -15,10 +15,14 @@ func flowRules() []Rule {
 		{"flow-room", api.FindingWrong, "flow tables are full",
 			"packets that are in no flow record, and packets of flows that did not fit into the agent's table",
 			"who talks to whom is recorded in part, or in many records of single packets; a scan or a flood of new " +
-				"flows does that, or a bound that is too low", flowRoom},
+				"flows does that, or a bound that is too low",
+			"Raise ipfix.maxFlows, or meter fewer ports.",
+			flowRoom},
 		{"flow-collector", api.FindingWrong, "a collector of flow records cannot be reached",
 			"the state of the export to it, for 30 s and more",
-			"its records are lost after a short while; the other collectors get theirs", flowCollector},
+			"its records are lost after a short while; the other collectors get theirs",
+			"Start the collector, or correct its address, port and transport.",
+			flowCollector},
 	}
 }
 

@@ -16,14 +16,21 @@ func guardRules() []Rule {
 			"frames dropped as `ip-source-not-allowed`, `arp-sender-not-allowed` or `nd-target-not-allowed`, and the " +
 				"latest address",
 			"what the guest sends in the name of that address is lost: it has a new address, a virtual one, or poses " +
-				"as somebody else", guarded},
+				"as somebody else",
+			"List the address at the port if it is the guest's own; else find out who in the guest " +
+				"uses it.",
+			guarded},
 		{"guest-dhcp-server", api.FindingNote, "a guest answers DHCP, and may not",
 			"frames dropped as `guest-dhcp-server`",
 			"the network's own server is the one that is heard; if this guest is meant to be it, no client gets an " +
-				"address from it", guestDHCP},
+				"address from it",
+			"Set dhcpServer: accept for the network's own servers; else stop the guest's.",
+			guestDHCP},
 		{"guest-router", api.FindingNote, "a guest says that it is an IPv6 router, and may not",
 			"frames dropped as `guest-router-advertisement`",
-			"its neighbours do not take it for their way out; if it is meant to be it, they have none", guestRouter},
+			"its neighbours do not take it for their way out; if it is meant to be it, they have none",
+			"Set routerAdvertisements: accept for the network's own routers; else stop the guest's.",
+			guestRouter},
 	}
 }
 

@@ -13,6 +13,7 @@ func guestRules() []Rule {
 		{"guest-overdue", api.FindingNote, "a guest that was to arrive by a migration has not",
 			"how long the port has waited for it, and by what that is known",
 			"the port takes and sends nothing until the guest runs: one that runs here and is silent is not reached",
+			"Say that the guest runs here, if it does: heddle port activate PORT.",
 			guestOverdue},
 	}
 }

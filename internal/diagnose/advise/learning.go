@@ -13,16 +13,21 @@ func learningRules() []Rule {
 		{"learning-forged", api.FindingNote, "MAC learning without forged transmits",
 			"the policies of ports that learn: `forgedTransmits: reject`",
 			"nothing is ever learned: the first frame from an address behind the port is dropped as `forged-transmit`",
+			"Set forgedTransmits: accept where MAC learning is on: behind such a port are several " +
+				"addresses.",
 			learningForged},
 		{"learning-promiscuous", api.FindingNote, "MAC learning beside promiscuous mode",
 			"the policies of ports that learn: `promiscuous: accept`, and no guest is known not to ask for it",
 			"the guest gets every frame of its VLANs although it needs those of its own addresses alone",
+			"Set promiscuous: reject where MAC learning is on: learning gives the guest what it " +
+				"needs.",
 			learningPromiscuous},
 		{"promiscuous-uplinks", api.FindingNote, "promiscuous mode on several uplinks, and the check that keeps out " +
 			"doubles is off",
 			"`checks: {reversePathPromiscuous: false}`, promiscuous ports, and uplinks that can be used " +
 				"and share VLANs",
 			"what the physical network floods comes by every uplink, and a promiscuous port gets it as often",
+			"Set checks.reversePathPromiscuous to true, or use MAC learning instead.",
 			promiscuousUplinks},
 	}
 }

@@ -13,6 +13,7 @@ func loopRules() []Rule {
 		{"loop", api.FindingWrong, "frames go round by a port",
 			"ports that Heddle has blocked because of a loop, and what they lost since",
 			"without the block one broadcast would take every guest's bandwidth; with it, one way of the two is closed",
+			"Open one of the two ways that the frames go round by; the port comes back by itself.",
 			looped},
 	}
 }

@@ -15,7 +15,9 @@ func neighbourVLANRules() []Rule {
 		"the VLANs that the neighbour announces by LLDP for its port (VLAN names, native VLAN), against the port " +
 			"group's",
 		"frames of that VLAN are most likely lost beyond the uplink, where nothing counts them; some physical " +
-			"switches announce only a part of their VLANs", neighbourVLAN}}
+			"switches announce only a part of their VLANs",
+		"Add the VLAN to the port of the physical switch, or give the port group the right one.",
+		neighbourVLAN}}
 }
 
 // mostNamed is how many VLANs a trunk has at most where each of them is expected at the other end: one with more takes

@@ -23,10 +23,13 @@ func offloadRules() []Rule {
 		{"guest-offloads", api.FindingNote, "a guest takes no large packets or computes every checksum",
 			"what the guest's driver asked of its tap, where 1,000 frames and more passed",
 			"every frame costs a run of the switch and a wake-up of the guest of its own: a few times the CPU for " +
-				"the same data", guestOffloads},
+				"the same data",
+			"Give the guest a virtio adapter with checksum and segmentation offload, or vhost-net.",
+			guestOffloads},
 		{"single-queue", api.FindingNote, "a busy uplink receives by one queue and could by more",
 			"the queues of the device, and what passes by it in a second: 2 Gb or 100,000 frames and more",
 			"one CPU does all the work for what comes in; when it is full, frames are lost while others idle",
+			"Give the device more receive queues: ethtool -L DEVICE combined N.",
 			singleQueue},
 	}
 }

@@ -16,22 +16,36 @@ func securityRules() []Rule {
 		{"promiscuous", api.FindingNote, "a port is promiscuous where MAC learning would do",
 			"unicast frames delivered to a port that sends itself, against those meant for other ports of its VLANs",
 			"the guest gets every frame of its VLANs, reads what is not its own, and the host copies it all",
+			"Set promiscuous: reject, and macLearning with forgedTransmits: accept for a guest that has " +
+				"several addresses behind it.",
 			promiscuous},
 		{"forged-transmits", api.FindingWrong, "a port sends from other addresses than its own, and may not",
 			"frames dropped as `forged-transmit`", "what the guest sends from other addresses is lost: it is a " +
-				"hypervisor, a bridge, a router, or hostile", forged},
+				"hypervisor, a bridge, a router, or hostile",
+			"Set forgedTransmits: accept for a hypervisor, bridge or router; else find out who in " +
+				"the guest sends from other addresses.",
+			forged},
 		{"guest-tags", api.FindingWrong, "a guest's VLAN tags are not those its port passes",
 			"frames dropped as `guest-tagged` or `vlan-not-allowed`",
-			"the guest and its port disagree about who sets the VLAN, and the frames are lost", guestTags},
+			"the guest and its port disagree about who sets the VLAN, and the frames are lost",
+			"Give the port a trunk with the guest's VLANs, or stop the guest from tagging.",
+			guestTags},
 		{"guest-bpdu", api.FindingNote, "a guest takes part in spanning tree", "frames dropped as `guest-bpdu`",
 			"a bridge in the guest may close a loop; without the guard the physical switch may close the host's uplink",
+			"Leave it, or open the bridge in the guest; an appliance that must take part gets bpdu " +
+				"in guestLinkControl.",
 			guestBPDU},
 		{"guest-link-control", api.FindingNote, "a guest speaks a protocol of the link to the physical switch",
 			"frames dropped as `guest-link-control`",
 			"an appliance or a lab in the guest does not work; or the guest tries to take over the host's LAG, " +
-				"discovery or flow control", guestLinkControl},
+				"discovery or flow control",
+			"Add the protocol to guestLinkControl where an appliance or a lab needs it; else leave " +
+				"it.",
+			guestLinkControl},
 		{"blocked-sender", api.FindingNote, "a blocked port goes on sending", "frames dropped as `port-blocked`",
-			"somebody behind the port expects it to work", blockedSender},
+			"somebody behind the port expects it to work",
+			"Unblock the port, or stop the guest.",
+			blockedSender},
 	}
 }
 

@@ -16,7 +16,10 @@ func vlanRules() []Rule {
 		"frames that a port sent, and frames for it: none at all, or no unicast frame after 20 and more broadcasts, " +
 			"while ports of other VLANs or uplinks of the switch pass frames",
 		"the guest reaches nobody: its port is in another VLAN than those it asks for, or the physical switches do " +
-			"not carry the VLAN", wrongVLAN}}
+			"not carry the VLAN",
+		"Put the port into a port group of the right VLAN, or have the physical switches carry this " +
+			"one.",
+		wrongVLAN}}
 }
 
 // How many frames a port must have sent before missing answers are a sign: a guest that starts sends some frames that

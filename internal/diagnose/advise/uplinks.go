@@ -18,30 +18,47 @@ func uplinkRules() []Rule {
 		{"reflection-check", api.FindingWrong, "two uplinks bring frames, and the check that keeps out doubles is off",
 			"broadcast and multicast frames that each of the uplinks received",
 			"what the physical network floods comes by every uplink, and ports get it as often; their own frames " +
-				"come back to them", reflectionCheck},
+				"come back to them",
+			"Set checks.reversePath to true.",
+			reflectionCheck},
 		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does",
 			"copies refused as `uplink-vlan`",
 			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next " +
-				"failover, or for half of the ports", uplinkVLAN},
+				"failover, or for half of the ports",
+			"Add the VLAN to the uplinks' vlans, and to the ports of the physical switches.",
+			uplinkVLAN},
 		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end",
 			"copies refused as `reflected`, or different devices at the other ends by LLDP",
 			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts " +
-				"back", ipHash},
+				"back",
+			"Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
+			ipHash},
 		{"lacp-without-lag", api.FindingWrong, "the physical switch speaks LACP at an uplink that is in no LAG",
 			"LACPDUs that arrive",
 			"the switch takes its ports for a bundle: it uses one of the links, or none, or sends by any of them; " +
-				"guests whose uplink it does not use reach nobody", lacpWithoutLAG},
+				"guests whose uplink it does not use reach nobody",
+			"Make a LAG of the uplinks that lead to that bundle (lags), or take its ports out of the " +
+				"bundle on the physical switch.",
+			lacpWithoutLAG},
 		{"stp", api.FindingWrong, "spanning tree keeps the port of the physical switch from forwarding",
 			"rapid BPDUs of a designated port that does not forward",
 			"the link is up, so that ports use it, and their guests reach nobody for up to 30 s after each time that " +
-				"it comes up", discarding},
+				"it comes up",
+			"Make the port of the physical switch an edge port (portfast), or give the switch an upDelay of 30 s.",
+			discarding},
 		{"storm", api.FindingWrong, "the physical network has a storm of broadcasts",
 			"more than 1,000 broadcasts a second by the uplink, for 3 s and more",
-			"they take the place of other frames on the links, and the time of everybody who receives them", storms},
+			"they take the place of other frames on the links, and the time of everybody who receives them",
+			"Find the loop of the physical network, or who sends these broadcasts: by its switches' counters, " +
+				"or heddle capture at the uplink. Turn on spanning tree and storm control there.",
+			storms},
 		{"half-open", api.FindingWrong, "an uplink sends and never receives",
 			"frames received and sent: none against 10 and more, in 5 s and more with `--for`",
 			"one direction of the link is lost, and link state does not show it: what answers by this uplink never " +
-				"arrives", halfOpen},
+				"arrives",
+			"Look at cable, optics and the physical port; failureDetection: beacon takes such an " +
+				"uplink out of use.",
+			halfOpen},
 	}
 }
 

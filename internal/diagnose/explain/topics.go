@@ -58,7 +58,7 @@ func counted(r *reasons.Reason) string {
 // policyTopics returns the fields that switches, port groups and ports have.
 func policyTopics() (list []Topic) {
 	for _, f := range plan.Fields() {
-		t := Topic{Kind: Field, Name: f.Path, Meaning: policyMeanings()[f.Path], Values: plain(f.Values),
+		t := Topic{Kind: Field, Name: f.Path, Meaning: f.Meaning, Values: plain(f.Values),
 			Default: plain(f.Default),
 			SetAt:   levels(&f), Flag: "--" + f.Flag, Example: example(&f), VSphere: f.VSphere,
 			Command: "heddle port show PORT --policy"}
@@ -138,7 +138,7 @@ func plain(cell string) string {
 func ruleTopics() (list []Topic) {
 	for _, r := range advise.Rules() {
 		list = append(list, Topic{Kind: Rule, Name: r.ID, Meaning: sentence(r.About), Level: string(r.Level),
-			Sign: plain(r.Sign), Consequence: plain(r.Why), Fix: ruleFixes()[r.ID], Command: "heddle advise"})
+			Sign: plain(r.Sign), Consequence: plain(r.Why), Fix: r.Fix, Command: "heddle advise"})
 	}
 	return list
 }
