@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/diagnose/reasons"
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 )
@@ -166,10 +167,10 @@ func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason 
 			l := &p.Policy.Learning
 			return fmt.Sprint(l.Enabled.V, l.LimitPolicy.V, p.MACRoom())
 		}
-	case abi.ReasonIPSourceNotAllowed.String(), abi.ReasonARPSenderNotAllowed.String(),
-		abi.ReasonNDTargetNotAllowed.String():
-		if p != nil {
-			return fmt.Sprint(p.Policy.AddressGuard.Addresses.V, p.Addresses)
+	}
+	for _, r := range reasons.Reasons() {
+		if p != nil && r.Case.Decides != nil && r.Name() == reason {
+			return r.Case.Decides(p)
 		}
 	}
 	return ""

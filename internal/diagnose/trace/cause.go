@@ -12,7 +12,6 @@ import (
 	"heddle/internal/diagnose/reasons"
 	"heddle/internal/model"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 )
 
 // Why a frame may not reach the requested port although no rule refuses it.
@@ -128,7 +127,7 @@ func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose
 	})
 	for _, r := range refused {
 		at := t.places[r.Port]
-		if r.Reason == abi.ReasonNoUplink || r.Reason == abi.ReasonStormControl { // not about a single receiver
+		if known, _ := reasons.Lookup(r.Reason); known.Case.OfFrame { // not about a single receiver
 			list = append(list, s.explain(from, r.Reason))
 			continue
 		}
@@ -239,12 +238,6 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 		s.linkControl(&c, at.port)
 	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
 		s.guarded(&c, at.port)
-	case abi.ReasonGuestDHCPServer:
-		c.Why = "the guest answers DHCP, and its port may not"
-		s.set(&c, at.port, "security.dhcpServer", string(spec.Accept))
-	case abi.ReasonGuestRouterAdvertisement:
-		c.Why = "the guest says that it is an IPv6 router, and its port may not"
-		s.set(&c, at.port, "security.routerAdvertisements", string(spec.Accept))
 	case abi.ReasonGuestHealthProbe:
 		s.healthProbe(&c)
 	case abi.ReasonForgedTransmit:
@@ -281,6 +274,12 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 		c.From, c.Command = "the device's queue", s.command(at.id, "stats")
 	case abi.ReasonSourceGroup, abi.ReasonSourceZero:
 		c.Why = fmt.Sprintf("the source is %s, which is no sender's address", s.src)
+	default:
+		r, _ := reasons.Lookup(why)
+		c.Why = cmp.Or(r.Case.Told, c.Why)
+		if to := r.Case.Permit; to.Path != "" && at.port != nil {
+			s.set(&c, at.port, to.Path, to.Value)
+		}
 	}
 	return c
 }
