@@ -8,8 +8,7 @@ import (
 )
 
 // policyFields is the table of policy fields. Inheritance, display, comparison, command line flags, remedies and
-// documentation all use it. In addition to its line here, a field needs a field of the file (spec), one of Effective,
-// and the stages that act on it.
+// documentation all use it. What a field needs in addition to its record here is in docs/explanation/add-a-feature.md.
 var policyFields = []Field{
 	{Path: "blocked",
 		Meaning: "No frame enters or leaves by the port.",
