@@ -20,7 +20,7 @@
 
 INLINE void count_in(struct frame *f)
 {
-	u32 class = f->class;
+	u32 class = f->facts->class;
 
 	if (class >= CLASSES)
 		return;
@@ -30,16 +30,17 @@ INLINE void count_in(struct frame *f)
 
 INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 {
-	struct frame f = { .skb = skb, .slot = slot };
+	struct facts facts = { .slot = slot };
+	struct frame f = { .skb = skb, .facts = &facts };
 	struct control *c = plan_in_force();
 	bool only_host = false;
 	enum reason why;
 
 	if (!c)
 		return VERDICT_NEXT;
-	f.half = c->generation & 1; /* the only place that reads it: one run, one plan */
-	f.owner_seed = c->owner_seed[f.half];
-	f.in = port_at(f.half, slot);
+	facts.half = c->generation & 1; /* the only place that reads it: one run, one plan */
+	facts.owner_seed = c->owner_seed[facts.half];
+	f.in = port_at(facts.half, slot);
 	if (!f.in || !(f.in->flags & PORT_CONNECTED))
 		return VERDICT_NEXT; /* not ours at present */
 	if (!recording && UNLIKELY(skb->mark == MARK_TO_HOST) && f.in->flags & PORT_UPLINK) {
@@ -49,7 +50,7 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	f.count = counters_of(slot);
 	if (!f.count)
 		return VERDICT_NEXT;
-	f.now = clock();
+	facts.now = clock();
 	if (UNLIKELY(f.in->rules & RULE_WAITS))
 		wake(slot, f.in->wait); /* S99 */
 	if (UNLIKELY(!read_frame(&f))) {
@@ -65,19 +66,16 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	else
 		why = admit_port(&f);
 	if (only_host) {
-		if (UNLIKELY(f.in->flags & SWITCH_PASSES_CONTROL)) {
-			struct frame copy = f;
-
-			return pass_control(&copy);
-		}
+		if (UNLIKELY(f.in->flags & SWITCH_PASSES_CONTROL))
+			return pass_control_aside(&f);
 		mark_tagged(&f);
 		return to_host(&f);
 	}
 	if (UNLIKELY(is_guard_reason(why)))
-		tell_guarded(skb, slot, why, mac_number(f.src));
+		tell_guarded(skb, slot, why, mac_number(facts.src));
 	else if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU || why == REASON_GUEST_LINK_CONTROL ||
 		 why == REASON_GUEST_HEALTH_PROBE)
-		tell(slot, TELL_REFUSED, why, 0, mac_number(f.src));
+		tell(slot, TELL_REFUSED, why, 0, mac_number(facts.src));
 	if (!why)
 		why = classify(&f);
 	if (why)

@@ -48,7 +48,7 @@ INLINE s32 capture(struct __sk_buff *skb, u64 what, u32 segment, u32 half)
 
 INLINE u32 capture_origin(const struct frame *f)
 {
-	return f->from_host ? CAPTURE_FROM_HOST : 0;
+	return f->facts->from_host ? CAPTURE_FROM_HOST : 0;
 }
 
 /* The frame has entered. Its segment is known if the port accepts it. */
@@ -58,7 +58,8 @@ INLINE void capture_admit(struct frame *f, bool readable)
 		return;
 	if (readable)
 		classify(f);
-	capture(f->skb, capture_what(CAPTURE_ADMIT, f->slot, 0, 0, capture_origin(f)), f->segment, f->half);
+	capture(f->skb, capture_what(CAPTURE_ADMIT, f->facts->slot, 0, 0, capture_origin(f)), f->facts->segment,
+		f->facts->half);
 }
 
 /* A copy is handed to slot or, with CAPTURE_TO_HOST, to the host's stack behind it. */
@@ -66,21 +67,23 @@ INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 {
 	if (capturing)
 		capture(f->skb,
-			capture_what(CAPTURE_DELIVER, slot, f->slot, 0, flags | capture_origin(f) | CAPTURE_COPY),
-			f->segment, f->half);
+			capture_what(CAPTURE_DELIVER, slot, f->facts->slot, 0,
+				     flags | capture_origin(f) | CAPTURE_COPY),
+			f->facts->segment, f->facts->half);
 }
 
 /* The frame itself is dropped; it has the tag with which it came. */
 INLINE void capture_drop(struct frame *f, u32 why)
 {
 	if (capturing)
-		capture(f->skb, capture_what(CAPTURE_DROP, f->slot, 0, why, capture_origin(f)), f->segment, f->half);
+		capture(f->skb, capture_what(CAPTURE_DROP, f->facts->slot, 0, why, capture_origin(f)),
+			f->facts->segment, f->facts->half);
 }
 
 /* Slot gets no copy. */
 INLINE void capture_refusal(struct frame *f, u32 slot, u32 why)
 {
 	if (capturing)
-		capture(f->skb, capture_what(CAPTURE_DROP, slot, f->slot, why, capture_origin(f) | CAPTURE_COPY),
-			f->segment, f->half);
+		capture(f->skb, capture_what(CAPTURE_DROP, slot, f->facts->slot, why, capture_origin(f) | CAPTURE_COPY),
+			f->facts->segment, f->facts->half);
 }

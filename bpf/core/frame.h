@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* One frame on its way: what was read from it once, and what the stages found out.
  *
- * In the common case, with a known receiver and nobody listening in, this record stays in registers: it is only passed
- * to inlined functions. Everything else works on a copy of it (stage/flood.h). */
+ * In the common case, with a known receiver and nobody listening in, all of it stays in registers: it is only passed to
+ * inlined functions. Everything else works on a copy of the facts in memory of the CPU (core/aside.h). */
 #pragma once
 #include "core/record.h"
 
@@ -29,10 +29,9 @@ struct tag {
 	u16 tci;
 };
 
-struct frame {
-	struct __sk_buff *skb;
-	struct port *in;
-	struct counters *count; /* of the arrival port */
+/* What was read from the frame once, and what the stages found out. It has no pointers, so that it can lie in a table
+ * (core/aside.h). */
+struct facts {
 	u64 now;
 	u64 owner_seed;
 	u32 slot; /* arrival port */
@@ -55,6 +54,13 @@ struct frame {
 	struct tag now_on; /* outermost tag of the segment that is on the skb now */
 	u32 pending; /* accepted receiver that has not been handed its copy yet */
 	u32 known; /* slot of the known receiver, 0 = none */
+};
+
+struct frame {
+	struct __sk_buff *skb;
+	struct port *in;
+	struct counters *count; /* of the arrival port */
+	struct facts *facts;
 };
 
 /* Added to the slot of an uplink as a receiver: the receiver is not the uplink's wire, but the host's own stack behind
@@ -146,11 +152,11 @@ INLINE bool read_header(struct frame *f)
 			return false;
 	}
 	/* words: the supported architectures read them unaligned, and a byte-wise copy takes three times as long */
-	*(u32 *)f->dst = *(u32 *)p;
-	*(u16 *)(f->dst + 4) = *(u16 *)(p + 4);
-	*(u32 *)f->src = *(u32 *)(p + 6);
-	*(u16 *)(f->src + 4) = *(u16 *)(p + 10);
-	f->type = NTOHS(*(be16 *)(p + 12));
+	*(u32 *)f->facts->dst = *(u32 *)p;
+	*(u16 *)(f->facts->dst + 4) = *(u16 *)(p + 4);
+	*(u32 *)f->facts->src = *(u32 *)(p + 6);
+	*(u16 *)(f->facts->src + 4) = *(u16 *)(p + 10);
+	f->facts->type = NTOHS(*(be16 *)(p + 12));
 	return true;
 }
 
@@ -162,30 +168,30 @@ INLINE bool read_frame(struct frame *f)
 
 	if (!read_header(f))
 		return false;
-	f->bare = skb->len;
-	f->class = f->dst[0] & 1 ? CLASS_MULTICAST : CLASS_UNICAST;
-	if (f->class && *(u32 *)f->dst == 0xffffffff && *(u16 *)(f->dst + 4) == 0xffff)
-		f->class = CLASS_BROADCAST;
-	if (!skb->vlan_present && UNLIKELY(is_tag(f->type))) {
-		if (!tag_beside(skb, f->type) || !read_header(f))
+	f->facts->bare = skb->len;
+	f->facts->class = f->facts->dst[0] & 1 ? CLASS_MULTICAST : CLASS_UNICAST;
+	if (f->facts->class && *(u32 *)f->facts->dst == 0xffffffff && *(u16 *)(f->facts->dst + 4) == 0xffff)
+		f->facts->class = CLASS_BROADCAST;
+	if (!skb->vlan_present && UNLIKELY(is_tag(f->facts->type))) {
+		if (!tag_beside(skb, f->facts->type) || !read_header(f))
 			return false;
 	}
 	if (skb->vlan_present) {
-		f->came.protocol = NTOHS(skb->vlan_proto);
-		f->came.tci = skb->vlan_tci;
-		f->bare = skb->len;
-		tags = is_tag(f->type) ? 2 : 1;
-		if (f->bare + TAG < ETH_HEADER + TAG * tags + 2)
+		f->facts->came.protocol = NTOHS(skb->vlan_proto);
+		f->facts->came.tci = skb->vlan_tci;
+		f->facts->bare = skb->len;
+		tags = is_tag(f->facts->type) ? 2 : 1;
+		if (f->facts->bare + TAG < ETH_HEADER + TAG * tags + 2)
 			return false;
 	}
-	f->now_on = f->came;
-	f->l3_length = f->bare - ETH_HEADER - (tags == 2 ? TAG : 0);
+	f->facts->now_on = f->facts->came;
+	f->facts->l3_length = f->facts->bare - ETH_HEADER - (tags == 2 ? TAG : 0);
 	if (skb->gso_size)
-		f->l3_length = GSO_MIN_HEADERS + (skb->gso_size == GSO_ANY_LENGTH ? 0 : skb->gso_size);
+		f->facts->l3_length = GSO_MIN_HEADERS + (skb->gso_size == GSO_ANY_LENGTH ? 0 : skb->gso_size);
 	return true;
 }
 
 INLINE u32 frame_bytes(struct frame *f)
 {
-	return f->bare + (f->came.protocol ? TAG : 0);
+	return f->facts->bare + (f->facts->came.protocol ? TAG : 0);
 }

@@ -328,8 +328,8 @@ SEPARATE u32 read_packet(struct __sk_buff *skb)
 /* Makes sure that packet_of_cpu is the frame's packet. */
 INLINE void know_packet(struct frame *f)
 {
-	if (f->packet_known)
+	if (f->facts->packet_known)
 		return;
 	read_packet(f->skb);
-	f->packet_known = true;
+	f->facts->packet_known = true;
 }

@@ -87,14 +87,15 @@ INLINE void record_refusal(u32 slot, u32 reason)
 		record_new(RECORD_REFUSAL, slot, reason);
 }
 
-/* Copies the frame as a wire would carry it, with its outermost tag put back into the bytes. */
-INLINE void record_frame(struct __sk_buff *skb, u32 kind, u32 slot)
+/* Copies the frame as a wire would carry it, with its outermost tag put back into the bytes. A function of its own, so
+ * that its stack is not part of everybody's who hands frames over. */
+NOINLINE u32 record_copy(struct __sk_buff *skb, u32 kind, u32 slot)
 {
 	struct record *r = record_new(kind, slot, REASON_NONE);
 	u32 head = 12, rest = skb->len - 12;
 
 	if (!r || bpf_skb_load_bytes(skb, 0, r->frame, 12))
-		return;
+		return 0;
 	if (skb->vlan_present) {
 		be16 tag[2] = { (be16)skb->vlan_proto, HTONS(skb->vlan_tci) };
 
@@ -102,8 +103,15 @@ INLINE void record_frame(struct __sk_buff *skb, u32 kind, u32 slot)
 		head = 16;
 	}
 	if (rest == 0 || rest > MAX_FRAME - 16)
-		return;
+		return 0;
 	if (bpf_skb_load_bytes(skb, 12, r->frame + head, rest))
-		return;
+		return 0;
 	r->len = head + rest;
+	return 0;
+}
+
+INLINE void record_frame(struct __sk_buff *skb, u32 kind, u32 slot)
+{
+	if (recording)
+		record_copy(skb, kind, slot);
 }

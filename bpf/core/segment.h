@@ -41,7 +41,7 @@ INLINE bool admits(u32 half, const struct port *p, u32 segment)
 /* The segment that the frame's tag names, whether or not the switch uses it. */
 INLINE u32 tagged_segment(const struct frame *f)
 {
-	u32 vid = f->came.tci & VID_MASK;
+	u32 vid = f->facts->came.tci & VID_MASK;
 
-	return segment_of(f->in, vid, f->came.protocol == TYPE_VLAN_AD && vid);
+	return segment_of(f->in, vid, f->facts->came.protocol == TYPE_VLAN_AD && vid);
 }

@@ -251,27 +251,29 @@ SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 
 INLINE u64 way_of(struct frame *f, u32 in, u32 out)
 {
-	return in | (u64)out << WAY_OUT_SHIFT | (u64)(f->segment & (SEGMENT_AD | VID_MASK)) << WAY_VLAN_SHIFT |
-	       (u64)f->slot << WAY_ORIGIN_SHIFT;
+	return in | (u64)out << WAY_OUT_SHIFT | (u64)(f->facts->segment & (SEGMENT_AD | VID_MASK)) << WAY_VLAN_SHIFT |
+	       (u64)f->facts->slot << WAY_ORIGIN_SHIFT;
 }
 
 INLINE void meter_at(struct frame *f, u64 what, u32 in, u32 out)
 {
-	meter_frame(what, way_of(f, in, out), f->now);
+	meter_frame(what, way_of(f, in, out), f->facts->now);
 }
 
 /* A copy has been handed to the port at slot. The frame must have been read. */
 INLINE void meter_out(struct frame *f, u32 slot, const struct port *r, bool tagged)
 {
 	meter_at(f, slot | METER_EGRESS | (tagged ? METER_TAGGED : 0) | (u64)r->sampling << METER_SAMPLING_SHIFT,
-		 f->from_host ? 0 : f->slot, slot);
+		 f->facts->from_host ? 0 : f->facts->slot, slot);
 }
 
 /* The frame has been delivered. It must have been read. */
 INLINE void meter_in(struct frame *f)
 {
-	meter_at(f, f->slot | (f->came.protocol ? METER_TAGGED : 0) | (u64)f->in->sampling << METER_SAMPLING_SHIFT,
-		 f->slot, f->sole);
+	meter_at(f,
+		 f->facts->slot | (f->facts->came.protocol ? METER_TAGGED : 0) |
+			 (u64)f->in->sampling << METER_SAMPLING_SHIFT,
+		 f->facts->slot, f->facts->sole);
 }
 
 /* The frame has been handed to its only receiver, and has not been read for metering. */
@@ -282,11 +284,11 @@ INLINE void meter_unicast(struct frame *f, u32 slot, const struct port *r, bool 
 	if (r->flags & PORT_METER_EGRESS)
 		what |= BOTH_OUT | (tagged ? BOTH_OUT_TAGGED : 0) | (u64)r->sampling << BOTH_OUT_SAMPLING_SHIFT;
 	if (f->in->flags & PORT_METER_INGRESS)
-		what |= BOTH_IN | (f->came.protocol ? BOTH_IN_TAGGED : 0) |
+		what |= BOTH_IN | (f->facts->came.protocol ? BOTH_IN_TAGGED : 0) |
 			(u64)f->in->sampling << BOTH_IN_SAMPLING_SHIFT;
-	what = meter_common(f->skb, what, way_of(f, f->slot, slot), f->now);
+	what = meter_common(f->skb, what, way_of(f, f->facts->slot, slot), f->facts->now);
 	if (LIKELY(!what))
 		return;
 	know_packet(f);
-	meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
+	meter_both(f->skb, what, way_of(f, f->facts->slot, slot), f->facts->now);
 }

@@ -26,7 +26,7 @@ INLINE bool is_link_control(const u8 *dst)
  * kernel removes a tag before it looks for their sockets. Nothing else reads the mark of a frame that is not IP. */
 INLINE void mark_tagged(struct frame *f)
 {
-	if (!recording && UNLIKELY(f->came.protocol))
+	if (!recording && UNLIKELY(f->facts->came.protocol))
 		f->skb->mark = MARK_NOT_NEIGHBOUR;
 }
 
@@ -43,9 +43,9 @@ INLINE u32 mark_of_copy(struct __sk_buff *skb)
 
 INLINE enum reason source_reason(const struct frame *f)
 {
-	if (UNLIKELY(f->src[0] & 1))
+	if (UNLIKELY(f->facts->src[0] & 1))
 		return REASON_SOURCE_GROUP; /* D8 */
-	if (UNLIKELY(mac_zero(f->src)))
+	if (UNLIKELY(mac_zero(f->facts->src)))
 		return REASON_SOURCE_ZERO;
 	return REASON_NONE;
 }
@@ -63,17 +63,17 @@ INLINE enum reason blocked_reason(struct frame *f)
  * its own). A second tag hides the type. */
 INLINE u32 link_control_rule(const struct frame *f)
 {
-	if (f->dst[1] == 0x00)
+	if (f->facts->dst[1] == 0x00)
 		return RULE_PASS_CDP;
-	switch (f->type) {
+	switch (f->facts->type) {
 	case TYPE_SLOW:
-		return f->dst[5] == 0x02 ? RULE_PASS_LACP : 0;
+		return f->facts->dst[5] == 0x02 ? RULE_PASS_LACP : 0;
 	case TYPE_LLDP:
-		return f->dst[5] == 0x0e || f->dst[5] == 0x03 ? RULE_PASS_LLDP : 0;
+		return f->facts->dst[5] == 0x0e || f->facts->dst[5] == 0x03 ? RULE_PASS_LLDP : 0;
 	case TYPE_EAPOL:
 		return RULE_PASS_EAPOL;
 	case TYPE_PTP:
-		return f->dst[5] == 0x0e ? RULE_PASS_PTP : 0;
+		return f->facts->dst[5] == 0x0e ? RULE_PASS_PTP : 0;
 	}
 	return 0;
 }
@@ -82,7 +82,7 @@ INLINE enum reason admit_link_control(const struct frame *f)
 {
 	const struct port *p = f->in;
 
-	if (is_spanning_tree(f->dst))
+	if (is_spanning_tree(f->facts->dst))
 		return p->flags & SWITCH_BLOCKS_BPDU && !(p->rules & RULE_PASS_BPDU) ? REASON_GUEST_BPDU
 										     : REASON_NONE; /* S36 */
 	return p->rules & link_control_rule(f) ? REASON_NONE : REASON_GUEST_LINK_CONTROL; /* S97 */
@@ -98,8 +98,8 @@ INLINE enum reason admit_port(struct frame *f)
 	why = source_reason(f);
 	if (why)
 		return why;
-	if (f->class != CLASS_UNICAST) {
-		if (f->class == CLASS_MULTICAST && is_link_control(f->dst)) {
+	if (f->facts->class != CLASS_UNICAST) {
+		if (f->facts->class == CLASS_MULTICAST && is_link_control(f->facts->dst)) {
 			why = admit_link_control(f);
 			if (why)
 				return why;
@@ -107,9 +107,9 @@ INLINE enum reason admit_port(struct frame *f)
 		if (looks_for_loop(f))
 			return REASON_LOOP_BLOCKED;
 	}
-	if (!(p->flags & PORT_FORGED_OK) && (!mac_equal(f->src, p->mac)))
+	if (!(p->flags & PORT_FORGED_OK) && (!mac_equal(f->facts->src, p->mac)))
 		return REASON_FORGED_TRANSMIT; /* S1 */
-	if (f->l3_length > p->switch_mtu)
+	if (f->facts->l3_length > p->switch_mtu)
 		return REASON_MTU_EXCEEDED;
 	if (UNLIKELY(p->rules & RULES_GUARD))
 		return guard(f);
@@ -123,16 +123,16 @@ INLINE enum reason admit_uplink(struct frame *f, bool *only_host)
 
 	if (why)
 		return why;
-	f->to_host = f->class != CLASS_UNICAST || mac_equal(f->dst, f->in->mac);
-	if (f->class == CLASS_MULTICAST && is_link_control(f->dst)) {
+	f->facts->to_host = f->facts->class != CLASS_UNICAST || mac_equal(f->facts->dst, f->in->mac);
+	if (f->facts->class == CLASS_MULTICAST && is_link_control(f->facts->dst)) {
 		*only_host = true; /* S37 */
 		return REASON_NONE;
 	}
 	if (UNLIKELY(f->in->flags & PORT_BLOCKED))
 		return REASON_PORT_BLOCKED;
-	if (f->class == CLASS_BROADCAST && looks_for_loop(f))
+	if (f->facts->class == CLASS_BROADCAST && looks_for_loop(f))
 		return REASON_LOOP_BLOCKED;
-	if (f->l3_length > f->in->switch_mtu)
+	if (f->facts->l3_length > f->in->switch_mtu)
 		return REASON_MTU_EXCEEDED;
 	return REASON_NONE;
 }

@@ -6,36 +6,36 @@
 
 INLINE void tag_for(struct frame *f, const struct port *r, struct tag *want)
 {
-	u32 vid = f->segment & VID_MASK;
+	u32 vid = f->facts->segment & VID_MASK;
 
-	*want = f->came; /* the untagged segment: as it came */
+	*want = f->facts->came; /* the untagged segment: as it came */
 	if (!vid)
 		return;
 	want->protocol = 0;
 	if (r->vlan_mode != VLAN_TRUNK)
 		return;
-	want->protocol = f->segment & SEGMENT_AD ? TYPE_VLAN_AD : TYPE_VLAN;
-	want->tci = (f->came.protocol ? f->came.tci & TCI_PRIORITY : 0) | vid;
+	want->protocol = f->facts->segment & SEGMENT_AD ? TYPE_VLAN_AD : TYPE_VLAN;
+	want->tci = (f->facts->came.protocol ? f->facts->came.tci & TCI_PRIORITY : 0) | vid;
 }
 
 /* Makes the frame carry exactly this outermost tag. Returns 0 or an error. */
 INLINE s64 set_tag(struct frame *f, const struct tag *want)
 {
-	if (f->now_on.protocol == want->protocol && (!want->protocol || f->now_on.tci == want->tci))
+	if (f->facts->now_on.protocol == want->protocol && (!want->protocol || f->facts->now_on.tci == want->tci))
 		return 0;
-	if (f->now_on.protocol) {
+	if (f->facts->now_on.protocol) {
 		s64 err = bpf_skb_vlan_pop(f->skb);
 
 		if (err)
 			return err;
-		f->now_on.protocol = 0;
+		f->facts->now_on.protocol = 0;
 	}
 	if (want->protocol) {
 		s64 err = bpf_skb_vlan_push(f->skb, HTONS(want->protocol), want->tci);
 
 		if (err)
 			return err;
-		f->now_on = *want;
+		f->facts->now_on = *want;
 	}
 	return 0;
 }
@@ -43,13 +43,13 @@ INLINE s64 set_tag(struct frame *f, const struct tag *want)
 INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes)
 {
 	struct counters *c = counters_of(slot);
-	u32 class = f->class;
+	u32 class = f->facts->class;
 
 	if (!c || class >= CLASSES)
 		return;
 	c->packets_out[class]++;
 	c->bytes_out[class] += bytes;
-	if (f->from_host)
+	if (f->facts->from_host)
 		return;
 	if (f->in->flags & PORT_UPLINK)
 		c->bytes_in_from_pnic += bytes;
@@ -99,11 +99,11 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 
 	record_refusal(slot, why);
 	if (capturing) {
-		set_tag(f, &f->came);
+		set_tag(f, &f->facts->came);
 		capture_refusal(f, slot, why);
 	}
-	if (!f->lowest_refusal || why < f->lowest_refusal)
-		f->lowest_refusal = why;
+	if (!f->facts->lowest_refusal || why < f->facts->lowest_refusal)
+		f->facts->lowest_refusal = why;
 	if (!slot)
 		return;
 	if (is_rare(why))
@@ -116,7 +116,7 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
  * kernel does not offer it for outgoing frames. */
 INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 {
-	if (slot == f->known && r->flags & PORT_PEER_REDIRECT && !f->from_host)
+	if (slot == f->facts->known && r->flags & PORT_PEER_REDIRECT && !f->facts->from_host)
 		return bpf_redirect_peer(r->ifindex, 0);
 	return bpf_redirect(r->ifindex, 0);
 }
@@ -141,7 +141,7 @@ INLINE bool is_metered(const struct frame *f, const struct copy *c)
 /* Gives the frame the copy's tag. false = it cannot. */
 INLINE bool tag_copy(struct frame *f, struct copy *c)
 {
-	if (c->only && is_metered(f, c) && is_tag(f->type)) {
+	if (c->only && is_metered(f, c) && is_tag(f->facts->type)) {
 		c->read = true;
 		meter_read(f); /* popping the first tag may also move a second tag out of the bytes */
 	}
@@ -184,13 +184,13 @@ INLINE bool deliver_copy(struct frame *f, struct copy *c)
 /* The copy has been handed over: counts it and shows it to captures. */
 INLINE void account_copy(struct frame *f, const struct copy *c)
 {
-	f->sole = c->host || f->delivered ? 0 : c->slot;
-	f->delivered = 1;
+	f->facts->sole = c->host || f->facts->delivered ? 0 : c->slot;
+	f->facts->delivered = 1;
 	capture_deliver(f, c->slot, c->host ? CAPTURE_TO_HOST : 0);
 	if (c->host)
 		count_to_host(c->slot);
 	else
-		count_out(f, c->slot, c->to, f->bare + (c->tag.protocol ? TAG : 0));
+		count_out(f, c->slot, c->to, f->facts->bare + (c->tag.protocol ? TAG : 0));
 }
 
 /* Copies for the host's own stack do not count as sent by the uplink. */
@@ -247,14 +247,14 @@ INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool la
  * arrived. */
 INLINE s32 to_host(struct frame *f)
 {
-	set_tag(f, &f->came);
+	set_tag(f, &f->facts->came);
 	if (recording)
-		record_frame(f->skb, RECORD_HOST, f->slot);
-	capture_deliver(f, f->slot, CAPTURE_TO_HOST);
+		record_frame(f->skb, RECORD_HOST, f->facts->slot);
+	capture_deliver(f, f->facts->slot, CAPTURE_TO_HOST);
 	f->count->packets_to_host++;
-	f->sole = 0;
+	f->facts->sole = 0;
 	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS)) {
-		f->segment = tagged_segment(f); /* a frame for the host alone may not have been classified */
+		f->facts->segment = tagged_segment(f); /* a frame for the host alone may not have been classified */
 		meter_read(f);
 	}
 	count_delivered(f);
@@ -264,7 +264,7 @@ INLINE s32 to_host(struct frame *f)
 /* Drops the frame, unless the host's own stack wants it (S96). */
 INLINE s32 drop(struct frame *f, enum reason why)
 {
-	if (f->to_host)
+	if (f->facts->to_host)
 		return to_host(f);
 	if (recording) {
 		struct record_control *ctl = record_ctl();
@@ -273,11 +273,11 @@ INLINE s32 drop(struct frame *f, enum reason why)
 			ctl->reason = why;
 	}
 	if (capturing) {
-		set_tag(f, &f->came);
+		set_tag(f, &f->facts->came);
 		capture_drop(f, why);
 	}
 	if (is_rare(why))
-		count_rare(f->slot, why, false);
+		count_rare(f->facts->slot, why, false);
 	else
 		f->count->drops[why]++;
 	return VERDICT_DROP;
@@ -286,7 +286,7 @@ INLINE s32 drop(struct frame *f, enum reason why)
 /* Nobody got a copy. */
 INLINE s32 undelivered(struct frame *f)
 {
-	if (f->lowest_refusal)
-		return drop(f, f->lowest_refusal);
-	return drop(f, f->class == CLASS_UNICAST ? REASON_UNKNOWN_UNICAST : REASON_NO_RECEIVER);
+	if (f->facts->lowest_refusal)
+		return drop(f, f->facts->lowest_refusal);
+	return drop(f, f->facts->class == CLASS_UNICAST ? REASON_UNKNOWN_UNICAST : REASON_NO_RECEIVER);
 }

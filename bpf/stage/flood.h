@@ -6,19 +6,19 @@
 
 NOINLINE s32 hand_over_pending(struct frame *f, bool last)
 {
-	u32 slot = f->pending & (HOST_BEHIND - 1);
-	struct port *r = port_at(f->half, slot);
+	u32 slot = f->facts->pending & (HOST_BEHIND - 1);
+	struct port *r = port_at(f->facts->half, slot);
 
 	if (!r)
 		return VERDICT_DROP;
-	return f->pending & HOST_BEHIND ? hand_to_host(f, slot, r, last) : hand_over(f, slot, r, last);
+	return f->facts->pending & HOST_BEHIND ? hand_to_host(f, slot, r, last) : hand_over(f, slot, r, last);
 }
 
 /* Considers one receiver: refuses it with a reason, or makes it the next in line for a copy. */
 NOINLINE void consider(struct frame *f, u32 receiver)
 {
 	u32 slot = receiver & (HOST_BEHIND - 1);
-	struct port *r = port_at(f->half, slot);
+	struct port *r = port_at(f->facts->half, slot);
 	enum reason why;
 
 	if (!r || !(r->flags & PORT_CONNECTED))
@@ -26,21 +26,21 @@ NOINLINE void consider(struct frame *f, u32 receiver)
 	if (receiver & HOST_BEHIND)
 		why = refuse_host(f, r);
 	else
-		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, slot, r, slot == f->known);
+		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, slot, r, slot == f->facts->known);
 	if (why) {
 		count_refusal(f, slot, why);
 		return;
 	}
-	if (f->pending)
+	if (f->facts->pending)
 		hand_over_pending(f, false);
-	f->pending = receiver;
+	f->facts->pending = receiver;
 }
 
 /* Considers a member of the segment. An uplink is a member for the host behind it, which gets frames from ports. Frames
  * from outside reach the host on the uplink where they arrive. */
 INLINE void consider_member(struct frame *f, u32 slot)
 {
-	struct port *r = port_at(f->half, slot);
+	struct port *r = port_at(f->facts->half, slot);
 
 	if (r && r->flags & PORT_UPLINK) {
 		if (f->in->flags & PORT_UPLINK)
@@ -55,11 +55,11 @@ INLINE s32 finish(struct frame *f)
 {
 	s32 verdict = VERDICT_DROP;
 
-	if (f->pending)
-		verdict = hand_over_pending(f, !f->to_host);
-	if (f->to_host)
+	if (f->facts->pending)
+		verdict = hand_over_pending(f, !f->facts->to_host);
+	if (f->facts->to_host)
 		return to_host(f);
-	if (!f->delivered)
+	if (!f->facts->delivered)
 		return undelivered(f);
 	count_delivered(f);
 	return verdict;
@@ -67,14 +67,14 @@ INLINE s32 finish(struct frame *f)
 
 INLINE struct group *group_of(struct frame *f)
 {
-	u32 in_switch = f->segment & (SEGMENT_AD | VID_MASK);
+	u32 in_switch = f->facts->segment & (SEGMENT_AD | VID_MASK);
 	u32 per_half = MAX_SWITCHES * SEGMENTS_PER_SWITCH / CHUNK;
-	u32 i = f->half * per_half + (f->in->switch_id * SEGMENTS_PER_SWITCH + in_switch) / CHUNK;
+	u32 i = f->facts->half * per_half + (f->in->switch_id * SEGMENTS_PER_SWITCH + in_switch) / CHUNK;
 	struct segment_chunk *c = bpf_map_lookup_elem(&segments, &i);
 
 	if (!c)
 		return 0;
-	i = f->half * MAX_GROUPS + c->group[in_switch % CHUNK];
+	i = f->facts->half * MAX_GROUPS + c->group[in_switch % CHUNK];
 	return bpf_map_lookup_elem(&groups, &i);
 }
 
@@ -94,14 +94,14 @@ static s64 walk_one(u32 i, struct walk *w)
 	if (!c)
 		return 1;
 	slot = c->slot[i % CHUNK];
-	if (slot != f->slot && slot != f->known)
+	if (slot != f->facts->slot && slot != f->facts->known)
 		consider_member(f, slot);
 	return 0;
 }
 
 INLINE void consider_all(struct frame *f, const struct member_run *run)
 {
-	struct walk w = { .f = f, .chunk = f->half * MAX_MEMBER_CHUNKS + run->chunk };
+	struct walk w = { .f = f, .chunk = f->facts->half * MAX_MEMBER_CHUNKS + run->chunk };
 
 	if (run->count)
 		bpf_loop(run->count, walk_one, &w, 0);
@@ -127,7 +127,7 @@ NOINLINE s32 flood_known(struct frame *f)
 		consider_all(f, &g->promiscuous);
 	if (f->in->flags & PORT_TX_UPLINK)
 		consider_uplink(f, uplink); /* S35 */
-	consider(f, f->known); /* last, so that it gets the frame itself */
+	consider(f, f->facts->known); /* last, so that it gets the frame itself */
 	return finish(f);
 }
 
@@ -145,24 +145,24 @@ NOINLINE s32 flood_nobody(struct frame *f)
 
 INLINE s32 stop_storm(struct frame *f)
 {
-	if (f->class == CLASS_UNICAST && f->in->flags & SWITCH_HAS_UPLINKS)
+	if (f->facts->class == CLASS_UNICAST && f->in->flags & SWITCH_HAS_UPLINKS)
 		return flood_nobody(f);
-	tell(f->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->segment, mac_number(f->src));
+	tell(f->facts->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->facts->segment, mac_number(f->facts->src));
 	return drop(f, REASON_STORM_CONTROL);
 }
 
 /* Every flooded frame of a port is checked for signs of a loop, even if storm control lets few of them through. */
 INLINE void watch_for_loop(struct frame *f)
 {
-	u64 mac = mac_number(f->src);
+	u64 mac = mac_number(f->facts->src);
 	u32 owner;
 
-	count_flooded(f->slot, f->segment, mac);
-	if (LIKELY(mac_equal(f->src, f->in->mac)))
+	count_flooded(f->facts->slot, f->facts->segment, mac);
+	if (LIKELY(mac_equal(f->facts->src, f->in->mac)))
 		return;
-	owner = owner_of(f, f->src);
-	if (owner && owner != f->slot && !siblings(f->half, f->in, owner))
-		sign_of_loop(f->slot, SIGN_OWNED, f->segment, mac);
+	owner = owner_of(f, f->facts->src);
+	if (owner && owner != f->facts->slot && !siblings(f->facts->half, f->in, owner))
+		sign_of_loop(f->facts->slot, SIGN_OWNED, f->facts->segment, mac);
 }
 
 /* The port on which the MAC was learned, if the entry has not expired and the port is still in the segment; else 0. */
@@ -175,29 +175,29 @@ INLINE u32 learned_at(struct frame *f)
 
 	if (!(f->in->flags & SWITCH_LEARNS))
 		return 0;
-	mac_key_of(&k, f->segment, f->dst);
+	mac_key_of(&k, f->facts->segment, f->facts->dst);
 	e = bpf_map_lookup_elem(&macs, &k);
 	if (!e)
 		return 0;
 	slot = e->slot;
-	r = port_at(f->half, slot);
+	r = port_at(f->facts->half, slot);
 	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
 		return 0;
-	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
+	if (elapsed(f->facts->now, e->seen) > r->ageing) /* S17, S93 */
 		return 0;
-	return admits(f->half, r, f->segment) ? slot : 0;
+	return admits(f->facts->half, r, f->facts->segment) ? slot : 0;
 }
 
 /* A frame from outside, for a MAC of a port whose guest has left: the physical network does not know yet where the
  * guest runs (S99). A port that receives unknown destinations is considered with the others. */
 NOINLINE u32 refuse_left(struct frame *f)
 {
-	u32 slot = owner_of(f, f->dst) ?: learned_at(f);
-	struct port *r = port_at(f->half, slot);
+	u32 slot = owner_of(f, f->facts->dst) ?: learned_at(f);
+	struct port *r = port_at(f->facts->half, slot);
 
 	if (!slot || !r || !(r->rules & RULE_LEFT) || r->flags & (PORT_FLOODS | PORT_PROMISCUOUS))
 		return 0;
-	if (!admits(f->half, r, f->segment) || refuse_port(f, slot, r, true) != REASON_GUEST_ELSEWHERE)
+	if (!admits(f->facts->half, r, f->facts->segment) || refuse_port(f, slot, r, true) != REASON_GUEST_ELSEWHERE)
 		return 0;
 	count_refusal(f, slot, REASON_GUEST_ELSEWHERE);
 	return slot;
@@ -214,12 +214,12 @@ NOINLINE s32 flood(struct frame *f)
 	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
 		return stop_storm(f);
 	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
-	if (f->class == CLASS_UNICAST && f->in->flags & PORT_UPLINK)
+	if (f->facts->class == CLASS_UNICAST && f->in->flags & PORT_UPLINK)
 		refuse_left(f);
 	g = group_of(f);
 	if (g)
-		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
-	if (f->class == CLASS_UNICAST && f->pending)
+		consider_all(f, f->facts->class == CLASS_UNICAST ? &g->unknown : &g->all);
+	if (f->facts->class == CLASS_UNICAST && f->facts->pending)
 		f->count->unknown_flooded++;
 	consider_uplink(f, uplink);
 	return finish(f);

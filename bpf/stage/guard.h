@@ -250,10 +250,10 @@ SEPARATE u32 guard_reason(struct __sk_buff *skb, u32 half, u32 slot)
 
 INLINE enum reason guard(struct frame *f)
 {
-	if (!(f->in->rules & RULES_GUARD_PACKETS) && f->type != TYPE_BEACON && !is_tag(f->type))
+	if (!(f->in->rules & RULES_GUARD_PACKETS) && f->facts->type != TYPE_BEACON && !is_tag(f->facts->type))
 		return REASON_NONE; /* no packet is read for the health check's sake */
 	know_packet(f);
-	return guard_reason(f->skb, f->half, f->slot);
+	return guard_reason(f->skb, f->facts->half, f->facts->slot);
 }
 
 struct told_claim {

@@ -3,6 +3,7 @@
  * host reaches the ports of its segment (frame-rules, "The host's own traffic"). A frame for an unknown destination
  * leaves unchanged. */
 #pragma once
+#include "core/aside.h"
 #include "stage/admit.h"
 #include "stage/lookup.h"
 
@@ -16,7 +17,7 @@ INLINE bool is_switch_copy(struct frame *f)
 
 	if (LIKELY(!slot))
 		return false;
-	p = port_at(f->half, slot);
+	p = port_at(f->facts->half, slot);
 	return p && (p->flags & (PORT_CONNECTED | PORT_UPLINK)) == PORT_CONNECTED;
 }
 
@@ -26,11 +27,11 @@ NOINLINE s32 copy_and_leave(struct frame *f)
 	struct group *g = group_of(f);
 
 	if (g)
-		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
-	if (f->pending)
+		consider_all(f, f->facts->class == CLASS_UNICAST ? &g->unknown : &g->all);
+	if (f->facts->pending)
 		hand_over_pending(f, false);
-	set_tag(f, &f->came);
-	capture_deliver(f, f->slot, 0);
+	set_tag(f, &f->facts->came);
+	capture_deliver(f, f->facts->slot, 0);
 	return VERDICT_NEXT;
 }
 
@@ -42,20 +43,20 @@ NOINLINE s32 keep(struct frame *f)
 
 	if (g && f->in->flags & SWITCH_HAS_PROMISCUOUS)
 		consider_all(f, &g->promiscuous);
-	consider(f, f->known);
-	if (f->pending)
+	consider(f, f->facts->known);
+	if (f->facts->pending)
 		verdict = hand_over_pending(f, true);
-	if (f->delivered)
+	if (f->facts->delivered)
 		f->count->packets_from_host_kept++;
 	else
 		f->count->packets_from_host_dropped++;
-	if (capturing && !f->delivered)
-		capture_drop(f, f->lowest_refusal);
-	if (recording && !f->delivered) {
+	if (capturing && !f->facts->delivered)
+		capture_drop(f, f->facts->lowest_refusal);
+	if (recording && !f->facts->delivered) {
 		struct record_control *ctl = record_ctl();
 
 		if (ctl)
-			ctl->reason = f->lowest_refusal;
+			ctl->reason = f->facts->lowest_refusal;
 	}
 	return verdict;
 }
@@ -65,54 +66,63 @@ NOINLINE s32 mark_from_host(struct frame *f)
 {
 	struct mac_key k;
 
-	mac_key_of(&k, f->segment, f->src);
-	if (owner_of(f, f->src) == f->slot)
+	mac_key_of(&k, f->facts->segment, f->facts->src);
+	if (owner_of(f, f->facts->src) == f->facts->slot)
 		mark_own(f, &k);
 	else
-		mark(&k, f->now);
+		mark(&k, f->facts->now);
 	return 0;
 }
 
 NOINLINE u32 known_to_host(struct frame *f)
 {
-	if (f->class != CLASS_UNICAST)
+	if (f->facts->class != CLASS_UNICAST)
 		return 0;
 	return known_by_owner(f) ?: known_by_learning(f);
+}
+
+INLINE s32 look_up_from_host(struct frame *f)
+{
+	struct aside *a = aside_begin();
+	struct frame there;
+
+	if (!a)
+		return VERDICT_NEXT;
+	there = aside_of(f, a);
+	mark_from_host(&there);
+	there.facts->known = known_to_host(&there);
+	return aside_end(a, there.facts->known ? keep(&there) : copy_and_leave(&there));
 }
 
 /* One frame about to leave by the uplink at slot. */
 INLINE s32 host_frame(struct __sk_buff *skb, u32 slot)
 {
-	struct frame f = { .skb = skb, .slot = slot, .from_host = 1 };
+	struct facts facts = { .slot = slot, .from_host = 1 };
+	struct frame f = { .skb = skb, .facts = &facts };
 	struct control *c = plan_in_force();
-	struct frame copy;
 
 	if (!c)
 		return VERDICT_NEXT;
-	f.half = c->generation & 1;
-	f.owner_seed = c->owner_seed[f.half];
-	f.in = port_at(f.half, slot);
+	facts.half = c->generation & 1;
+	facts.owner_seed = c->owner_seed[facts.half];
+	f.in = port_at(facts.half, slot);
 	if (!f.in || !(f.in->flags & PORT_CARRIES_HOST))
 		return VERDICT_NEXT;
-	if (!read_header(&f) || !mac_equal(f.src, f.in->mac))
+	if (!read_header(&f) || !mac_equal(facts.src, f.in->mac))
 		return VERDICT_NEXT;
 	if (!recording && (skb->mark == MARK_AGENT || is_switch_copy(&f)))
 		return VERDICT_NEXT;
 	f.count = counters_of(slot);
 	if (!f.count || !read_frame(&f))
 		return VERDICT_NEXT;
-	if (f.class == CLASS_MULTICAST && is_link_control(f.dst))
+	if (facts.class == CLASS_MULTICAST && is_link_control(facts.dst))
 		return VERDICT_NEXT; /* a protocol between the host and the physical switch */
-	if (f.l3_length > f.in->switch_mtu || classify(&f))
+	if (facts.l3_length > f.in->switch_mtu || classify(&f))
 		return VERDICT_NEXT;
-	f.now = clock();
+	facts.now = clock();
 	f.count->packets_from_host++;
 	capture_admit(&f, true);
 	if (UNLIKELY(f.in->flags & SWITCH_METERS))
 		meter_read(&f);
-	IN_MEMORY(f);
-	copy = f;
-	mark_from_host(&copy);
-	copy.known = known_to_host(&copy);
-	return copy.known ? keep(&copy) : copy_and_leave(&copy);
+	return look_up_from_host(&f);
 }

@@ -14,7 +14,7 @@ enum { ECHOES_IN_A_SECOND = 10 }; /* an echo comes back within this part of a se
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
 {
 	u64 key = mac_number(mac) | (f->in->switch_id + 1ULL) << 48;
-	u32 i = f->half * OWNER_BUCKETS + (u32)(key * f->owner_seed >> (64 - OWNER_BUCKET_BITS));
+	u32 i = f->facts->half * OWNER_BUCKETS + (u32)(key * f->facts->owner_seed >> (64 - OWNER_BUCKET_BITS));
 	struct owner_bucket *b = bpf_map_lookup_elem(&owners, &i);
 
 	if (!b)
@@ -32,7 +32,7 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
  * count. */
 INLINE bool take_place(struct frame *f)
 {
-	u64 *count = bpf_map_lookup_elem(&held, &f->slot);
+	u64 *count = bpf_map_lookup_elem(&held, &f->facts->slot);
 
 	if (!count || *(volatile u64 *)count >= f->in->learn_limit)
 		return false;
@@ -47,7 +47,7 @@ INLINE enum reason at_limit(struct frame *f, bool table_full)
 {
 	enum reason why = table_full || f->in->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
 
-	tell(f->slot, TELL_LIMIT, why, f->segment, mac_number(f->src));
+	tell(f->facts->slot, TELL_LIMIT, why, f->facts->segment, mac_number(f->facts->src));
 	if (f->in->flags & PORT_LIMIT_DROPS)
 		return why; /* S15 */
 	f->count->mac_not_learned_allowed++; /* S16 */
@@ -61,42 +61,42 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 	struct learned *e = bpf_map_lookup_elem(&macs, k);
 	u32 had;
 
-	if (owner_of(f, f->src))
+	if (owner_of(f, f->facts->src))
 		return REASON_NONE; /* S19 */
-	if (e && e->slot == f->slot) {
-		if (e->seen != f->now)
-			e->seen = f->now;
+	if (e && e->slot == f->facts->slot) {
+		if (e->seen != f->facts->now)
+			e->seen = f->facts->now;
 		*sent = &e->sent;
 		return REASON_NONE;
 	}
 	if (!take_place(f))
 		return at_limit(f, false);
 	if (!e) {
-		struct learned fresh = { .seen = f->now, .slot = f->slot };
+		struct learned fresh = { .seen = f->facts->now, .slot = f->facts->slot };
 
 		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
-			hold(f->slot, -1);
+			hold(f->facts->slot, -1);
 			return bpf_map_lookup_elem(&macs, k)
 				       ? REASON_NONE
 				       : at_limit(f, true); /* another CPU was faster, or the table is full */
 		}
-		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
+		tell(f->facts->slot, TELL_LEARNED, 0, f->facts->segment, mac_number(f->facts->src));
 		e = bpf_map_lookup_elem(&macs, k);
 		if (e)
 			*sent = &e->sent;
 		return REASON_NONE;
 	}
 	had = e->slot;
-	if (!__sync_bool_compare_and_swap(&e->slot, had, f->slot)) {
-		hold(f->slot, -1); /* another CPU moved it first */
+	if (!__sync_bool_compare_and_swap(&e->slot, had, f->facts->slot)) {
+		hold(f->facts->slot, -1); /* another CPU moved it first */
 		return REASON_NONE;
 	}
 	hold(had, -1);
-	if (recent(f->now, e->seen))
-		sign_of_loop(f->slot, SIGN_MOVED, f->segment, mac_number(f->src));
-	e->seen = f->now; /* S20 */
+	if (recent(f->facts->now, e->seen))
+		sign_of_loop(f->facts->slot, SIGN_MOVED, f->facts->segment, mac_number(f->facts->src));
+	e->seen = f->facts->now; /* S20 */
 	f->count->mac_moves++;
-	tell(f->slot, TELL_MOVED, had, f->segment, mac_number(f->src));
+	tell(f->facts->slot, TELL_MOVED, had, f->facts->segment, mac_number(f->facts->src));
 	*sent = &e->sent;
 	return REASON_NONE;
 }
@@ -104,7 +104,7 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 /* Marks the port's own MAC as having sent now; an older mark of another segment or MAC moves to the common table. */
 INLINE void mark_own(struct frame *f, const struct mac_key *k)
 {
-	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &f->slot);
+	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &f->facts->slot);
 
 	if (!m)
 		return;
@@ -113,20 +113,21 @@ INLINE void mark_own(struct frame *f, const struct mac_key *k)
 			keep_mark(&m->key, m->at);
 		m->key = *k;
 	}
-	if (m->at != f->now)
-		m->at = f->now;
+	if (m->at != f->facts->now)
+		m->at = f->facts->now;
 }
 
 INLINE enum reason learn_from_port(struct frame *f)
 {
-	bool own = mac_equal(f->src, f->in->mac);
+	bool own = mac_equal(f->facts->src, f->in->mac);
 	enum reason why = REASON_NONE;
 	u64 *sent = 0;
 	struct mac_key k;
 
-	mac_key_of(&k, f->segment, f->src);
+	mac_key_of(&k, f->facts->segment, f->facts->src);
 	if (UNLIKELY(f->in->rules & RULE_SIBLINGS))
-		speak(f->half, f->slot, owner_of(f, f->src) | (u64)f->segment << 32, mac_number(f->src), f->now);
+		speak(f->facts->half, f->facts->slot, owner_of(f, f->facts->src) | (u64)f->facts->segment << 32,
+		      mac_number(f->facts->src), f->facts->now);
 	if (!own && f->in->flags & PORT_LEARNS)
 		why = learn_source(f, &k, &sent);
 	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))
@@ -134,9 +135,9 @@ INLINE enum reason learn_from_port(struct frame *f)
 	if (own)
 		mark_own(f, &k);
 	else if (sent)
-		*sent = f->now + 1;
+		*sent = f->facts->now + 1;
 	else
-		mark(&k, f->now);
+		mark(&k, f->facts->now);
 	return REASON_NONE;
 }
 
@@ -190,7 +191,8 @@ SEPARATE u32 sent_by_us(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
 /* The same for the source of a frame. Checked at most once per frame, and only for copies. */
 NOINLINE u32 sent_recently(struct frame *f)
 {
-	return sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now);
+	return sent_by_us(f->facts->half, owner_of(f, f->facts->src), f->facts->segment, mac_number(f->facts->src),
+			  f->facts->now);
 }
 
 /* Was the MAC learned on a port whose guest runs elsewhere? */
@@ -207,17 +209,17 @@ INLINE bool speaks_outside(struct frame *f, const struct mac_key *k, struct lear
 {
 	u64 last = e->seen, *marked = bpf_map_lookup_elem(&marks, k);
 
-	if (owner_of(f, f->src))
+	if (owner_of(f, f->facts->src))
 		return false;
 	if (marked && *marked > last)
 		last = *marked;
 	if (e->sent > last + 1)
 		last = e->sent - 1;
-	if (elapsed(f->now, last) * ECHOES_IN_A_SECOND < ticks_per_second)
+	if (elapsed(f->facts->now, last) * ECHOES_IN_A_SECOND < ticks_per_second)
 		return false;
 	if (e->outside && (s32)(e->outside - (u32)last) > 0)
 		return true;
-	e->outside = f->now;
+	e->outside = f->facts->now;
 	return false;
 }
 
@@ -232,16 +234,17 @@ INLINE void learn_from_uplink(struct frame *f)
 
 	if (!(f->in->flags & SWITCH_LEARNS))
 		return;
-	mac_key_of(&k, f->segment, f->src);
+	mac_key_of(&k, f->facts->segment, f->facts->src);
 	e = bpf_map_lookup_elem(&macs, &k);
 	if (!e)
 		return;
 	slot = e->slot;
-	left = f->in->rules & RULE_TUNNEL || learned_of_waiting(f->half, slot);
-	if (!left && (recent(f->now, e->seen) ||
-		      sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now))) {
+	left = f->in->rules & RULE_TUNNEL || learned_of_waiting(f->facts->half, slot);
+	if (!left &&
+	    (recent(f->facts->now, e->seen) || sent_by_us(f->facts->half, owner_of(f, f->facts->src), f->facts->segment,
+							  mac_number(f->facts->src), f->facts->now))) {
 		if (speaks_outside(f, &k, e))
-			forget(&k, e, f->now); /* to the reflection check it is an echo yet (S91) */
+			forget(&k, e, f->facts->now); /* to the reflection check it is an echo yet (S91) */
 		return;
 	}
 	if (!bpf_map_delete_elem(&macs, &k))

@@ -105,7 +105,7 @@ NOINLINE u32 is_probe(struct __sk_buff *skb, u32 slot, u32 tag)
 
 INLINE bool looks_for_loop(struct frame *f)
 {
-	if (LIKELY(f->type != TYPE_PROBE) || f->class != CLASS_BROADCAST)
+	if (LIKELY(f->facts->type != TYPE_PROBE) || f->facts->class != CLASS_BROADCAST)
 		return false;
-	return is_probe(f->skb, f->slot, tagged_segment(f));
+	return is_probe(f->skb, f->facts->slot, tagged_segment(f));
 }

@@ -7,15 +7,15 @@
 
 INLINE bool is_reflected(struct frame *f)
 {
-	if (!f->reflected)
-		f->reflected = 1 + sent_recently(f);
-	return f->reflected == 2;
+	if (!f->facts->reflected)
+		f->facts->reflected = 1 + sent_recently(f);
+	return f->facts->reflected == 2;
 }
 
 /* The checks for frames that came back from outside. */
 INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
 {
-	u32 check = f->class == CLASS_UNICAST ? SWITCH_REVERSE_PATH_PROMISCUOUS : SWITCH_REVERSE_PATH;
+	u32 check = f->facts->class == CLASS_UNICAST ? SWITCH_REVERSE_PATH_PROMISCUOUS : SWITCH_REVERSE_PATH;
 
 	if (!(f->in->flags & check))
 		return REASON_NONE; /* S40 */
@@ -32,7 +32,7 @@ INLINE enum reason refuse_known(struct frame *f, const struct port *r)
 			return r->rules & RULE_LOOP_BLOCKED ? REASON_LOOP_BLOCKED : REASON_RECEIVER_BLOCKED; /* S41 */
 		return r->flags & PORT_UP ? REASON_MAC_CHANGE /* S3 */ : REASON_RECEIVER_DOWN;
 	}
-	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+	return f->facts->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }
 
 INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, bool known)
@@ -41,7 +41,7 @@ INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, 
 
 	if (UNLIKELY(r->rules & RULE_WAITS) && (r->flags & (PORT_BLOCKED | PORT_UP)) == PORT_UP && waits(slot, r))
 		return r->rules & RULE_LEFT ? REASON_GUEST_ELSEWHERE : REASON_RECEIVER_WAITING; /* S99 */
-	if (known || f->from_host || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
+	if (known || f->facts->from_host || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
 		return why;
 	return refuse_loop(f, r) ?: why;
 }
@@ -50,14 +50,14 @@ INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, 
  * to be checked. */
 INLINE enum reason refuse_host(struct frame *f, const struct port *u)
 {
-	return f->l3_length > u->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+	return f->facts->l3_length > u->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }
 
 INLINE enum reason refuse_uplink(struct frame *f, const struct port *r)
 {
 	if (UNLIKELY(r->flags & PORT_BLOCKED))
 		return REASON_RECEIVER_BLOCKED;
-	if (!admits(f->half, r, f->segment))
+	if (!admits(f->facts->half, r, f->facts->segment))
 		return REASON_UPLINK_VLAN; /* S27 */
-	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+	return f->facts->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }

@@ -39,14 +39,14 @@ INLINE u64 storm_cost(struct frame *f)
 
 	if (size == GSO_ANY_LENGTH)
 		return f->skb->gso_segs;
-	return size ? f->bare / size + 1 : 1;
+	return size ? f->facts->bare / size + 1 : 1;
 }
 
 /* May the frame be flooded? If so, this charges it to the budget. */
 NOINLINE u32 storm_allows(struct frame *f)
 {
-	u32 class = f->class, now = f->now;
-	struct storm_bucket *b = bpf_map_lookup_elem(&storm_buckets, &f->slot);
+	u32 class = f->facts->class, now = f->facts->now;
+	struct storm_bucket *b = bpf_map_lookup_elem(&storm_buckets, &f->facts->slot);
 	u64 cost = storm_cost(f) * ticks_per_second;
 	u64 rate, depth;
 

@@ -39,7 +39,7 @@ INLINE u32 choice_by(u32 half, u32 team, u32 hash)
 
 INLINE u32 team_choice(struct frame *f, const struct port *p, u32 hash)
 {
-	return choice_by(f->half, p->team, hash);
+	return choice_by(f->facts->half, p->team, hash);
 }
 
 /* A function of its own, like lag_member. */
@@ -55,9 +55,9 @@ INLINE u32 choice_for(struct frame *f)
 	if (LIKELY(p->team_policy == TEAM_FIXED))
 		return p->uplink;
 	if (p->team_policy == TEAM_SOURCE_MAC)
-		return team_choice(f, p, f->src[5]);
+		return team_choice(f, p, f->facts->src[5]);
 	know_packet(f);
-	return ip_hash_choice(f->skb, f->half, p->team);
+	return ip_hash_choice(f->skb, f->facts->half, p->team);
 }
 
 /* The uplink by which the arrival port's frame leaves, 0 = none usable. */
@@ -69,7 +69,7 @@ INLINE u32 uplink_for(struct frame *f)
 		return choice;
 	if (choice & LAG_HASH_IP)
 		know_packet(f);
-	return lag_member(f->skb, f->half, choice, f->segment);
+	return lag_member(f->skb, f->facts->half, choice, f->facts->segment);
 }
 
 /* Does receiver r expect this frame on the uplink where it came in (§5.4)? Never called for ip-hash. */
@@ -78,6 +78,6 @@ INLINE bool is_own_uplink(struct frame *f, const struct port *r)
 	u32 choice = r->uplink;
 
 	if (r->team_policy != TEAM_FIXED)
-		choice = team_choice(f, r, f->class == CLASS_UNICAST ? f->dst[5] : r->mac[5]);
-	return choice == (f->in->uplink ?: f->slot);
+		choice = team_choice(f, r, f->facts->class == CLASS_UNICAST ? f->facts->dst[5] : r->mac[5]);
+	return choice == (f->in->uplink ?: f->facts->slot);
 }

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	capturingMapAsides              = "asides"
 	capturingMapAwake               = "awake"
 	capturingMapBenchControl        = "bench_control"
 	capturingMapBenchFrames         = "bench_frames"
@@ -143,6 +144,7 @@ type capturingProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingMapSpecs struct {
+	Asides            *ebpf.MapSpec `ebpf:"asides"`
 	Awake             *ebpf.MapSpec `ebpf:"awake"`
 	BenchControl      *ebpf.MapSpec `ebpf:"bench_control"`
 	BenchFrames       *ebpf.MapSpec `ebpf:"bench_frames"`
@@ -226,6 +228,7 @@ func (o *capturingObjects) Close() error {
 //
 // It can be passed to loadCapturingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingMaps struct {
+	Asides            *ebpf.Map `ebpf:"asides"`
 	Awake             *ebpf.Map `ebpf:"awake"`
 	BenchControl      *ebpf.Map `ebpf:"bench_control"`
 	BenchFrames       *ebpf.Map `ebpf:"bench_frames"`
@@ -278,6 +281,7 @@ type capturingMaps struct {
 
 func (m *capturingMaps) Close() error {
 	return _CapturingClose(
+		m.Asides,
 		m.Awake,
 		m.BenchControl,
 		m.BenchFrames,

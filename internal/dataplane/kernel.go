@@ -138,8 +138,8 @@ func (k *Kernel) load(macTable int) error {
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.
-var privateMaps = []string{"packets", "meter_scratch", "record_control", "records", "bench_control", "bench_frames",
-	"ingress_stand_in", "egress_stand_in"}
+var privateMaps = []string{"packets", "asides", "meter_scratch", "record_control", "records", "bench_control",
+	"bench_frames", "ingress_stand_in", "egress_stand_in"}
 
 func pinned(name string) bool {
 	if name[0] == '.' {

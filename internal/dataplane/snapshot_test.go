@@ -15,8 +15,8 @@ func TestEveryTableThatDecidesIsInASnapshot(t *testing.T) {
 	others := []string{"counts", "counts_before", "rare_counts", "rare_counts_before", "port_names", "switch_names",
 		"tells", "told", "slot_by_ifindex", "slot_by_high_ifindex",
 		"grace", "flows", "wide_flows", "shared_flows", "flow_places", "meter_control", "meter_points", "flow_rooms",
-		"packets", "meter_scratch", "record_control", "records", "bench_control", "bench_frames", "ingress_stand_in",
-		"egress_stand_in"}
+		"packets", "asides", "meter_scratch", "record_control", "records", "bench_control", "bench_frames",
+		"ingress_stand_in", "egress_stand_in"}
 	spec, err := loadVswitch()
 	if err != nil {
 		t.Fatal(err)

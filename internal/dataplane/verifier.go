@@ -110,11 +110,15 @@ func measureBuild(b build) ([]ProgramCost, error) {
 	defer c.Close()
 	var costs []ProgramCost
 	for name, p := range c.Programs {
-		cost, err := readStats(name, p.VerifierLog, spec.Programs[name].Instructions)
+		info, err := p.Info()
 		if err != nil {
 			return nil, err
 		}
-		info, err := p.Info()
+		kept, err := functionsOf(info)
+		if err != nil {
+			return nil, err
+		}
+		cost, err := readStats(name, p.VerifierLog, spec.Programs[name].Instructions, kept)
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +141,18 @@ var (
 	statsLine = regexp.MustCompile(`(?m)^processed (\d+) insns .* total_states (\d+) peak_states (\d+)`)
 )
 
-// readStats reads the end of a verifier's log about a program with these instructions.
-func readStats(program, log string, instructions asm.Instructions) (ProgramCost, error) {
+// functionsOf returns the functions of a loaded program, in their order.
+func functionsOf(info *ebpf.ProgramInfo) (names []string, err error) {
+	functions, err := info.FuncInfos()
+	for _, f := range functions {
+		names = append(names, f.Func.Name)
+	}
+	return names, err
+}
+
+// readStats reads the end of a verifier's log about a program with these instructions, of which it has kept these
+// functions.
+func readStats(program, log string, instructions asm.Instructions, kept []string) (ProgramCost, error) {
 	c := ProgramCost{Program: program}
 	stats, stack := statsLine.FindStringSubmatch(log), stackLine.FindStringSubmatch(log)
 	if stats == nil || stack == nil {
@@ -154,7 +168,7 @@ func readStats(program, log string, instructions asm.Instructions) (ProgramCost,
 		depths = append(depths, n)
 	}
 	var err error
-	if c.Stack, err = deepestPath(instructions, depths); err != nil {
+	if c.Stack, err = deepestPath(instructions, kept, depths); err != nil {
 		return c, fmt.Errorf("program %s: %w", program, err)
 	}
 	return c, nil

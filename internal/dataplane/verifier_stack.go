@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
@@ -19,12 +20,14 @@ const (
 	loopStack = 24
 )
 
-// deepestPath returns the stack, in bytes, of the path of calls that needs most. depths are the functions' own needs,
-// in the order of the program, as the verifier reports them. Like the verifier it follows all calls in the code,
-// whether or not they are reached.
-func deepestPath(program asm.Instructions, depths []int) (int, error) {
+// deepestPath returns the stack, in bytes, of the path of calls that needs most. kept are the functions that the
+// verifier has left in the program, in their order, and depths their own needs, as it reports them; it removes
+// functions that are only called where a constant forbids it. Like the verifier, deepestPath follows all calls in the
+// code, whether or not they are reached.
+func deepestPath(program asm.Instructions, kept []string, depths []int) (int, error) {
 	names, calls, loops := callGraph(program)
-	if len(names) != len(depths) {
+	names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(kept, name) })
+	if len(names) == 0 || len(names) != len(depths) {
 		return 0, fmt.Errorf("the verifier speaks of %d functions, the program has %d", len(depths), len(names))
 	}
 	own, deepest := map[string]int{}, map[string]int{}

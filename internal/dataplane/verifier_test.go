@@ -15,13 +15,14 @@ func TestVerifierLogIsRead(t *testing.T) {
 	const log = "func#1 @77\nverification time 812 usec\nstack depth 64+0+24+8\nprocessed 1234 insns (limit 1000000) " +
 		"max_states_per_insn 4 total_states 56 peak_states 34 mark_read 7\n"
 	program := testCalls("main", "calls a", "calls b", "a", "b", "calls c", "c")
+	kept := []string{"main", "a", "b", "c"}
 	want := ProgramCost{Program: "p", Processed: 1234, States: 56, PeakStates: 34, Stack: 64 + 32 + 16} // main, b, c
-	if got, err := readStats("p", log, program); err != nil || got != want {
+	if got, err := readStats("p", log, program, kept); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", strings.Replace(log, "+24+8", "+24", 1), "stack depth 8\n",
 		"processed 3 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n"} {
-		if got, err := readStats("p", bad, program); err == nil {
+		if got, err := readStats("p", bad, program, kept); err == nil {
 			t.Errorf("%q gave %+v", bad, got)
 		}
 	}
@@ -41,9 +42,22 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 		{[]string{"main", "calls a", "a", "b", "calls c", "c"}, []int{16, 16, 400, 80}, 32}, // nobody calls b
 		{[]string{"main", "calls a", "calls b", "a", "calls b", "b"}, []int{16, 64, 16}, 96},
 	} {
-		if got, err := deepestPath(testCalls(c.program...), c.depths); err != nil || got != c.want {
+		program := testCalls(c.program...)
+		names, _, _ := callGraph(program)
+		if got, err := deepestPath(program, names, c.depths); err != nil || got != c.want {
 			t.Errorf("%v: %d, %v; want %d", c.program, got, err, c.want)
 		}
+	}
+}
+
+// The verifier removes a function that is only called in code that never runs, and does not speak of its stack.
+func TestFunctionsThatTheVerifierRemovedNeedNoStack(t *testing.T) {
+	program := testCalls("main", "calls removed", "calls b", "removed", "calls b", "b")
+	if got, err := deepestPath(program, []string{"main", "b"}, []int{64, 32}); err != nil || got != 96 {
+		t.Errorf("%d, %v; want 96", got, err)
+	}
+	if got, err := deepestPath(program, []string{"main", "removed", "b"}, []int{64, 32}); err == nil {
+		t.Errorf("two depths of three functions gave %d", got)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vswitchMapAsides              = "asides"
 	vswitchMapAwake               = "awake"
 	vswitchMapBenchControl        = "bench_control"
 	vswitchMapBenchFrames         = "bench_frames"
@@ -137,6 +138,7 @@ type vswitchProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchMapSpecs struct {
+	Asides            *ebpf.MapSpec `ebpf:"asides"`
 	Awake             *ebpf.MapSpec `ebpf:"awake"`
 	BenchControl      *ebpf.MapSpec `ebpf:"bench_control"`
 	BenchFrames       *ebpf.MapSpec `ebpf:"bench_frames"`
@@ -214,6 +216,7 @@ func (o *vswitchObjects) Close() error {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchMaps struct {
+	Asides            *ebpf.Map `ebpf:"asides"`
 	Awake             *ebpf.Map `ebpf:"awake"`
 	BenchControl      *ebpf.Map `ebpf:"bench_control"`
 	BenchFrames       *ebpf.Map `ebpf:"bench_frames"`
@@ -260,6 +263,7 @@ type vswitchMaps struct {
 
 func (m *vswitchMaps) Close() error {
 	return _VswitchClose(
+		m.Asides,
 		m.Awake,
 		m.BenchControl,
 		m.BenchFrames,
