@@ -30,75 +30,100 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 
 /* Takes one entry of the port's quota; false = the port is at its limit. A flood from random sources only reads the
  * count. */
-INLINE bool take_place(struct frame *f)
+INLINE bool take_place(const struct port *p, u32 slot)
 {
-	u64 *count = bpf_map_lookup_elem(&held, &f->facts->slot);
+	u64 *count = bpf_map_lookup_elem(&held, &slot);
 
-	if (!count || *(volatile u64 *)count >= f->in->learn_limit)
+	if (!count || *(volatile u64 *)count >= p->learn_limit)
 		return false;
-	if (__sync_fetch_and_add(count, 1) < f->in->learn_limit)
+	if (__sync_fetch_and_add(count, 1) < p->learn_limit)
 		return true;
 	__sync_fetch_and_add(count, -1);
 	return false;
 }
 
 /* The port can learn no more: its own limit is reached, or the host's table is full. */
-INLINE enum reason at_limit(struct frame *f, bool table_full)
+INLINE enum reason at_limit(const struct port *p, u32 slot, const struct mac_key *k, bool table_full)
 {
-	enum reason why = table_full || f->in->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
+	enum reason why = table_full || p->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
+	struct counters *count = counters_of(slot);
 
-	tell(f->facts->slot, TELL_LIMIT, why, f->facts->segment, mac_number(f->facts->src));
-	if (f->in->flags & PORT_LIMIT_DROPS)
+	tell(slot, TELL_LIMIT, why, k->segment, mac_number(k->mac));
+	if (p->flags & PORT_LIMIT_DROPS)
 		return why; /* S15 */
-	f->count->mac_not_learned_allowed++; /* S16 */
+	if (count)
+		count->mac_not_learned_allowed++; /* S16 */
 	return REASON_NONE;
 }
 
-/* Learns that the port sent from this source now; if an entry has the time, *sent points to it for a later check
- * (S91). */
-INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **sent)
+/* In what learn_new returns, beside a reason: the entry is the port's, and has the time of the frame. */
+enum { LEARNED_HERE = 1 << 8 };
+
+/* A learned MAC has moved to the port from another one. */
+INLINE u32 learn_moved(u32 slot, const struct mac_key *k, struct learned *e, u64 now, u64 sent)
 {
-	struct learned *e = bpf_map_lookup_elem(&macs, k);
-	u32 had;
+	struct counters *count = counters_of(slot);
+	u32 had = e->slot;
 
-	if (owner_of(f, f->facts->src))
-		return REASON_NONE; /* S19 */
-	if (e && e->slot == f->facts->slot) {
-		if (e->seen != f->facts->now)
-			e->seen = f->facts->now;
-		*sent = &e->sent;
-		return REASON_NONE;
-	}
-	if (!take_place(f))
-		return at_limit(f, false);
-	if (!e) {
-		struct learned fresh = { .seen = f->facts->now, .slot = f->facts->slot };
-
-		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
-			hold(f->facts->slot, -1);
-			return bpf_map_lookup_elem(&macs, k)
-				       ? REASON_NONE
-				       : at_limit(f, true); /* another CPU was faster, or the table is full */
-		}
-		tell(f->facts->slot, TELL_LEARNED, 0, f->facts->segment, mac_number(f->facts->src));
-		e = bpf_map_lookup_elem(&macs, k);
-		if (e)
-			*sent = &e->sent;
-		return REASON_NONE;
-	}
-	had = e->slot;
-	if (!__sync_bool_compare_and_swap(&e->slot, had, f->facts->slot)) {
-		hold(f->facts->slot, -1); /* another CPU moved it first */
+	if (had == slot || !__sync_bool_compare_and_swap(&e->slot, had, slot)) {
+		hold(slot, -1); /* another CPU was faster */
 		return REASON_NONE;
 	}
 	hold(had, -1);
-	if (recent(f->facts->now, e->seen))
-		sign_of_loop(f->facts->slot, SIGN_MOVED, f->facts->segment, mac_number(f->facts->src));
-	e->seen = f->facts->now; /* S20 */
-	f->count->mac_moves++;
-	tell(f->facts->slot, TELL_MOVED, had, f->facts->segment, mac_number(f->facts->src));
-	*sent = &e->sent;
-	return REASON_NONE;
+	if (recent(now, e->seen))
+		sign_of_loop(slot, SIGN_MOVED, k->segment, mac_number(k->mac));
+	e->seen = now; /* S20 */
+	if (sent)
+		e->sent = sent;
+	if (count)
+		count->mac_moves++;
+	tell(slot, TELL_MOVED, had, k->segment, mac_number(k->mac));
+	return LEARNED_HERE;
+}
+
+/* The port sent from a MAC that was not learned, or at another port. A function of its own for the verifier and the
+ * stack: most frames come from a MAC that is known. */
+SEPARATE u32 learn_new(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
+{
+	struct learned fresh = { .seen = now, .slot = slot }, *e;
+	struct mac_key k = { .segment = segment };
+	struct port *p = port_at(half, slot);
+
+	if (!p)
+		return REASON_NONE;
+	*(u32 *)k.mac = mac;
+	*(u16 *)(k.mac + 4) = mac >> 32;
+	if (p->flags & SWITCH_HAS_UPLINKS)
+		fresh.sent = now + 1;
+	if (!take_place(p, slot))
+		return at_limit(p, slot, &k, false);
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (e)
+		return learn_moved(slot, &k, e, now, fresh.sent);
+	if (bpf_map_update_elem(&macs, &k, &fresh, UPDATE_NOEXIST)) {
+		hold(slot, -1);
+		/* another CPU was faster, or the table is full */
+		return bpf_map_lookup_elem(&macs, &k) ? REASON_NONE : at_limit(p, slot, &k, true);
+	}
+	tell(slot, TELL_LEARNED, 0, segment, mac);
+	return LEARNED_HERE;
+}
+
+/* Learns that the port sent from this source now, and for a later check when (S91). */
+INLINE u32 learn_source(struct frame *f, const struct mac_key *k)
+{
+	struct learned *e = bpf_map_lookup_elem(&macs, k);
+
+	if (owner_of(f, f->facts->src))
+		return REASON_NONE; /* S19 */
+	if (UNLIKELY(!e || e->slot != f->facts->slot))
+		return learn_new(f->facts->half, f->facts->slot, f->facts->segment, mac_number(f->facts->src),
+				 f->facts->now);
+	if (e->seen != f->facts->now)
+		e->seen = f->facts->now;
+	if (f->in->flags & SWITCH_HAS_UPLINKS)
+		e->sent = f->facts->now + 1;
+	return LEARNED_HERE;
 }
 
 /* Marks the port's own MAC as having sent now; an older mark of another segment or MAC moves to the common table. */
@@ -120,22 +145,19 @@ INLINE void mark_own(struct frame *f, const struct mac_key *k)
 INLINE enum reason learn_from_port(struct frame *f)
 {
 	bool own = mac_equal(f->facts->src, f->in->mac);
-	enum reason why = REASON_NONE;
-	u64 *sent = 0;
 	struct mac_key k;
+	u32 learned = 0;
 
 	mac_key_of(&k, f->facts->segment, f->facts->src);
 	if (UNLIKELY(f->in->rules & RULE_SIBLINGS))
 		speak(f->facts->half, f->facts->slot, owner_of(f, f->facts->src) | (u64)f->facts->segment << 32,
 		      mac_number(f->facts->src), f->facts->now);
 	if (!own && f->in->flags & PORT_LEARNS)
-		why = learn_source(f, &k, &sent);
-	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))
-		return why;
+		learned = learn_source(f, &k);
+	if (learned || !(f->in->flags & SWITCH_HAS_UPLINKS))
+		return learned & ~LEARNED_HERE;
 	if (own)
 		mark_own(f, &k);
-	else if (sent)
-		*sent = f->facts->now + 1;
 	else
 		mark(&k, f->facts->now);
 	return REASON_NONE;

@@ -64,6 +64,9 @@ func run(ctx context.Context, file string, write, measure bool, guests []string)
 			return err
 		}
 		faults += n
+		if over := budget.OverCaps(m); write && len(over) > 0 {
+			return fmt.Errorf("kernel %s: %s; %s stays as it is", m.Release, strings.Join(over, "; "), file)
+		}
 		if write {
 			budget.Set(m)
 		}
