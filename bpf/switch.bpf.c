@@ -17,6 +17,9 @@
 #include "stage/host.h"
 #include "core/sweep.h"
 #include "core/carry.h"
+#ifdef TRIAL_STAGES
+#include "trial_sender.h"
+#endif
 
 INLINE void count_in(struct frame *f)
 {
@@ -85,6 +88,10 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 		learn_from_uplink(&f);
 	else
 		why = learn_from_port(&f);
+#ifdef TRIAL_STAGES
+	if (!why)
+		why = trial_sender(&f);
+#endif
 	if (why)
 		return drop(&f, why);
 

@@ -27,6 +27,10 @@ NOINLINE void consider(struct frame *f, u32 receiver)
 		why = refuse_host(f, r);
 	else
 		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, slot, r, slot == f->facts->known);
+#ifdef TRIAL_STAGES
+	if (!why)
+		why = trial_receiver(f, slot);
+#endif
 	if (why) {
 		count_refusal(f, slot, why);
 		return;

@@ -53,6 +53,10 @@ INLINE s32 deliver_only(struct frame *f, u32 slot)
 	if (!r || !(r->flags & PORT_CONNECTED))
 		return drop(f, REASON_UNKNOWN_UNICAST);
 	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_known(f, r);
+#ifdef TRIAL_STAGES
+	if (!why)
+		why = trial_receiver(f, slot);
+#endif
 	if (UNLIKELY(why)) {
 		count_refusal(f, slot, why);
 		return drop(f, why);

@@ -61,3 +61,7 @@ INLINE enum reason refuse_uplink(struct frame *f, const struct port *r)
 		return REASON_UPLINK_VLAN; /* S27 */
 	return f->facts->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }
+
+#ifdef TRIAL_STAGES
+#include "trial_receiver.h" /* a test's: it builds the program with stages that stand for stages to come */
+#endif

@@ -25,6 +25,8 @@ type ProgramCost struct {
 	PeakStates int `json:"peakStates"`
 	// Stack is the stack of the deepest path of calls, in bytes; the kernel's limit is StackLimit.
 	Stack int `json:"stack"`
+	// OldStack is what the same path needs on kernels before 6.8, which round the functions' shares up more.
+	OldStack int `json:"oldStack"`
 }
 
 // MeasureVerifier loads every program, with the tables it needs, and returns what the verifier reports, by name. The
@@ -167,9 +169,11 @@ func readStats(program, log string, instructions asm.Instructions, kept []string
 		n, _ := strconv.Atoi(part)
 		depths = append(depths, n)
 	}
-	var err error
-	if c.Stack, err = deepestPath(instructions, kept, depths); err != nil {
-		return c, fmt.Errorf("program %s: %w", program, err)
+	for unit, to := range map[int]*int{stackUnit: &c.Stack, oldStackUnit: &c.OldStack} {
+		var err error
+		if *to, err = deepestPath(instructions, kept, depths, unit); err != nil {
+			return c, fmt.Errorf("program %s: %w", program, err)
+		}
 	}
 	return c, nil
 }

@@ -15,6 +15,8 @@ const (
 	// stackUnit is the multiple to which the kernel rounds up each function's share when it compiles the program
 	// for the machine (round_up_stack_depth in kernel/bpf/verifier.c, since Linux 6.8).
 	stackUnit = 16
+	// oldStackUnit is the same on kernels before 6.8, where a function without stack counts as well.
+	oldStackUnit = 32
 	// loopStack is what a function needs in addition when the kernel replaces the call of bpf_loop by the loop
 	// itself (optimize_bpf_loop). It does so after it has checked the limit, and reports the sum.
 	loopStack = 24
@@ -23,8 +25,8 @@ const (
 // deepestPath returns the stack, in bytes, of the path of calls that needs most. kept are the functions that the
 // verifier has left in the program, in their order, and depths their own needs, as it reports them; it removes
 // functions that are only called where a constant forbids it. Like the verifier, deepestPath follows all calls in the
-// code, whether or not they are reached.
-func deepestPath(program asm.Instructions, kept []string, depths []int) (int, error) {
+// code, whether or not they are reached. Each function's share is a multiple of unit.
+func deepestPath(program asm.Instructions, kept []string, depths []int, unit int) (int, error) {
 	names, calls, loops := callGraph(program)
 	names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(kept, name) })
 	if len(names) == 0 || len(names) != len(depths) {
@@ -32,11 +34,14 @@ func deepestPath(program asm.Instructions, kept []string, depths []int) (int, er
 	}
 	own, deepest := map[string]int{}, map[string]int{}
 	for i, name := range names {
-		depth := depths[i]
-		if loops[name] && depth >= loopStack {
-			depth -= loopStack
+		own[name] = depths[i]
+		if loops[name] && own[name] >= loopStack {
+			own[name] -= loopStack
 		}
-		own[name] = (depth + stackUnit - 1) / stackUnit * stackUnit
+	}
+	least := 0
+	if unit == oldStackUnit {
+		least = 1
 	}
 	var below func(name string) int // this ends, because no function calls itself
 	below = func(name string) int {
@@ -47,7 +52,7 @@ func deepestPath(program asm.Instructions, kept []string, depths []int) (int, er
 		for _, callee := range calls[name] {
 			most = max(most, below(callee))
 		}
-		deepest[name] = own[name] + most
+		deepest[name] = (max(own[name], least)+unit-1)/unit*unit + most
 		return deepest[name]
 	}
 	return below(names[0]), nil

@@ -16,7 +16,8 @@ func TestVerifierLogIsRead(t *testing.T) {
 		"max_states_per_insn 4 total_states 56 peak_states 34 mark_read 7\n"
 	program := testCalls("main", "calls a", "calls b", "a", "b", "calls c", "c")
 	kept := []string{"main", "a", "b", "c"}
-	want := ProgramCost{Program: "p", Processed: 1234, States: 56, PeakStates: 34, Stack: 64 + 32 + 16} // main, b, c
+	want := ProgramCost{Program: "p", Processed: 1234, States: 56, PeakStates: 34, Stack: 64 + 32 + 16, // main, b, c
+		OldStack: 64 + 32 + 32}
 	if got, err := readStats("p", log, program, kept); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -44,7 +45,7 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 	} {
 		program := testCalls(c.program...)
 		names, _, _ := callGraph(program)
-		if got, err := deepestPath(program, names, c.depths); err != nil || got != c.want {
+		if got, err := deepestPath(program, names, c.depths, stackUnit); err != nil || got != c.want {
 			t.Errorf("%v: %d, %v; want %d", c.program, got, err, c.want)
 		}
 	}
@@ -53,10 +54,10 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 // The verifier removes a function that is only called in code that never runs, and does not speak of its stack.
 func TestFunctionsThatTheVerifierRemovedNeedNoStack(t *testing.T) {
 	program := testCalls("main", "calls removed", "calls b", "removed", "calls b", "b")
-	if got, err := deepestPath(program, []string{"main", "b"}, []int{64, 32}); err != nil || got != 96 {
+	if got, err := deepestPath(program, []string{"main", "b"}, []int{64, 32}, stackUnit); err != nil || got != 96 {
 		t.Errorf("%d, %v; want 96", got, err)
 	}
-	if got, err := deepestPath(program, []string{"main", "removed", "b"}, []int{64, 32}); err == nil {
+	if got, err := deepestPath(program, []string{"main", "removed", "b"}, []int{64, 32}, stackUnit); err == nil {
 		t.Errorf("two depths of three functions gave %d", got)
 	}
 }
@@ -102,6 +103,10 @@ func TestVerifierCostsOfAllProgramsAreMeasured(t *testing.T) {
 		if c.Stack > StackLimit {
 			t.Errorf("the kernel took %s, and a path of it is said to need %d bytes of stack of %d", c.Program, c.Stack,
 				StackLimit)
+		}
+		if c.OldStack > StackLimit {
+			t.Errorf("kernels before 6.8 refuse %s: a path of it needs %d bytes of stack there, of %d", c.Program,
+				c.OldStack, StackLimit)
 		}
 	}
 	ingress := slices.IndexFunc(costs, func(c ProgramCost) bool { return c.Program == "heddle_ingress" })

@@ -96,7 +96,10 @@ func (p program) build(t *testing.T) (path string) {
 // boot starts a guest on the image with the programs in it, which goes with the test. What o leaves open is filled in.
 func boot(t *testing.T, img *image.Image, o qemu.Options, programs ...program) *guest {
 	t.Helper()
-	o.Image, o.Files = img, map[string]string{}
+	o.Image = img
+	if o.Files == nil {
+		o.Files = map[string]string{}
+	}
 	if o.Name == "" {
 		o.Name = "kernel"
 	}
