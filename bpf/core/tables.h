@@ -93,6 +93,17 @@ enum frame_mark {
 		0x48644c6e, /* link control for the host's stack that no neighbour sent: it was tagged, or came from a port (S98) */
 };
 
+/* Indexes of a port in tables of stages to come, each of 4 bytes in both halves: a plan names them and changes them at
+ * one instant, like everything else of a port. */
+enum port_index {
+	INDEX_RULES = 0,
+	INDEX_SHAPING = 1,
+	INDEX_PRIVATE_VLAN = 2,
+	INDEX_MIRROR = 3,
+	INDEX_ROUTER = 4, /* and what is heard of addresses and groups */
+	PORT_INDEXES = 5,
+};
+
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
 enum team_policy { TEAM_FIXED = 0, TEAM_SOURCE_MAC = 1, TEAM_IP_HASH = 2 };
 
@@ -133,7 +144,11 @@ struct port {
 	u32 guard_first; /* index in guard_addresses: first those of IPv4, then those of IPv6 */
 	u16 guard_ipv4; /* how many */
 	u16 guard_ipv6;
-	u64 reserved[4];
+	/* How often the slot has been given to a port, this one included. The state of a slot in another table names the
+	 * epoch that it is of: what an earlier port at the slot left behind has another one. */
+	u32 epoch;
+	u32 reserved_index[PORT_INDEXES]; /* enum port_index; 0 = none */
+	u64 reserved[1];
 	u16 reserved4[2];
 	u16 siblings; /* family of ports of one owner that may use each other's MACs, 0 = none (stage/sibling.h) */
 	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see first_awake */
@@ -259,6 +274,8 @@ struct port_name {
 	u8 name[NAME_LEN];
 	u32 number; /* the port's number, as users see it */
 	u32 left; /* 1: the port is gone, but flows counted at it are not drained yet */
+	u32 epoch; /* how often the slot has been given to a port; stays when the slot is free */
+	u32 reserved;
 };
 struct switch_name {
 	u8 name[NAME_LEN];

@@ -567,34 +567,36 @@ type CrossingRecord struct {
 
 // Port is struct port.
 type Port struct {
-	_          structs.HostLayout
-	Ifindex    uint32
-	Flags      uint32
-	MAC        [6]uint8
-	Access     uint16
-	VLANMode   uint8
-	TeamPolicy uint8
-	SwitchID   uint8
-	Reserved1  uint8
-	VLANSet    uint16
-	Uplink     uint16
-	Team       uint16
-	Sampling   uint16
-	MTU        uint32
-	SwitchMTU  uint32
-	LearnLimit uint32
-	Rules      uint32
-	Wait       uint32
-	Ageing     uint64
-	StormRate  [3]uint32
-	StormDepth [3]uint32
-	GuardFirst uint32
-	GuardIpv4  uint16
-	GuardIpv6  uint16
-	Reserved   [4]uint64
-	Reserved4  [2]uint16
-	Siblings   uint16
-	NextOwner  uint16
+	_             structs.HostLayout
+	Ifindex       uint32
+	Flags         uint32
+	MAC           [6]uint8
+	Access        uint16
+	VLANMode      uint8
+	TeamPolicy    uint8
+	SwitchID      uint8
+	Reserved1     uint8
+	VLANSet       uint16
+	Uplink        uint16
+	Team          uint16
+	Sampling      uint16
+	MTU           uint32
+	SwitchMTU     uint32
+	LearnLimit    uint32
+	Rules         uint32
+	Wait          uint32
+	Ageing        uint64
+	StormRate     [3]uint32
+	StormDepth    [3]uint32
+	GuardFirst    uint32
+	GuardIpv4     uint16
+	GuardIpv6     uint16
+	Epoch         uint32
+	ReservedIndex [5]uint32
+	Reserved      [1]uint64
+	Reserved4     [2]uint16
+	Siblings      uint16
+	NextOwner     uint16
 }
 
 // VLANSet is struct vlan_set.
@@ -752,6 +754,8 @@ type PortName struct {
 	Name       [64]uint8
 	Number     uint32
 	Left       uint32
+	Epoch      uint32
+	Reserved   uint32
 }
 
 // SwitchName is struct switch_name.

@@ -78,7 +78,8 @@ func (s *source) entries(f func(key, value []byte) error) error {
 func (c *carry) fits() error {
 	err := c.each("port_names", func(_ *generation, s *source) error {
 		return s.entries(func(key, name []byte) error {
-			if slot := number(key); slot >= s.to.Entries && len(trim(name)) > 0 {
+			port := portID(*(*abi.PortName)(unsafe.Pointer(&name[0])))
+			if slot := number(key); slot >= s.to.Entries && port.Name != "" {
 				return fmt.Errorf("this program can hold %d ports, and slot %d is taken: disconnect ports with the "+
 					"program that runs until slots below that are free, or go on using it", s.to.Entries-1, slot)
 			}

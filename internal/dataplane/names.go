@@ -44,6 +44,9 @@ func (r *register) adopt() error {
 		if err := r.maps.PortNames.Lookup(slot, &name); err != nil {
 			return fmt.Errorf("read name of slot %d: %w", slot, err)
 		}
+		if name.Epoch != 0 {
+			r.Epochs[slot] = name.Epoch
+		}
 		id := portID(name)
 		switch {
 		case id.Name == "":
@@ -95,7 +98,7 @@ func (r *register) write(a *compile.Assignment, p map[plan.PortID]flow.Point) er
 		if err := r.maps.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))); err != nil {
 			return fmt.Errorf("reset what was metered at %s: %w", id, err)
 		}
-		n.Number = p[id].Number
+		n.Number, n.Epoch = p[id].Number, r.Epochs[slot]
 		if err := r.maps.PortNames.Put(slot, &n); err != nil {
 			return fmt.Errorf("note port %s: %w", id, err)
 		}
@@ -122,7 +125,7 @@ func (r *register) forget(a *compile.Assignment) error {
 			}
 			continue
 		}
-		if err := r.maps.PortNames.Put(slot, &abi.PortName{}); err != nil {
+		if err := r.free(slot); err != nil {
 			return fmt.Errorf("forget port %s: %w", id, err)
 		}
 	}
@@ -132,6 +135,11 @@ func (r *register) forget(a *compile.Assignment) error {
 		}
 	}
 	return nil
+}
+
+// free records that no port has the slot.
+func (r *register) free(slot uint32) error {
+	return r.maps.PortNames.Put(slot, &abi.PortName{Epoch: r.Epochs[slot]})
 }
 
 // leaves records that the port is gone but its slot is not free yet.
@@ -154,7 +162,7 @@ func (r *register) freeDrained() error {
 		if r.flows.keeps(uint16(slot)) {
 			continue
 		}
-		if err := r.maps.PortNames.Put(slot, &abi.PortName{}); err != nil {
+		if err := r.free(slot); err != nil {
 			return fmt.Errorf("forget the port at slot %d: %w", slot, err)
 		}
 		delete(r.Leaving, slot)

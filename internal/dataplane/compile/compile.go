@@ -68,6 +68,12 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, boo
 	return f, a, known && attached
 }
 
+// put sets the record of the port at a slot.
+func (c *compiler) put(slot uint32, rec abi.Port) {
+	rec.Epoch = c.slots.Epochs[slot]
+	c.img.Ports[slot] = rec
+}
+
 // compileSwitch looks ports up as rarely as possible: with a thousand ports, most of the time of compiling is spent on
 // look-ups.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
@@ -109,7 +115,7 @@ func (c *compiler) compilePart(sw *plan.Switch, id uint8, own []OwnMAC) error {
 			flags |= abi.SwitchPassesControl
 		}
 		slot := c.slots.Ports[p.ID]
-		c.img.Ports[slot] = rec
+		c.put(slot, rec)
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0,
 			promiscuous: rec.Flags&abi.PortPromiscuous != 0})
 		if m := own[i].MAC; !m.IsZero() {
@@ -255,7 +261,7 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 			rec.Flags |= abi.PortCarriesHost
 			hosts = append(hosts, receiver{slot: uint16(slot), host: u})
 		}
-		c.img.Ports[slot] = rec
+		c.put(slot, rec)
 	}
 	return hosts
 }

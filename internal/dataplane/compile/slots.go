@@ -16,13 +16,15 @@ type Slots struct {
 	Switches map[string]uint8
 	// Segments are the numbers of overlay segments: the VLANs that stand for them in the program.
 	Segments map[OverlaySegment]uint16
+	// Epochs says how often each slot has been given to a port.
+	Epochs map[uint32]uint32
 	// Leaving are the slots of ports that are gone but whose flows have not been drained yet.
 	Leaving map[uint32]bool
 }
 
 func NewSlots() *Slots {
 	return &Slots{Ports: map[plan.PortID]uint32{}, Switches: map[string]uint8{}, Segments: map[OverlaySegment]uint16{},
-		Leaving: map[uint32]bool{}}
+		Epochs: map[uint32]uint32{}, Leaving: map[uint32]bool{}}
 }
 
 // Assignment is what an Assign call changed.
@@ -98,10 +100,17 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 			usedSlots[nextSlot], a.NewPorts[id] = true, nextSlot
 		}
 	}
+	s.give(a)
+	return a, nil
+}
+
+func (s *Slots) give(a *Assignment) {
 	maps.Copy(s.Ports, a.NewPorts)
+	for _, slot := range a.NewPorts {
+		s.Epochs[slot]++
+	}
 	maps.Copy(s.Switches, a.NewSwitches)
 	maps.Copy(s.Segments, a.NewSegments)
-	return a, nil
 }
 
 // has reports whether exactly the members of the plan have slots.
@@ -141,8 +150,9 @@ func (s *Slots) Release(a *Assignment) {
 
 // Undo reverts what Assign did.
 func (s *Slots) Undo(a *Assignment) {
-	for id := range a.NewPorts {
+	for id, slot := range a.NewPorts {
 		delete(s.Ports, id)
+		s.Epochs[slot]--
 	}
 	for name := range a.NewSwitches {
 		delete(s.Switches, name)

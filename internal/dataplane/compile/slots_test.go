@@ -47,3 +47,35 @@ func TestAssign_WhatLeavesHoldsItsPlaceUntilReleased(t *testing.T) {
 		t.Errorf("%d switches after the release", len(s.Switches))
 	}
 }
+
+// onePort is a plan with a port of that name.
+func onePort(name string) *plan.Plan {
+	return &plan.Plan{Switches: []*plan.Switch{{Name: "lab",
+		Ports: []*plan.Port{{ID: plan.PortID{Switch: "lab", Name: name}}}}}}
+}
+
+// What an earlier port at a slot left in another table has another epoch than the port that is there now.
+func TestAssign_EachPortAtASlotHasAnEpochOfItsOwn(t *testing.T) {
+	s := NewSlots()
+	a, err := s.Assign(onePort("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := a.NewPorts[plan.PortID{Switch: "lab", Name: "a"}]
+	if _, err := s.Assign(onePort("a")); err != nil || s.Epochs[slot] != 1 {
+		t.Errorf("a port that stays: epoch %d of its slot, %v; want 1", s.Epochs[slot], err)
+	}
+	if a, err = s.Assign(&plan.Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Release(a)
+	if a, err = s.Assign(onePort("b")); err != nil || a.NewPorts[plan.PortID{Switch: "lab", Name: "b"}] != slot {
+		t.Fatalf("%v, %v: want slot %d", a, err, slot)
+	}
+	if s.Epochs[slot] != 2 {
+		t.Errorf("the next port at the slot has epoch %d, want 2", s.Epochs[slot])
+	}
+	if s.Undo(a); s.Epochs[slot] != 1 {
+		t.Errorf("a port that did not come leaves epoch %d, want 1", s.Epochs[slot])
+	}
+}

@@ -124,7 +124,7 @@ func linesOfFunctions() bound {
 		"internal/controller/rpc.fleet.take":             80,
 		"internal/controller/rpc.looks.pass":             61,
 		"internal/controller/rpc.people.applyDefinition": 150,
-		"internal/dataplane/compile.Slots.Assign":        66,
+		"internal/dataplane/compile.Slots.Assign":        64,
 		"internal/lab/bench/controlplane.reportOf":       77,
 		"internal/lab/bench/controlplane.result.budgets": 66,
 		"internal/lab/migration.measured.fields":         73,
