@@ -31,7 +31,8 @@ const times = "^TestTime_"
 // kernel.
 func TestKernel_ProgramsDoTheSame(t *testing.T) {
 	forEachKernel(t, func(t *testing.T, img *image.Image) {
-		g := boot(t, img, qemu.Options{MemoryMB: guestMemoryMB}, heddle, smokeTests, kernelTests)
+		g := boot(t, img, qemu.Options{MemoryMB: guestMemoryMB, Modules: []string{"vxlan"}}, heddle, smokeTests,
+			kernelTests)
 		skip := "-test.skip '" + long + "|" + absent + "|" + times + "'"
 		if os.Getenv(allVar) != "" {
 			skip = "-test.skip '" + absent + "|" + times + "'"

@@ -45,7 +45,7 @@ func (f Flavour) contents() (metas, modules []string, err error) {
 		return []string{"linux-image-amd64", "linux-image-generic"}, append(modules, "e1000", "e1000e",
 			"veth", "bridge"), nil
 	case Host:
-		return nil, append(modules, "e1000e", "igb", "vmxnet3", "veth", "tun", "bonding", "bridge"), nil
+		return nil, append(modules, "e1000e", "igb", "vmxnet3", "veth", "tun", "bonding", "bridge", "vxlan"), nil
 	}
 	return nil, nil, fmt.Errorf("guest image: unknown flavour %q (known: %s, %s, %s)", f, Cloud, Full, Host)
 }
