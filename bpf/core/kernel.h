@@ -25,10 +25,6 @@ typedef _Bool bool;
 #define NO_MERGE() asm volatile("")
 /* Forces a re-read from memory. */
 #define REREAD() asm volatile("" ::: "memory")
-/* If the compiler builds a record in registers, the verifier follows every constant in it, and each combination of them
- * through all the code after it. If a record is copied from memory as a whole, the verifier sees a number of unknown
- * words: one state. */
-#define IN_MEMORY(record) asm volatile("" ::"r"(&(record)) : "memory")
 #define HTONS(x) ((be16)__builtin_bswap16((u16)(x)))
 #define NTOHS(x) ((u16)__builtin_bswap16((be16)(x)))
 
