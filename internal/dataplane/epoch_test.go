@@ -2,8 +2,12 @@ package dataplane
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
@@ -60,6 +64,37 @@ func TestASlotThatIsUsedAgainHasAnotherEpoch(t *testing.T) {
 					t.Errorf("step %d: slot %d: epoch %d, want %d; the reserved fields are %v %v", i, slot, rec.Epoch,
 						want, rec.ReservedIndex, rec.Reserved)
 				}
+			}
+		})
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+}
+
+// withoutEpochs is a program whose tables do not say which epochs their slots have.
+func withoutEpochs(spec *ebpf.CollectionSpec) {
+	names := btf.UnderlyingType(spec.Maps["port_names"].Value).(*btf.Struct)
+	names.Members = slices.DeleteFunc(names.Members, func(m btf.Member) bool { return m.Name == "epoch" })
+}
+
+// A port that was there before its tables had epochs has the first one, and the next port at its slot the second, also
+// when the agent was started anew in between.
+func TestAPortFromTablesWithoutEpochsHasTheFirst(t *testing.T) {
+	dir := bpffs(t)
+	host, _, both := twoPorts(t)
+	one := without(both)
+	if err := life(t, host, dir, both, tweak{spec: withoutEpochs}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		want   binding.Desired
+		second uint32 // epoch of the slot of vm2
+	}{{both, 1}, {one, 0}, {both, 2}} {
+		err := life(t, host, dir, step.want, tweak{}, func(k *Kernel) {
+			records := portRecords(t, k)
+			if first, second := records[1].Epoch, records[2].Epoch; first != 1 || second != step.second {
+				t.Errorf("step %d: epochs %d and %d, want 1 and %d", i, first, second, step.second)
 			}
 		})
 		if err != nil {

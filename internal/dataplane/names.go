@@ -44,10 +44,17 @@ func (r *register) adopt() error {
 		if err := r.maps.PortNames.Lookup(slot, &name); err != nil {
 			return fmt.Errorf("read name of slot %d: %w", slot, err)
 		}
+		id := portID(name)
+		if name.Epoch == 0 && id.Name != "" {
+			// its tables come from those of a program without epochs
+			name.Epoch = 1
+			if err := r.maps.PortNames.Put(slot, &name); err != nil {
+				return fmt.Errorf("note the epoch of slot %d: %w", slot, err)
+			}
+		}
 		if name.Epoch != 0 {
 			r.Epochs[slot] = name.Epoch
 		}
-		id := portID(name)
 		switch {
 		case id.Name == "":
 		case name.Left != 0:
