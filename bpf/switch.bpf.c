@@ -71,8 +71,7 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	if (only_host) {
 		if (UNLIKELY(f.in->flags & SWITCH_PASSES_CONTROL))
 			return pass_control_aside(&f);
-		mark_tagged(&f);
-		return to_host(&f);
+		return control_to_host(&f);
 	}
 	if (UNLIKELY(is_guard_reason(why)))
 		tell_guarded(skb, slot, why, mac_number(facts.src));

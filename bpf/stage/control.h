@@ -42,6 +42,13 @@ INLINE void consider_speakers(struct frame *f, u32 rule)
 		hand_over_pending(f, false);
 }
 
+/* The host's listeners get a frame that only the host receives, and know whether it had a tag. */
+INLINE s32 control_to_host(struct frame *f)
+{
+	mark_tagged(f);
+	return to_host(f);
+}
+
 /* The frame itself goes to the host's stack, copies to the ports of its segment whose lists have its protocol. */
 NOINLINE s32 pass_control(struct frame *f)
 {
@@ -53,8 +60,7 @@ NOINLINE s32 pass_control(struct frame *f)
 			meter_read(f);
 		consider_speakers(f, rule);
 	}
-	mark_tagged(f);
-	return to_host(f);
+	return control_to_host(f);
 }
 
 INLINE s32 pass_control_aside(struct frame *f)
@@ -63,7 +69,7 @@ INLINE s32 pass_control_aside(struct frame *f)
 	struct frame there;
 
 	if (!a)
-		return to_host(f);
+		return control_to_host(f);
 	there = aside_of(f, a);
 	return aside_end(a, pass_control(&there));
 }
