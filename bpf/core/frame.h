@@ -2,7 +2,7 @@
 /* One frame on its way: what was read from it once, and what the stages found out.
  *
  * In the common case, with a known receiver and nobody listening in, all of it stays in registers: it is only passed to
- * inlined functions. Everything else works on a copy of the facts in memory of the CPU (core/aside.h). */
+ * inlined functions. Everything else works on a copy of the facts in memory of the CPU (stage/aside.h). */
 #pragma once
 #include "core/record.h"
 
@@ -30,7 +30,7 @@ struct tag {
 };
 
 /* What was read from the frame once, and what the stages found out. It has no pointers, so that it can lie in a table
- * (core/aside.h). */
+ * (stage/aside.h). */
 struct facts {
 	u64 now;
 	u64 owner_seed;

@@ -93,7 +93,7 @@ INLINE void keep_room(const struct meter_ask *ask)
 
 INLINE bool find_shared(struct meter_scratch *s, void *shared)
 {
-	struct flow *v = bpf_map_lookup_elem(shared, &s->wide_key);
+	struct flow *v = bpf_map_lookup_elem(shared, &s->taken.wide_key);
 
 	if (v)
 		add_shared(v, &s->fresh);
@@ -104,36 +104,36 @@ INLINE bool insert_own(struct meter_scratch *s, u64 round)
 {
 	void *table;
 
-	if (s->wide) {
+	if (s->taken.wide) {
 		table = table_of_cpu(&wide_flows, round);
-		return table && !bpf_map_update_elem(table, &s->wide_key, &s->fresh, UPDATE_NOEXIST);
+		return table && !bpf_map_update_elem(table, &s->taken.wide_key, &s->fresh, UPDATE_NOEXIST);
 	}
 	NO_MERGE();
 	table = table_of_cpu(&flows, round);
-	return table && !bpf_map_update_elem(table, &s->key, &s->fresh, UPDATE_NOEXIST);
+	return table && !bpf_map_update_elem(table, &s->taken.key, &s->fresh, UPDATE_NOEXIST);
 }
 
 /* The key of an IPv4 flow for the table that all CPUs share. */
 INLINE void widen(struct meter_scratch *s)
 {
-	struct wide_flow_key *w = &s->wide_key;
+	struct wide_flow_key *w = &s->taken.wide_key;
 
 	__builtin_memset(w, 0, sizeof(*w));
-	w->point = s->key.point;
-	w->vlan = s->key.vlan;
-	copy_words(w->macs, s->key.macs, 3);
-	copy_words(w->addresses, s->key.addresses, 1);
-	copy_words(w->addresses + 16, s->key.addresses + 4, 1);
-	copy_words(w->ports, s->key.ports, 1);
+	w->point = s->taken.key.point;
+	w->vlan = s->taken.key.vlan;
+	copy_words(w->macs, s->taken.key.macs, 3);
+	copy_words(w->addresses, s->taken.key.addresses, 1);
+	copy_words(w->addresses + 16, s->taken.key.addresses + 4, 1);
+	copy_words(w->ports, s->taken.key.ports, 1);
 	w->type = TYPE_IPV4;
-	w->protocol = s->key.protocol;
+	w->protocol = s->taken.key.protocol;
 }
 
 /* The round in which this CPU's table for flows of this kind was full. */
 INLINE u64 *full_of(struct meter_scratch *s)
 {
 	REREAD(); /* not kept on the stack */
-	return s->wide ? &s->full[1] : &s->full[0];
+	return s->taken.wide ? &s->full[1] : &s->full[0];
 }
 
 INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
@@ -144,7 +144,7 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	if (!shared)
 		return false;
 	if (*full_of(s) == ask->round) {
-		if (!s->wide)
+		if (!s->taken.wide)
 			widen(s);
 		if (find_shared(s, shared))
 			return true;
@@ -155,10 +155,10 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 		if (insert_own(s, ask->round))
 			return true;
 		*full_of(s) = ask->round;
-		if (!s->wide)
+		if (!s->taken.wide)
 			widen(s);
 	}
-	if (!bpf_map_update_elem(shared, &s->wide_key, &s->fresh, UPDATE_NOEXIST))
+	if (!bpf_map_update_elem(shared, &s->taken.wide_key, &s->fresh, UPDATE_NOEXIST))
 		return true;
 	keep_room(ask);
 	return find_shared(s, shared);

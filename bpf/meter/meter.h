@@ -31,11 +31,11 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 	v->frame_bytes += a->frame_bytes;
 	v->last = a->now;
 	*(u32 *)&v->in = a->in_out;
-	v->tcp_flags |= s->tcp_flags;
-	if (s->ttl < v->min_ttl)
-		v->min_ttl = s->ttl;
-	if (s->ttl > v->max_ttl)
-		v->max_ttl = s->ttl;
+	v->tcp_flags |= s->taken.tcp_flags;
+	if (s->taken.ttl < v->min_ttl)
+		v->min_ttl = s->taken.ttl;
+	if (s->taken.ttl > v->max_ttl)
+		v->max_ttl = s->taken.ttl;
 }
 
 /* The flow of a key on this CPU: in its fast slot, or in the table; 0 = there is none. s->cell.none, if there are fast
@@ -64,13 +64,13 @@ INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places
 {
 	u64 point = (ask->what & (METER_SLOT | METER_EGRESS)) | (u64)(u16)(ask->way >> WAY_VLAN_SHIFT) << 16;
 
-	if (s->wide) {
-		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
-		return find_by_key(s, places, ask, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, 1);
+	if (s->taken.wide) {
+		*(u64 *)&s->taken.wide_key.point = point | (u64) * (u32 *)s->taken.wide_key.macs << 32;
+		return find_by_key(s, places, ask, &wide_flows, (const u64 *)&s->taken.wide_key, WIDE_KEY_WORDS, 1);
 	}
 	NO_MERGE();
-	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;
-	return find_by_key(s, places, ask, &flows, (const u64 *)&s->key, KEY_WORDS, 0);
+	*(u64 *)&s->taken.key.point = point | (u64) * (u32 *)s->taken.key.macs << 32;
+	return find_by_key(s, places, ask, &flows, (const u64 *)&s->taken.key, KEY_WORDS, 0);
 }
 
 /* Counts packets that did not fit, at a point. */
@@ -96,16 +96,16 @@ INLINE void meter_fresh(struct meter_scratch *s)
 	v->frame_bytes = a->frame_bytes;
 	v->first = v->last = a->now;
 	*(u32 *)&v->in = a->in_out;
-	v->tcp_flags = s->tcp_flags;
-	v->tos = s->tos;
-	v->min_ttl = v->max_ttl = s->ttl;
+	v->tcp_flags = s->taken.tcp_flags;
+	v->tos = s->taken.tos;
+	v->min_ttl = v->max_ttl = s->taken.ttl;
 }
 
 /* Is the frame metered at the point? False: sampling skips it. */
 INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	u32 direction = ask->what & METER_EGRESS ? 1 : 0, rate = ask->what >> METER_SAMPLING_SHIFT;
-	u32 tag = ask->what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
+	u32 tag = ask->what & METER_TAGGED ? TAG : 0, n = s->taken.packets, last = 1;
 	struct meter_amount *a = &s->amount;
 
 	if (rate) {
@@ -119,12 +119,12 @@ INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask
 			return false;
 	}
 	a->packets = n;
-	a->bytes = last ? s->last_bytes : 0;
-	a->frame_bytes = last ? s->last_frame_bytes + tag : 0;
+	a->bytes = last ? s->taken.last_bytes : 0;
+	a->frame_bytes = last ? s->taken.last_frame_bytes + tag : 0;
 	n -= last;
 	if (UNLIKELY(n)) {
-		a->bytes += (u64)n * s->bytes;
-		a->frame_bytes += (u64)n * (s->frame_bytes + tag);
+		a->bytes += (u64)n * s->taken.bytes;
+		a->frame_bytes += (u64)n * (s->taken.frame_bytes + tag);
 	}
 	return true;
 }

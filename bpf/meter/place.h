@@ -96,7 +96,7 @@ INLINE u32 first_cell(u64 h, u64 places)
 
 INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
 {
-	return round << 1 | (s->wide ? 1 : 0);
+	return round << 1 | (s->taken.wide ? 1 : 0);
 }
 
 INLINE bool is_of_round(u64 word, u64 round)
@@ -191,10 +191,10 @@ INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_a
 INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 round)
 {
 	at->flow = s->fresh;
-	if (s->wide)
-		copy_longs(&at->key, &s->wide_key, WIDE_KEY_WORDS);
+	if (s->taken.wide)
+		copy_longs(&at->key, &s->taken.wide_key, WIDE_KEY_WORDS);
 	else
-		copy_longs(&at->key, &s->key, KEY_WORDS);
+		copy_longs(&at->key, &s->taken.key, KEY_WORDS);
 	at->patience = place_patience;
 	at->tag = tag_of(s, round);
 }

@@ -163,15 +163,10 @@ struct meter_cell {
 	u32 reserved;
 };
 
-/* Scratch memory of this CPU for a frame, filled once for all points: the stack is too small. */
-struct meter_scratch {
+/* What is read of a frame, once for all points. */
+struct meter_taken {
 	struct flow_key key;
 	struct wide_flow_key wide_key;
-	struct flow fresh;
-	struct meter_amount amount;
-	struct meter_ask ask;
-	struct meter_cell cell;
-	u64 full[2]; /* the round in which this CPU's table was full: of IPv4, of other flows */
 	u32 wide; /* the key is the wide one */
 	u32 packets; /* number of packets that the frame stands for */
 	/* bytes of layer 3, and of the frame without its tag: of each packet but the last, then of the last */
@@ -183,6 +178,16 @@ struct meter_scratch {
 	u8 tos;
 	u8 ttl;
 	u32 reserved;
+};
+
+/* Scratch memory of this CPU for a frame: the stack is too small. */
+struct meter_scratch {
+	struct meter_taken taken;
+	struct flow fresh;
+	struct meter_amount amount;
+	struct meter_ask ask;
+	struct meter_cell cell;
+	u64 full[2]; /* the round in which this CPU's table was full: of IPv4, of other flows */
 };
 
 struct flow_table {

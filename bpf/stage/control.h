@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Link control from the wire: it is the host's, and guests that may speak a protocol get a copy of the answers (S170). */
 #pragma once
-#include "core/aside.h"
 #include "stage/admit.h"
+#include "stage/aside.h"
 #include "stage/classify.h"
 #include "stage/flood.h"
 

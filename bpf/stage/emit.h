@@ -2,6 +2,7 @@
 /* The only code that hands a copy to a device (frame-rules §6): it tags, delivers, counts and meters the copy. */
 #pragma once
 #include "meter/meter.h"
+#include "stage/aside.h"
 #include "stage/receive.h"
 
 INLINE void tag_for(struct frame *f, const struct port *r, struct tag *want)
@@ -176,7 +177,7 @@ INLINE bool deliver_copy(struct frame *f, struct copy *c)
 	if (c->host)
 		return !deliver_to_host(f, c);
 	if (!c->last)
-		return !bpf_clone_redirect(f->skb, c->to->ifindex, 0);
+		return !send_clone(f, c->to->ifindex);
 	c->verdict = send(f, c->slot, c->to);
 	return true;
 }

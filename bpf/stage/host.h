@@ -3,8 +3,8 @@
  * host reaches the ports of its segment (frame-rules, "The host's own traffic"). A frame for an unknown destination
  * leaves unchanged. */
 #pragma once
-#include "core/aside.h"
 #include "stage/admit.h"
+#include "stage/aside.h"
 #include "stage/lookup.h"
 
 /* Is this a copy that the switch handed to this device? Then it entered by a port, and the kernel remembers by which.

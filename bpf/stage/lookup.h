@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The receiver of a frame (frame-rules §4). */
 #pragma once
-#include "core/aside.h"
+#include "stage/aside.h"
 #include "stage/flood.h"
 
 /* The port that owns the destination MAC, if it is in the frame's segment; else 0. For a frame from a port it may be

@@ -161,7 +161,7 @@ func (b *Budget) overCap(r Row) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("needs %d bytes of stack, more than its cap of %d: keep what a rare stage needs in "+
-		"memory of the CPU (bpf/core/aside.h), or make the stage a function of its own", r.New.Stack, limit)}
+		"memory of the CPU (bpf/stage/aside.h), or make the stage a function of its own", r.New.Stack, limit)}
 }
 
 func (r Row) faults(tolerance int) (faults []string) {

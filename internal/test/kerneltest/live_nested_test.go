@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/flow"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -48,31 +51,45 @@ func (h *host) tunnelTo(name string) {
 	h.reapply()
 }
 
-// A copy goes out through a tunnel, and the outer frame leaves by an uplink that the host uses: on the same CPU, the
-// program of outgoing frames looks that one up while the other program has more receivers to serve. Each has its own
-// facts.
-func TestARunWithinAnotherKeepsToItsOwnFrame(t *testing.T) {
+// nestedHost has guests vm1, vm2 and vm3. What is sent to vm2 goes out through a tunnel, and the outer frame leaves by
+// an uplink that the host uses: on the same CPU, the program of outgoing frames looks that one up while the other
+// program has more receivers to serve.
+func nestedHost(t *testing.T, monitoring string) *host {
+	t.Helper()
 	h := newHost(t, `
-  uplinks: [{name: u1, device: dev1}]
-  portGroups: [{name: web}]
+  uplinks: [{name: u1, device: dev1, monitoring: {ipfix: false}}]
+  portGroups: [{name: web, monitoring: {ipfix: `+monitoring+`}}]
 `, "vm1 web", "vm2 web", "vm3 web")
 	h.address(h.ns, "dev1", fmt.Sprintf("10.9.0.%d/24", hostNumber))
 	h.address(h.ends["u1"].ns, "eth0", fmt.Sprintf("10.9.0.%d/24", outsideNumber))
 	h.hostTraffic(true)
 	h.tunnelTo("vm2")
 	h.flush()
-	before := h.counters()
-	frame := wire("all vm1 88b6 [46]")
-	onOneCPU(t, func() {
+	return h
+}
+
+// nest has vm1 send a frame to all, and returns the counters before and after, and what was received.
+func (h *host) nest(frame []byte) (before, now map[string]observe.Counters, got map[string][]captured) {
+	h.t.Helper()
+	before = h.counters()
+	onOneCPU(h.t, func() {
 		if err := h.ends["vm1"].inject(frame); err != nil {
-			t.Fatal(err)
+			h.t.Fatal(err)
 		}
 	})
 	h.await("the frame is switched", func() bool { return h.received("vm1") > received(before, "vm1") })
-	got, now := h.flush(), h.counters()
+	got, now = h.flush(), h.counters()
 	if now["u1"].PacketsFromHost == before["u1"].PacketsFromHost {
-		t.Fatal("the tunnel's frame was not looked up as the host's own: no run was within another")
+		h.t.Fatal("the tunnel's frame was not looked up as the host's own: no run was within another")
 	}
+	return before, now, got
+}
+
+// Each run has its own facts.
+func TestARunWithinAnotherKeepsToItsOwnFrame(t *testing.T) {
+	h := nestedHost(t, "false")
+	frame := wire("all vm1 88b6 [46]")
+	before, now, got := h.nest(frame)
 	if n := len(got["vm3"]); n != 1 || string(got["vm3"][0].frame) != string(frame) {
 		t.Errorf("vm3 received %v", got["vm3"])
 	}
@@ -89,5 +106,28 @@ func TestARunWithinAnotherKeepsToItsOwnFrame(t *testing.T) {
 	}
 	if n := now["vm1"].Delivered - before["vm1"].Delivered; n != 1 {
 		t.Errorf("%d frames of vm1 delivered", n)
+	}
+}
+
+// What the outer run meters is its own frame, also after the run within has read another one.
+func TestARunWithinAnotherMetersItsOwnFrame(t *testing.T) {
+	h := nestedHost(t, "true")
+	h.nest(wire("all vm1 88b6 [46]"))
+	metered := map[string]uint64{}
+	err := h.k.Flows().Drain(func(b flow.Batch) error {
+		for i, k := range b.Keys {
+			metered[flowText(h.k.Flows().Points(), k)] += b.Counts[i].FrameBytes
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]uint64{}
+	for _, at := range []string{"in vm1", "out vm2", "out vm3"} {
+		want[at+" 01>ff:ff:ff:ff:ff:ff type 88b6"] = 60
+	}
+	if !maps.Equal(metered, want) {
+		t.Errorf("metered is\n%v, want\n%v", metered, want)
 	}
 }
