@@ -67,6 +67,9 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"kernel", Note, "does not describe its types", "CONFIG_DEBUG_INFO_BTF", func(f *Facts) {
 			f.Kernel.BTF = false
 		}},
+		{"kernel", Note, "PREEMPT_RT", "PREEMPT_RT_NEEDS_BH_LOCK /boot/config-6.12.1", func(f *Facts) {
+			f.Kernel.Realtime = true
+		}},
 		{"kernel", Wrong, "lockdown", "lockdown=integrity", func(f *Facts) { f.Kernel.Confidential = true }},
 		{"tcx", Wrong, "cannot attach", "CONFIG_NET_XGRESS", func(f *Facts) { f.Kernel.TCX = false }},
 		{"bpf JIT", Wrong, "interpreted", "bpf_jit_enable=1", func(f *Facts) { f.Kernel.JIT = false }},

@@ -51,6 +51,8 @@ type Kernel struct {
 	TCX bool
 	// JIT: programs are compiled, not interpreted. It counts unless unknown.
 	JIT bool
+	// Realtime: it is a PREEMPT_RT kernel.
+	Realtime bool
 	// Confidential: kernel lockdown keeps programs from reading kernel memory.
 	Confidential bool
 	// Backlog is net.core.netdev_max_backlog in frames; it counts unless unknown.

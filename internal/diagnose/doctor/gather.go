@@ -122,6 +122,7 @@ func (f *Facts) kernel() {
 	_, _ = fmt.Sscanf(k.Release, "%d.%d", &k.Major, &k.Minor)
 	_, err := os.Stat("/sys/kernel/btf/vmlinux")
 	k.BTF = err == nil
+	k.Realtime = read("/sys/kernel/realtime") == "1"
 	k.Confidential = strings.Contains(read("/sys/kernel/security/lockdown"), "[confidentiality]")
 	if jit := read("/proc/sys/net/core/bpf_jit_enable"); jit != "" {
 		k.JIT = jit != "0"

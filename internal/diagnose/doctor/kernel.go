@@ -24,6 +24,12 @@ func kernelAge(f Facts) []Finding {
 			"/sys/kernel/btf/vmlinux): the switch works, tracing tools do not",
 			Remedy: "boot a kernel with CONFIG_DEBUG_INFO_BTF, as the distributions' are"})
 	}
+	if k.Realtime {
+		found = append(found, Finding{Level: Note, Text: "the kernel is a PREEMPT_RT one. It is not supported if it " +
+			"does not serialize bottom halves on each CPU: a frame can go by what is known of another one",
+			Remedy: fmt.Sprintf("look with: grep PREEMPT_RT_NEEDS_BH_LOCK /boot/config-%s; if that says \"is not "+
+				"set\", boot a kernel without PREEMPT_RT", k.Release)})
+	}
 	if k.Confidential {
 		found = append(found, Finding{Level: Wrong, Text: "kernel lockdown is in its confidentiality mode, which " +
 			"keeps programs from being loaded",
