@@ -6,4 +6,7 @@ import (
 	"heddle/internal/cli"
 )
 
-func main() { os.Exit(cli.Main()) }
+// release is the version of the package that the program is part of. The linker sets it: -X main.release=VERSION.
+var release string
+
+func main() { os.Exit(cli.Main(release)) }

@@ -17,6 +17,7 @@ import (
 	"heddle/internal/agent/supervise"
 	times "heddle/internal/spec/period"
 	"heddle/internal/uplinks"
+	"heddle/internal/version"
 )
 
 func newAgent(d Deps) *cobra.Command {
@@ -43,7 +44,7 @@ func newAgent(d Deps) *cobra.Command {
 				level = slog.LevelDebug
 			}
 			o.Log = slog.New(supervise.Handler(d.Stderr, d.Getenv, level))
-			o.Version = buildVersion().Version
+			o.Version = version.Of(d.Release).Version
 			load, err := loadOptions(d)
 			if err != nil {
 				return err

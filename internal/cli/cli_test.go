@@ -20,6 +20,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/version"
 )
 
 // standIn is a substitute for an agent. It gives the answers that the test has set, and records the requests.
@@ -216,6 +217,8 @@ type console struct {
 	stdin  string
 	asking bool
 	width  int // of the terminal; 0 for none
+	// release is the version of the program's package.
+	release string
 }
 
 func newConsole(t *testing.T, s *standIn) *console {
@@ -243,7 +246,7 @@ func (c *console) runIn(ctx context.Context, args ...string) (stdout, stderr str
 	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
 	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string {
 		return env[k]
-	}, Colour: c.colour, Asking: c.asking, Width: c.width}
+	}, Colour: c.colour, Asking: c.asking, Width: c.width, Release: c.release}
 	status = Run(ctx, d, args)
 	return out.String(), errs.String(), status
 }
@@ -485,8 +488,14 @@ func TestWhoMistypesAFlagIsToldWhereToLook(t *testing.T) {
 		!strings.Contains(errs, `unknown flag: --swich (see "heddle port list --help")`) {
 		t.Errorf("%d %s", status, errs)
 	}
-	if out := c.must("--version"); !strings.Contains(out, buildVersion().Version) {
+	if out := c.must("--version"); !strings.Contains(out, version.Of("").Version) {
 		t.Errorf("--version: %s", out)
+	}
+	c.release = "0.2.0"
+	for _, args := range [][]string{{"--version"}, {"version"}, {"version", "-o", "json"}} {
+		if out := c.must(args...); !strings.Contains(out, "0.2.0") {
+			t.Errorf("%q in a program of the package 0.2.0: %s", args, out)
+		}
 	}
 	if out := c.must("--help"); !strings.Contains(out, "heddle agent --config heddle.yaml") {
 		t.Errorf("the program's help has no example:\n%s", out)

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/diagnose/doctor"
 	"heddle/internal/spec/printable"
+	"heddle/internal/version"
 )
 
 // defaultConfig is the file that the unit of the package gives the agent.
@@ -42,7 +43,7 @@ func newDoctor(d Deps) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 			defer cancel()
-			w.Agent, w.RunDir, w.Version = t.name, t.runDir, buildVersion().Version
+			w.Agent, w.RunDir, w.Version = t.name, t.runDir, version.Of(d.Release).Version
 			found := doctor.Examine(doctor.Gather(ctx, w))
 			if err := o.print(d, found, func(out io.Writer) error { return writeFindings(out, d, found) }); err != nil {
 				return err

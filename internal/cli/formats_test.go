@@ -15,6 +15,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/version"
 )
 
 // withoutOutput returns the commands that print no document, and why.
@@ -183,7 +184,7 @@ func TestVersion_AsADocument(t *testing.T) {
 	for _, format := range []string{"json", "yaml"} {
 		t.Run(format, func(t *testing.T) {
 			docs := documents(t, format, newConsole(t, &standIn{}).must("version", "-o", format))
-			var v Version
+			var v version.Info
 			if len(docs) != 1 || json.Unmarshal([]byte(docs[0]), &v) != nil || !strings.HasPrefix(v.Go, "go1.") {
 				t.Errorf("%q: %+v", docs, v)
 			}

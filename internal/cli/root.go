@@ -14,6 +14,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/api/waitline"
 	"heddle/internal/spec/printable"
+	"heddle/internal/version"
 )
 
 // Exit statuses of the program.
@@ -42,6 +43,9 @@ type Deps struct {
 	Watched bool
 	// Width is the width of the terminal on Stdout, in characters; 0 if Stdout is not a terminal.
 	Width int
+
+	// Release is the version of the package that the program is part of; empty in other builds.
+	Release string
 
 	// raw is Stdout for output that is not text: binary files, full screens, the programs that a command runs. rawErr
 	// is Stderr for the latter.
@@ -94,7 +98,7 @@ func NewRoot(d Deps) *cobra.Command {
 			"The documentation is in docs/ of the source, and in /usr/share/doc/heddle/docs/ of the package.",
 		Example: "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  " +
 			"heddle port list",
-		Version:       buildVersion().Version,
+		Version:       version.Of(d.Release).Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noSubcommand,
@@ -132,7 +136,7 @@ func NewRoot(d Deps) *cobra.Command {
 		newImport(d), newExport(d))
 	root.AddCommand(newAccess(d), newAudit(d), newCA(d), newContext(d), newLogin(d), newLogout(d))
 	root.AddCommand(newConfirm(d))
-	root.AddCommand(newCNI())
+	root.AddCommand(newCNI(d))
 	root.AddCommand(newLibvirtHook(d))
 	root.AddCommand(newIncusFollow(d))
 	root.AddCommand(newTraffic())

@@ -88,8 +88,8 @@ func newToken() *cobra.Command {
 	return c
 }
 
-func newJoin(stderr io.Writer) *cobra.Command {
-	var o controller.Options
+func newJoin(stderr io.Writer, release string) *cobra.Command {
+	o := controller.Options{Version: runningVersion(release)}
 	var token, file, output string
 	c := &cobra.Command{
 		Use: "join HOST:PORT", Short: "Make the controller on this machine part of another one's cluster",

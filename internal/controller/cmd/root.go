@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -27,6 +26,7 @@ import (
 	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/snapshots"
+	"heddle/internal/version"
 )
 
 // Where a controller has its things unless flags say otherwise.
@@ -41,14 +41,14 @@ const (
 // can be measured.
 const gcPercent = 75
 
-// Main runs the program and returns its exit status.
-func Main() int {
+// Main runs the program and returns its exit status. release is the version of its package, if any.
+func Main(release string) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := New(os.Stderr)
+	root := New(os.Stderr, release)
 	if term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb" {
 		line := waitline.New(os.Stderr)
 		ctx = api.WithWaits(ctx, line)
@@ -70,9 +70,9 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// New is the program's command tree.
-func New(stderr io.Writer) *cobra.Command {
-	var o controller.Options
+// New is the program's command tree; release is the version of its package, if any.
+func New(stderr io.Writer, release string) *cobra.Command {
+	o := controller.Options{Version: runningVersion(release)}
 	var verbose, showVersion bool
 	c := &cobra.Command{
 		Use: "heddle-controller", Short: "Keep the definition of distributed switches for many hosts",
@@ -86,7 +86,7 @@ func New(stderr io.Writer) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true, Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if showVersion {
-				_, err := fmt.Fprintln(c.OutOrStdout(), "heddle-controller "+version())
+				_, err := fmt.Fprintln(c.OutOrStdout(), "heddle-controller", version.Of(release))
 				return err
 			}
 			o.Log = logTo(stderr, verbose)
@@ -107,8 +107,8 @@ func New(stderr io.Writer) *cobra.Command {
 	runFlags(c.Flags(), &o)
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
-	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr),
-		newConfirm(), newFillHistory())
+	c.AddCommand(newStatus(), newToken(), newJoin(stderr, release), newList(), newRemove(), newSnapshot(),
+		newRestore(stderr), newConfirm(), newFillHistory())
 	c.SetFlagErrorFunc(badFlag)
 	return c
 }
@@ -205,7 +205,6 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 
 // complete is what flags leave open.
 func complete(o *controller.Options) (err error) {
-	o.Version = version()
 	if err := o.Snapshots.Check(); err != nil {
 		return err
 	}
@@ -264,11 +263,8 @@ func apiAddress(given, listen string) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
-// version is what "heddle version" says of the other program: the module's version, and Go's.
-func version() string {
-	v := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
-	}
-	return v + " " + runtime.Version()
+// runningVersion is what a controller says of itself to the others and in its log.
+func runningVersion(release string) string {
+	v := version.Of(release)
+	return v.Version + " " + v.Go
 }

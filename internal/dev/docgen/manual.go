@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/cli"
 	"heddle/internal/controller/cmd"
+	vspherecmd "heddle/internal/vsphere/cmd"
 )
 
 // commandTree is the program's command tree, with nothing behind it.
@@ -45,23 +46,25 @@ func WriteManual(repository, share string, date int64) error {
 		completions(share, root))
 }
 
-// WriteControllerManual writes the same of heddle-controller.
+// WriteControllerManual writes the same of heddle-controller, and the page of heddle-vsphere, which its package has.
 func WriteControllerManual(share string, date int64) error {
-	root := cmd.New(io.Discard)
+	root, vcenter := cmd.New(io.Discard, ""), vspherecmd.New()
 	root.DisableAutoGenTag = true
 	at := time.Unix(date, 0).UTC()
 	man := filepath.Join(share, "man", "man1")
 	if err := os.MkdirAll(man, 0o755); err != nil {
 		return err
 	}
+	options := doc.GenManTreeOptions{
+		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man,
+		CommandSeparator: "-",
+	}
 	root.Long += "\n\n# FILES\n\n*/etc/default/heddle-controller*\n: flags of the service\n\n" +
 		"*/var/lib/heddle-controller*\n: all that the controller keeps\n\n" +
 		"*/run/heddle-controller/api.sock*\n: socket for commands\n\n# EXIT STATUS\n\n" +
 		"0 it was stopped; 1 something went wrong, or the command line is wrong.\n"
-	return errors.Join(doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{
-		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man,
-		CommandSeparator: "-",
-	}), completions(share, root))
+	return errors.Join(doc.GenManTreeFromOpts(root, options), doc.GenManTreeFromOpts(vcenter, options),
+		completions(share, root))
 }
 
 // completions writes the scripts by which shells complete a program's words.

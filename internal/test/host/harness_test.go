@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // program is what `heddle` is in tests.
-func program() { os.Exit(cli.Main()) }
+func program() { os.Exit(cli.Main("")) }
 
 // tidy removes what tests of the process share when all are over.
 type tidy struct{ *testing.M }

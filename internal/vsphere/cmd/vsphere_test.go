@@ -1,4 +1,4 @@
-package main
+package cmd
 
 import (
 	"bytes"
@@ -7,6 +7,15 @@ import (
 	"strings"
 	"testing"
 )
+
+func TestRun_SaysItsVersion(t *testing.T) {
+	var out, errs bytes.Buffer
+	p := process{strings.NewReader(""), &out, &errs, func(string) string { return "" }, "0.2.0"}
+	if status := run(t.Context(), p, []string{"--version"}); status != 0 ||
+		!strings.HasPrefix(out.String(), "heddle-vsphere version 0.2.0 ") {
+		t.Errorf("status %d: %s%s", status, &out, &errs)
+	}
+}
 
 // A call that says too little is told apart from a vCenter that is not there, and nothing printed has the password.
 func TestRun_SaysWhatIsMissing(t *testing.T) {
@@ -41,7 +50,7 @@ func TestRun_SaysWhatIsMissing(t *testing.T) {
 				return c.env
 			}
 			return ""
-		}}
+		}, ""}
 		status := run(t.Context(), p, c.args)
 		if status != c.status || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
 			t.Errorf("%q: status %d: %s%s", c.args, status, &out, &errs)

@@ -1,0 +1,4 @@
+// Package cmd is the command of the heddle-vsphere program.
+//
+//layout:floor=verbs
+package cmd
