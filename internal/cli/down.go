@@ -30,7 +30,9 @@ func newDown(d Deps) *cobra.Command {
 			"connected by command are\n" +
 			"kept for the next start, unless --purge is given.\n\n" +
 			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not " +
-			"ask. Elsewhere --yes is needed where somebody is connected to this host by an address that goes.",
+			"ask. Elsewhere --yes is needed where somebody is connected to this host by an address that goes: without " +
+			"it the exit status is 4 and nothing is removed. --dry-run has the same status then, so that a script " +
+			"can ask all agents before it removes one.",
 		Example: "  heddle down --dry-run\n  heddle down --yes\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := g.check(); err != nil {
@@ -70,7 +72,10 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	}
 	if g.dry {
 		what.DryRun = true
-		return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
+		if err := g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) }); err != nil {
+			return err
+		}
+		return g.connected(what)
 	}
 	if !g.yes && !what.Nothing() {
 		if err := g.agreed(d, c, what); err != nil {
@@ -91,12 +96,8 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 // agreed lists what will be removed, and asks for confirmation. Where nobody can be asked, a removal is refused that
 // ends somebody's connection to this host: it may be that of who gave the command.
 func (g *downing) agreed(d Deps, c *cobra.Command, what *agent.Removal) error {
-	if !d.Asking && len(what.Connected) == 0 {
-		return nil
-	}
 	if !d.Asking {
-		return usagef("%s: see what goes with --dry-run, and add --yes if that is meant; nothing was removed",
-			strings.Join(what.Lines(), "; "))
+		return g.connected(what)
 	}
 	w := printable.NewWriter(d.Stderr, d.mark)
 	for _, line := range what.Lines() {
@@ -107,6 +108,15 @@ func (g *downing) agreed(d Deps, c *cobra.Command, what *agent.Removal) error {
 		err = fmt.Errorf("nothing was removed")
 	}
 	return err
+}
+
+// connected is the refusal to end somebody's connection to this host, if that was not agreed to.
+func (g *downing) connected(what *agent.Removal) error {
+	if g.yes || len(what.Connected) == 0 {
+		return nil
+	}
+	return &statusError{fmt.Errorf("agent %s: %s: add --yes if that is meant; nothing was removed", g.name,
+		strings.Join(what.Lines(), "; ")), ExitConnected}
 }
 
 func printRemoval(w io.Writer, name string, what *agent.Removal) error {

@@ -25,12 +25,23 @@ type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
+// statusError is an error with an exit status of its own.
+type statusError struct {
+	error
+	status int
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
 // exitStatus returns the exit status of the program for an error.
 func exitStatus(err error) int {
 	var silent *SilentError
+	var own *statusError
 	var usage *UsageError
 	var asked *cmd.Fault
 	switch {
+	case errors.As(err, &own):
+		return own.status
 	case errors.As(err, &silent):
 		return silent.Status
 	case errors.Is(err, interrupt.ErrInterrupted):

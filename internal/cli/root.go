@@ -27,6 +27,8 @@ const (
 	// (EX_CONFIG of sysexits.h).
 	ExitStopped = 3
 	ExitConfig  = 78
+	// "heddle down" was refused, or would be: it ends somebody's connection to this host.
+	ExitConnected = 4
 )
 
 // Deps is what commands get from outside, so that tests can replace it.
