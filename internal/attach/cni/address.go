@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -31,7 +32,8 @@ func (a *attachment) configure(s *sandbox, r *current.Result) error {
 		}
 	}
 	for _, route := range r.Routes {
-		if err := s.RouteAdd(routeOf(r, route, l.Attrs().Index)); err != nil {
+		// A second route to one destination is another way to it, and no mistake.
+		if err := s.RouteAppend(routeOf(r, route, l.Attrs().Index)); err != nil {
 			return fmt.Errorf("give the container the route to %s: %w", route.Dst.String(), err)
 		}
 	}
@@ -39,7 +41,8 @@ func (a *attachment) configure(s *sandbox, r *current.Result) error {
 }
 
 // allowIPv6 switches IPv6 on at the container's interface if it gets such an address: where a runtime without IPv6, or
-// a hardened host, has switched it off, the kernel refuses the address.
+// a hardened host, has switched it off, the kernel refuses the address. It also has the interface keep the address when
+// it is set down and up again, as it keeps those of IPv4.
 func (a *attachment) allowIPv6(s *sandbox, r *current.Result) error {
 	wanted := false
 	for _, ip := range r.IPs {
@@ -49,17 +52,25 @@ func (a *attachment) allowIPv6(s *sandbox, r *current.Result) error {
 		return nil
 	}
 	return s.inside(func() error {
-		file := "/proc/sys/net/ipv6/conf/" + a.ifname + "/disable_ipv6"
-		have, err := os.ReadFile(file)
-		if err == nil && strings.TrimSpace(string(have)) != "0" {
-			err = os.WriteFile(file, []byte("0"), 0o644)
-		}
-		if err != nil {
+		dir := "/proc/sys/net/ipv6/conf/" + a.ifname + "/"
+		if err := setTo(dir+"disable_ipv6", "0"); err != nil {
 			return fmt.Errorf("switch IPv6 on at the container's interface %s, which was assigned an IPv6 address: %w",
 				a.ifname, err)
 		}
+		if err := setTo(dir+"keep_addr_on_down", "1"); err != nil {
+			return fmt.Errorf("have the container's interface %s keep its IPv6 addresses: %w", a.ifname, err)
+		}
 		return nil
 	})
+}
+
+// setTo sets a parameter of the kernel that has another value: it may be read-only.
+func setTo(file, value string) error {
+	have, err := os.ReadFile(file)
+	if err == nil && strings.TrimSpace(string(have)) != value {
+		err = os.WriteFile(file, []byte(value), 0o644)
+	}
+	return err
 }
 
 // routeOf is a route of the IPAM plugin's answer as the kernel knows it.
@@ -124,7 +135,7 @@ func (a *attachment) verifyRoutes(s *sandbox, r *current.Result, link int) error
 	for _, route := range r.Routes {
 		want := routeOf(r, route, link)
 		filter := *want
-		mask := netlink.RT_FILTER_OIF | netlink.RT_FILTER_DST | netlink.RT_FILTER_TABLE
+		mask := netlink.RT_FILTER_DST | netlink.RT_FILTER_TABLE
 		if want.Table == 0 {
 			filter.Table = unix.RT_TABLE_MAIN
 		}
@@ -138,7 +149,10 @@ func (a *attachment) verifyRoutes(s *sandbox, r *current.Result, link int) error
 		}
 		found := false
 		for _, h := range have {
-			found = found || want.Gw.Equal(h.Gw)
+			found = found || h.LinkIndex == link && want.Gw.Equal(h.Gw) ||
+				slices.ContainsFunc(h.MultiPath, func(n *netlink.NexthopInfo) bool {
+					return n.LinkIndex == link && want.Gw.Equal(n.Gw)
+				})
 		}
 		if !found {
 			return fmt.Errorf("the container has lost its route to %s by %s", route.Dst.String(), a.ifname)

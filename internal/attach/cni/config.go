@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,12 @@ type Config struct {
 	RuntimeConfig struct {
 		MAC string `json:"mac"`
 	} `json:"runtimeConfig"`
+	// Args are the arguments that an orchestrator writes into the configuration (the conventions' "args").
+	Args struct {
+		CNI struct {
+			MAC string `json:"mac"`
+		} `json:"cni"`
+	} `json:"args"`
 }
 
 // attachment is one interface of one container, for one invocation of the plugin.
@@ -53,7 +60,7 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 	if err := version.ParsePrevResult(&a.conf.PluginConf); err != nil {
 		return nil, types.NewError(types.ErrDecodingFailure, "prevResult is not valid", err.Error())
 	}
-	mac := a.conf.RuntimeConfig.MAC
+	mac := cmp.Or(a.conf.RuntimeConfig.MAC, a.conf.Args.CNI.MAC)
 	for pair := range strings.SplitSeq(args.Args, ";") {
 		switch key, value, _ := strings.Cut(pair, "="); {
 		case key == "MAC" && mac == "":

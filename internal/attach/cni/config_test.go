@@ -87,6 +87,10 @@ func TestWhereTheMACAndThePortGroupComeFrom(t *testing.T) {
 			mac: "02:00:00:00:00:01", group: "db"},
 		{conf: `{"portGroup": "web", "runtimeConfig": {"mac": "02:00:00:00:00:02"}}`, args: "MAC=02:00:00:00:00:01",
 			mac: "02:00:00:00:00:02", group: "web"},
+		{conf: `{"portGroup": "web", "args": {"cni": {"mac": "02:00:00:00:00:03"}}}`, args: "MAC=02:00:00:00:00:01",
+			mac: "02:00:00:00:00:03", group: "web"},
+		{conf: `{"portGroup": "web", "args": {"cni": {"mac": "02:00:00:00:00:03"}}, "runtimeConfig": {"mac":` +
+			` "02:00:00:00:00:02"}}`, mac: "02:00:00:00:00:02", group: "web"},
 		{conf: `{`, code: types.ErrDecodingFailure},
 		{conf: `{}`, args: "MAC=rubbish", code: types.ErrInvalidEnvironmentVariables},
 		{conf: `{}`, args: "MAC=01:00:00:00:00:01", code: types.ErrInvalidEnvironmentVariables},
