@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"heddle/internal/agent/supervise"
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/lab/cmd"
@@ -70,18 +72,21 @@ func printError(d Deps, err error) {
 	if errors.As(err, &silent) {
 		return
 	}
-	faults := isFault(err)
+	faults, priority := isFault(err), supervise.Priority(d.Stderr, d.Getenv, slog.LevelError)
 	for line := range strings.Lines(err.Error()) {
 		prefix := "heddle: "
 		if faults && placed.MatchString(line) {
 			prefix = ""
 		}
-		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, printable.Text(strings.TrimRight(line, "\n")))
+		fmt.Fprintf(d.Stderr, "%s%s%s\n", priority, prefix, printable.Text(strings.TrimRight(line, "\n")))
 	}
 }
 
 // warn writes a warning to standard error.
-func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "heddle: warning: %s\n", printable.Text(text)) }
+func (d Deps) warn(text string) {
+	priority := supervise.Priority(d.Stderr, d.Getenv, slog.LevelWarn)
+	fmt.Fprintf(d.Stderr, "%sheddle: warning: %s\n", priority, printable.Text(text))
+}
 
 // notes prints remarks about what works but is seldom intended.
 func (d Deps) notes(list []string) {

@@ -28,6 +28,15 @@ func Handler(out io.Writer, getenv func(string) string, level slog.Level) slog.H
 	return newJournal(out, level)
 }
 
+// Priority is what the journal wants ahead of a line that is not the agent's log, such as the error of a command that a
+// unit runs; it is empty where out is not the journal's stream.
+func Priority(out io.Writer, getenv func(string) string, level slog.Level) string {
+	if !isJournal(out, getenv("JOURNAL_STREAM")) {
+		return ""
+	}
+	return fmt.Sprintf("<%d>", priorityOf(level))
+}
+
 // isJournal reports whether out is the stream that the journal reads, which the variable names by device and inode.
 func isJournal(out io.Writer, stream string) bool {
 	f, ok := out.(*os.File)
