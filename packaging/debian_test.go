@@ -19,16 +19,18 @@ const (
 `
 )
 
-// A host keeps its network: through a reboot, through the upgrade of the package over a file that has a fault by then, and
-// through a power cut just after a change that was acknowledged.
+// A host keeps its network: through a reboot, through the upgrade of the package over a file that has a fault by then,
+// and through a power cut just after a change that was acknowledged.
 func TestS183_ADebianKeepsItsNetwork(t *testing.T) {
 	t.Parallel()
-	testkit.Long(t, "it boots an emulated Debian three times; TestUpgradeRemoveAndPurge has the package's life on this kernel")
+	testkit.Long(t, "it boots an emulated Debian three times; TestUpgradeRemoveAndPurge has the package's life on "+
+		"this kernel")
 	dir := packages(t)
 	testkit.Weigh(t, 2)
 	g := newDebian(t, dir)
 	g.start()
-	g.sh("cd /root; tar xf /dev/vdb; apt-get install -y ./heddle_" + oldVersion + "_amd64.deb\nsystemctl is-active heddle")
+	g.sh("cd /root; tar xf /dev/vdb; apt-get install -y ./heddle_" + oldVersion + "_amd64.deb\n" +
+		"systemctl is-active heddle")
 
 	declared := g.adopts()
 	g.reloads(declared)

@@ -20,8 +20,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// bootPatience is how long an emulated Debian may take to boot, and answerPatience how long one of its commands may take,
-// beside whatever else the machine does.
+// bootPatience is how long an emulated Debian may take to boot, and answerPatience how long one of its commands may
+// take, beside whatever else the machine does.
 const bootPatience, answerPatience = 6 * time.Minute, 5 * time.Minute
 
 // debianGuest is a Debian of its own kernel under QEMU's emulation, with ifupdown's 192.0.2.10/24 on its card ens2, and
@@ -76,7 +76,8 @@ func (g *debianGuest) offer(packages string) {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		err = archive.WriteHeader(&tar.Header{Name: filepath.Base(deb("", version)), Mode: 0o644, Size: int64(len(text))})
+		err = archive.WriteHeader(&tar.Header{Name: filepath.Base(deb("", version)), Mode: 0o644,
+			Size: int64(len(text))})
 		if err == nil {
 			_, err = archive.Write(text)
 		}
@@ -101,8 +102,9 @@ func (g *debianGuest) start() {
 	defer l.Close()
 	at := func(name string) string { return filepath.Join(g.dir, name) }
 	g.qemu = exec.Command("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",
-		"-no-reboot", "-accel", "tcg,thread=multi", "-m", "768", "-smp", "2", "-kernel", filepath.Join(g.image, "vmlinuz"), "-initrd",
-		filepath.Join(g.image, "initrd.img"), "-append", "root=/dev/vda rw console=ttyS0 quiet no_timer_check "+
+		"-no-reboot", "-accel", "tcg,thread=multi", "-m", "768", "-smp", "2",
+		"-kernel", filepath.Join(g.image, "vmlinuz"), "-initrd", filepath.Join(g.image, "initrd.img"),
+		"-append", "root=/dev/vda rw console=ttyS0 quiet no_timer_check "+
 			"cryptomgr.notests mitigations=off panic=-1",
 		// What QEMU has written stays when it is killed: nothing needs to reach this machine's disk.
 		"-drive", "file="+at("disk.img")+",format=raw,if=none,id=disk,cache=unsafe",

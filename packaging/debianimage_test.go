@@ -19,8 +19,8 @@ func debianRecipe() []string {
 	return []string{"testdata/debian/build", "testdata/debian/serve", "testdata/debian/serve.service"}
 }
 
-// debianImage is the directory of a Debian for QEMU (disk.img, vmlinuz, initrd.img), which nobody may change. It is made
-// once, beside the other images of guests, and again when its recipe has changed.
+// debianImage is the directory of a Debian for QEMU (disk.img, vmlinuz, initrd.img), which nobody may change. It is
+// made once, beside the other images of guests, and again when its recipe has changed.
 func debianImage(t *testing.T) string {
 	t.Helper()
 	testkit.Tool(t, "mmdebstrap", "mke2fs")

@@ -21,8 +21,8 @@ func referenceRanges(subnets ...string) map[string]any {
 }
 
 // The cases of the reference plugins' own tests (bridge_test.go, ipam_linux_test.go and static_test.go of
-// containernetworking/plugins) that are not about a bridge: subnets of either family, who says the MAC, routes, and what
-// becomes of an address when the interface is set down.
+// containernetworking/plugins) that are not about a bridge: subnets of either family, who says the MAC, routes, and
+// what becomes of an address when the interface is set down.
 func TestCNI_TheReferencePluginsCases(t *testing.T) {
 	testkit.Long(t, "connects a container for each case; TestCNI_RoutesStandInTheirTables has one")
 	n := newNetwork(t, "1.0.0", "")
