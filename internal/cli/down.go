@@ -31,8 +31,8 @@ func newDown(d Deps) *cobra.Command {
 			"kept for the next start, unless --purge is given.\n\n" +
 			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not " +
 			"ask. Elsewhere --yes is needed where somebody is connected to this host by an address that goes: " +
-			"without it the exit status is 4 and nothing is removed. --dry-run has the same status then, so that a script " +
-			"can ask all agents before it removes one.",
+			"without it the exit status is 4 and nothing is removed. --dry-run has the same status then, so that a " +
+			"script can ask all agents before it removes one.",
 		Example: "  heddle down --dry-run\n  heddle down --yes\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := g.check(); err != nil {
