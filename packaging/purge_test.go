@@ -44,5 +44,13 @@ until ss -Htn sport = :5000 | grep -q 198.51.100.10; do sleep 0.1; done`)
 	if err != nil || !strings.Contains(out, "status 4") {
 		t.Errorf("a removal that ends a connection: %v\n%s", err, out)
 	}
-	m.sh("/var/lib/heddle/.removed/heddle down --yes --agent second; dpkg -P heddle; ! test -e /var/lib/heddle")
+	m.sh("/var/lib/heddle/.removed/heddle down --yes --agent second; mkdir /var/lib/heddle/lost+found")
+
+	// What heddle cannot be asked about is not taken for agreement.
+	out, err = m.try("dpkg", "-P", "heddle")
+	if err == nil || !strings.Contains(out, "/var/lib/heddle/lost+found that is no agent's") {
+		t.Errorf("a purge beside a directory that is no agent's: %v\n%s", err, out)
+	}
+	m.reach("after heddle did not know an agent")
+	m.sh("rmdir /var/lib/heddle/lost+found; dpkg -P heddle; ! test -e /var/lib/heddle")
 }
