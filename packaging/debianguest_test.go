@@ -230,7 +230,7 @@ func (g *debianGuest) sh(lines string) string {
 
 // answers reports whether the guest's address answers those outside.
 func (g *debianGuest) answers(address string) bool {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(answerPatience); time.Now().Before(deadline); {
 		if _, err := g.outside.Output("ping", "-q", "-c1", "-W1", address); err == nil {
 			return true
 		}
