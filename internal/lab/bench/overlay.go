@@ -14,6 +14,8 @@ type OverlayOptions struct {
 	// cards without tunnel offload; the kernel then does so for each packet before it leaves. The receiver puts
 	// segments together again (GRO).
 	CutSegments bool
+	// Routed puts each host in a subnet of its own, with a router between them, in place of one cable.
+	Routed bool
 }
 
 // The names of the peers that connect guests of two hosts, besides heddle and ovs.

@@ -26,6 +26,7 @@ type hostOfTwo struct {
 	ns          *netns.NS
 	guest       *guest
 	addr, other netip.Addr // of the hosts on the cable between them
+	gateway     netip.Addr // the router between the hosts, if there is one
 }
 
 // twoHosts are the hosts that a path leads over.
@@ -43,10 +44,13 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 		if err != nil {
 			return err
 		}
-		at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, 0, byte(i + 1)}) }
-		t.hosts[i] = &hostOfTwo{ns: ns, guest: g, addr: at(i), other: at(1 - i)}
+		t.hosts[i] = &hostOfTwo{ns: ns, guest: g}
 	}
-	if err := t.cable(); err != nil {
+	join := t.cable
+	if o.Routed {
+		join = func() error { return t.routed(name) }
+	}
+	if err := join(); err != nil {
 		return err
 	}
 	for _, h := range t.hosts {
@@ -62,15 +66,24 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 
 // cable joins the hosts by a veth pair.
 func (t *twoHosts) cable() error {
-	far, err := t.hosts[1].ns.Handle()
+	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, 0, byte(i + 1)}) }
+	for i, h := range t.hosts {
+		h.addr, h.other = at(i), at(1-i)
+	}
+	return veth(t.hosts[0].ns, wireDev, t.hosts[1].ns, wireDev)
+}
+
+// veth joins two namespaces by a cable with room for the outer headers.
+func veth(near *netns.NS, name string, far *netns.NS, peer string) error {
+	inside, err := far.Handle()
 	if err != nil {
 		return err
 	}
-	defer far.Close()
-	return t.hosts[0].ns.Do(func() error {
+	defer inside.Close()
+	return near.Do(func() error {
 		err := netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: wireDev, MTU: wireMTU}, PeerName: wireDev,
-			PeerNamespace: netlink.NsFd(far), PeerMTU: wireMTU,
+			LinkAttrs: netlink.LinkAttrs{Name: name, MTU: wireMTU}, PeerName: peer,
+			PeerNamespace: netlink.NsFd(inside), PeerMTU: wireMTU,
 		})
 		if err != nil {
 			return fmt.Errorf("add the cable between the hosts: %w", err)
@@ -90,7 +103,10 @@ func (h *hostOfTwo) underlay(cut bool) error {
 			return err
 		}
 	}
-	return errors.Join(netlink.AddrAdd(link, h.address()), netlink.LinkSetUp(link))
+	if err := errors.Join(netlink.AddrAdd(link, onCable(h.addr)), netlink.LinkSetUp(link)); err != nil {
+		return err
+	}
+	return h.toRouter()
 }
 
 // cutSegments makes the cable like a card without segmentation, whose receiver puts segments together.
@@ -211,12 +227,12 @@ func (h *hostOfTwo) addressOn(device string) func() error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(netlink.AddrDel(from, h.address()), netlink.LinkSetMTU(to, wireMTU),
-			netlink.AddrAdd(to, h.address()), netlink.LinkSetUp(to))
+		return errors.Join(netlink.AddrDel(from, onCable(h.addr)), netlink.LinkSetMTU(to, wireMTU),
+			netlink.AddrAdd(to, onCable(h.addr)), netlink.LinkSetUp(to), h.toRouter())
 	}
 }
 
-// address is the host's on the cable.
-func (h *hostOfTwo) address() *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: h.addr.AsSlice(), Mask: net.CIDRMask(prefixBits, h.addr.BitLen())}}
+// onCable is an address with the subnet of its cable.
+func onCable(a netip.Addr) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(prefixBits, a.BitLen())}}
 }
