@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -25,6 +26,7 @@ const (
 type hostOfTwo struct {
 	ns          *netns.NS
 	guest       *guest
+	adapters    []adapter
 	addr, other netip.Addr // of the hosts on the cable between them
 	gateway     netip.Addr // the router between the hosts, if there is one
 }
@@ -48,7 +50,7 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 	}
 	join := t.cable
 	if o.Routed {
-		join = func() error { return t.routed(name) }
+		join = func() error { return t.routed(name, o.CutSegments) }
 	}
 	if err := join(); err != nil {
 		return err
@@ -57,7 +59,7 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 		if err := h.ns.Do(func() error { return h.underlay(o.CutSegments) }); err != nil {
 			return err
 		}
-		if err := h.guest.plug(h.ns, vmDev); err != nil {
+		if err := h.plug(h.guest, vmDev, 0); err != nil {
 			return err
 		}
 	}
@@ -99,7 +101,7 @@ func (h *hostOfTwo) underlay(cut bool) error {
 		return err
 	}
 	if cut {
-		if err := cutSegments(); err != nil {
+		if err := cutSegments(wireDev); err != nil {
 			return err
 		}
 	}
@@ -109,14 +111,14 @@ func (h *hostOfTwo) underlay(cut bool) error {
 	return h.toRouter()
 }
 
-// cutSegments makes the cable like a card without segmentation, whose receiver puts segments together.
-func cutSegments() error {
+// cutSegments makes an end of a cable like a card without segmentation, whose receiver puts segments together.
+func cutSegments(device string) error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return err
 	}
 	defer tool.Close()
-	have, err := tool.Features(wireDev)
+	have, err := tool.Features(device)
 	if err != nil {
 		return fmt.Errorf("read the offloads of the cable: %w", err)
 	}
@@ -129,24 +131,18 @@ func cutSegments() error {
 		}
 	}
 	want["rx-gro"] = true
-	if err := tool.Change(wireDev, want); err != nil {
+	if err := tool.Change(device, want); err != nil {
 		return fmt.Errorf("turn off the segmentation of the cable: %w", err)
 	}
 	return nil
 }
 
-// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guest in segment.
-func heddleHosts(program []string, way func(*hostOfTwo) string, segment string) func(context.Context, *twoHosts) error {
+// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guests in segments.
+func heddleHosts(program []string, way func(*hostOfTwo) string, in func(segment) string) func(context.Context,
+	*twoHosts) error {
 	return func(_ context.Context, t *twoHosts) error {
 		for _, h := range t.hosts {
-			config := fmt.Sprintf(`switches:
-  - name: bench
-    kind: distributed
-    %s
-    portGroups: [{name: guests, %s}]
-ports: [{name: guest, switch: bench, portGroup: guests, device: %s, mac: %q}]
-`, way(h), segment, vmDev, h.guest.mac)
-			if err := t.path.agent(machine{ns: h.ns}, program, config); err != nil {
+			if err := t.path.agent(machine{ns: h.ns}, program, h.config(way(h), in)); err != nil {
 				return err
 			}
 		}
@@ -154,33 +150,50 @@ ports: [{name: guest, switch: bench, portGroup: guests, device: %s, mac: %q}]
 	}
 }
 
-// kernelVXLAN joins the guest and a VXLAN device by a bridge on each host, which learn.
+func (h *hostOfTwo) config(way string, in func(segment) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "switches:\n  - name: bench\n    kind: distributed\n    %s\n    portGroups:\n", way)
+	for _, s := range segments() {
+		fmt.Fprintf(&b, "      - {name: %s, %s}\n", s.name, in(s))
+	}
+	b.WriteString("ports:\n")
+	for _, a := range h.adapters {
+		fmt.Fprintf(&b, "  - {name: %s, switch: bench, portGroup: %s, device: %[1]s, mac: %[3]q}\n", a.device,
+			segments()[a.segment].name, a.guest.mac)
+	}
+	return b.String()
+}
+
+// kernelVXLAN joins the guests of each segment and a VXLAN device by a bridge on each host, which learn.
 func kernelVXLAN(_ context.Context, t *twoHosts) error {
 	for _, h := range t.hosts {
-		if err := h.ns.Do(h.bridgeVXLAN); err != nil {
-			return err
+		for i := range segments() {
+			if err := h.ns.Do(func() error { return h.bridgeVXLAN(i) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (h *hostOfTwo) bridgeVXLAN() error {
+func (h *hostOfTwo) bridgeVXLAN(i int) error {
 	wire, err := netlink.LinkByName(wireDev)
 	if err != nil {
 		return err
 	}
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: guestMTU}}
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("br", i), MTU: guestMTU}}
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return lacking("bridge devices", err)
 	}
 	tunnel := &netlink.Vxlan{
-		LinkAttrs: netlink.LinkAttrs{Name: "vxlan0", MTU: guestMTU}, VxlanId: 5000, VtepDevIndex: wire.Attrs().Index,
-		SrcAddr: h.addr.AsSlice(), Group: h.other.AsSlice(), Port: 4789, Learning: true,
+		LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("vxlan", i), MTU: guestMTU}, VxlanId: segments()[i].vni,
+		VtepDevIndex: wire.Attrs().Index,
+		SrcAddr:      h.addr.AsSlice(), Group: h.other.AsSlice(), Port: 4789, Learning: true,
 	}
 	if err := netlink.LinkAdd(tunnel); err != nil {
 		return lacking("VXLAN devices", err)
 	}
-	for _, name := range []string{tunnel.Name, vmDev} {
+	for _, name := range append(h.devices(i), tunnel.Name) {
 		link, err := netlink.LinkByName(name)
 		if err == nil {
 			err = netlink.LinkSetMaster(link, bridge)
@@ -192,20 +205,37 @@ func (h *hostOfTwo) bridgeVXLAN() error {
 	return errors.Join(netlink.LinkSetUp(tunnel), netlink.LinkSetUp(bridge))
 }
 
-// ovsVXLAN joins the guest and a tunnel by a bridge of Open vSwitch's user-space datapath on each host. The tunnel goes
+// devices are the host's ends of the adapters in a segment.
+func (h *hostOfTwo) devices(segment int) []string {
+	var names []string
+	for _, a := range h.adapters {
+		if a.segment == segment {
+			names = append(names, a.device)
+		}
+	}
+	return names
+}
+
+// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath on each host. The tunnel goes
 // out by a second bridge that has the cable and the host's address, as that datapath asks for.
 func ovsVXLAN(ctx context.Context, t *twoHosts) error {
 	if err := ovsTools(); err != nil {
 		return err
 	}
 	for _, h := range t.hosts {
-		if err := h.guest.ns.Do(plainFrames); err != nil {
-			return err
+		for _, a := range h.adapters {
+			if err := a.guest.ns.Do(a.guest.plainFrames); err != nil {
+				return err
+			}
 		}
-		args := append(bridgeOf("br-wire", wireDev), "--")
-		args = append(args, bridgeOf("br0", vmDev, "vxlan0")...)
-		args = append(args, "--", "set", "interface", "vxlan0", "type=vxlan", "options:key=5000",
-			"options:remote_ip="+h.other.String())
+		args := bridgeOf("br-wire", wireDev)
+		for i, s := range segments() {
+			tunnel := fmt.Sprint("vxlan", i)
+			args = append(args, "--")
+			args = append(args, bridgeOf(fmt.Sprint("br", i), append(h.devices(i), tunnel)...)...)
+			args = append(args, "--", "set", "interface", tunnel, "type=vxlan", fmt.Sprint("options:key=", s.vni),
+				"options:remote_ip="+h.other.String())
+		}
 		if err := startOVS(ctx, t.path, h.ns, args...); err != nil {
 			return err
 		}

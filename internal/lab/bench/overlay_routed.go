@@ -16,8 +16,8 @@ import (
 const routerHost = 254
 
 // routed joins the hosts by a cable each to a router between them, as hosts in subnets of their own.
-func (t *twoHosts) routed(name string) error {
-	router, err := t.path.namespace(name + "-router")
+func (t *twoHosts) routed(name string, cut bool) error {
+	router, err := t.path.namespace(name + "-between")
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (t *twoHosts) routed(name string) error {
 		subnet := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, byte(i), last}) }
 		far := [4]byte{10, 78, byte(1 - i), 1}
 		h.addr, h.other, h.gateway = subnet(1), netip.AddrFrom4(far), subnet(routerHost)
-		if err := h.cableTo(router, fmt.Sprintf("host-%c", 'a'+i)); err != nil {
+		if err := h.cableTo(router, fmt.Sprintf("host-%c", 'a'+i), cut); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (t *twoHosts) routed(name string) error {
 }
 
 // cableTo joins the host and the router, whose end it configures.
-func (h *hostOfTwo) cableTo(router *netns.NS, device string) error {
+func (h *hostOfTwo) cableTo(router *netns.NS, device string, cut bool) error {
 	if err := veth(h.ns, wireDev, router, device); err != nil {
 		return err
 	}
@@ -44,6 +44,11 @@ func (h *hostOfTwo) cableTo(router *netns.NS, device string) error {
 		link, err := netlink.LinkByName(device)
 		if err != nil {
 			return err
+		}
+		if cut {
+			if err := cutSegments(device); err != nil {
+				return err
+			}
 		}
 		return errors.Join(netlink.AddrAdd(link, onCable(h.gateway)), netlink.LinkSetUp(link))
 	})
