@@ -137,7 +137,8 @@ func cutSegments(device string) error {
 	return nil
 }
 
-// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guests in segments.
+// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guests in the
+// segments.
 func heddleHosts(program []string, way func(*hostOfTwo) string, in func(segment) string) func(context.Context,
 	*twoHosts) error {
 	return func(_ context.Context, t *twoHosts) error {
@@ -216,8 +217,8 @@ func (h *hostOfTwo) devices(segment int) []string {
 	return names
 }
 
-// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath on each host. The tunnel goes
-// out by a second bridge that has the cable and the host's address, as that datapath asks for.
+// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath on each host.
+// The tunnels go out by another bridge that has the cable and the host's address, as that datapath asks for.
 func ovsVXLAN(ctx context.Context, t *twoHosts) error {
 	if err := ovsTools(); err != nil {
 		return err

@@ -24,10 +24,11 @@ func TestS84_EveryWayBetweenHostsCarriesTraffic(t *testing.T) {
 		"heddle, routed") {
 		t.Run(name, func(t *testing.T) {
 			peer, how, _ := strings.Cut(name, ", ")
-			opts := OverlayOptions{CutSegments: how == "segments cut", Routed: how == "routed", SwitchOptions: SwitchOptions{
+			opts := OverlayOptions{CutSegments: how == "segments cut", Routed: how == "routed"}
+			opts.SwitchOptions = SwitchOptions{
 				Rounds: 1, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, Now: time.Now,
 				Only: []string{peer}, Heddle: heddleProgram(t), measure: traffic.Measure,
-			}}
+			}
 			rep, err := Overlay(t.Context(), opts)
 			if errors.Is(err, errUnavailable) {
 				t.Skipf("missing requirement: %v", err)
@@ -70,7 +71,8 @@ func TestOverlayIsJudgedByRateAndByCPU(t *testing.T) {
 	for _, b := range rep.Budgets {
 		names = append(names, b.Name)
 	}
-	if len(names) != 10 || slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, peerVLAN+",") }) {
+	ofVLAN := func(n string) bool { return strings.Contains(n, peerVLAN+",") }
+	if len(names) != 10 || slices.ContainsFunc(names, ofVLAN) {
 		t.Fatalf("budgets %q, want those of five tests against vxlan by rate and by CPU", names)
 	}
 	by := rep.Budgets[slices.Index(names, "udp: heddle / vxlan, CPU per packet")]

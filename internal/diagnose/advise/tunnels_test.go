@@ -1,0 +1,40 @@
+package advise
+
+import (
+	"heddle/internal/api"
+	"heddle/internal/plan/problem"
+)
+
+// The sound configuration with a tunnel and a port group of it.
+const (
+	withoutTunnel = "  portGroups:\n"
+	withTunnel    = "  tunnel: {endpoints: [{address: 192.0.2.1}]}\n" + withoutTunnel +
+		"  - {name: over, overlay: {vni: 5000}}\n"
+)
+
+// tunnel adds the state of the tunnel.
+func tunnel(known uint32, vnis []uint32, why string, code problem.Code) func(*rig) {
+	return func(r *rig) {
+		r.State.Uplinks = append(r.State.Uplinks, api.Uplink{Switch: "lab", Name: r.sw.Tunnel.ID.Name,
+			State: api.Up, Reason: why, ReasonCode: code, Tunnel: &api.Tunnel{Known: known, VNIs: vnis}})
+	}
+}
+
+func tunnelCases() []ruleCase {
+	wrong, some := api.FindingWrong, []uint32{5000}
+	well := tunnel(1, some, "", "")
+	return []ruleCase{
+		{rule: "tunnel-endpoint", old: withoutTunnel, new: withTunnel, near: well,
+			provoke: tunnel(1, some, "endpoint address 192.0.2.1 is in use by host h3 as well", problem.NoEndpoint),
+			object:  "uplink tunnel", sign: "in use by host h3", fix: "heddle uplink show tunnel", level: wrong},
+		{rule: "tunnel-mtu", old: withoutTunnel, new: withTunnel, near: well,
+			provoke: tunnel(1, some, "packets of up to 1500 bytes reach the endpoint", problem.LowMTU),
+			object:  "uplink tunnel", sign: "1500 bytes", fix: "heddle uplink show tunnel", level: wrong},
+		{rule: "tunnel-peers", old: withoutTunnel, new: withTunnel, near: well,
+			provoke: tunnel(0, some, "", ""), object: "uplink tunnel", sign: "knows no endpoint",
+			fix: "heddle uplink show tunnel", level: api.FindingNote},
+		{rule: "tunnel-peers", old: withoutTunnel, new: withTunnel, near: tunnel(0, nil, "", ""),
+			provoke: tunnel(0, some, "", ""), object: "uplink tunnel", sign: "knows no endpoint",
+			fix: "heddle uplink show tunnel", level: api.FindingNote},
+	}
+}
