@@ -99,7 +99,7 @@ func hostsOf(ends []End) (list []string) {
 
 // sayMissing makes findings of VLANs that are missing somewhere.
 func (j *judge) sayMissing() {
-	for _, g := range sortedGroups(j.missing) {
+	for _, g := range j.swapped(sortedGroups(j.missing)) {
 		f := Finding{Code: VLANMissing, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends),
 			Others: j.what(g.others), Hosts: g.hosts()}
 		subject, object := frames(g.vlans)

@@ -37,6 +37,9 @@ type Options struct {
 	// Connected are the hosts that are connected to this controller and whose agents are of another version, by their
 	// ids, with since when; nil for nobody. It is called without the hub's lock, and takes that of whoever knows them.
 	Connected func() map[string]Connected
+	// Absent are the names of the cluster's hosts that are not connected to this controller; nil for none. It is called
+	// as Connected is.
+	Absent func() map[string]bool
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -57,6 +60,7 @@ type Hub struct {
 	followers map[string]*follower
 	mute      map[string][]string  // by other controller: the names of its hosts that take no part in probes
 	here      map[string]Connected // those of another version that are connected to this controller
+	absent    map[string]bool      // as Options.Absent says
 	version   uint64               // rises with every change of a host
 	dirty     bool
 	heard     map[string]heard // by other controller
@@ -259,8 +263,12 @@ func (h *Hub) look() {
 	if h.Connected != nil {
 		here = h.Connected()
 	}
+	var absent map[string]bool
+	if h.Absent != nil {
+		absent = h.Absent()
+	}
 	h.mu.Lock()
-	h.here = here
+	h.here, h.absent = here, absent
 	now := h.Now()
 	if !h.dirty && now.Sub(h.looked) < restEvery {
 		h.mu.Unlock()
@@ -321,9 +329,9 @@ func (h *Hub) gather(now time.Time) (g gathered) {
 			g.tunnels = append(g.tunnels, one.tunnels...)
 		}
 	}
-	mute := h.silent(now)
+	mute, away := h.silent(now), h.away()
 	for i := range g.tunnels {
-		g.tunnels[i].Mute = mute[g.tunnels[i].PeerName]
+		g.tunnels[i].Mute, g.tunnels[i].Away = mute[g.tunnels[i].PeerName], away[g.tunnels[i].PeerName]
 	}
 	return g
 }

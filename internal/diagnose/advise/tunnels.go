@@ -58,7 +58,7 @@ func wrongTunnels(l *look, change string, codes ...problem.Code) (found []api.Fi
 }
 
 func tunnelEndpoint(l *look) []api.Finding {
-	return wrongTunnels(l, "Give this host an address that no other host has, and correct the endpoints of the tunnel. "+
+	return wrongTunnels(l, "Give this host an address that no other host has, and correct the tunnel's endpoints. "+
 		"A host that is gone for good is taken out of the cluster by heddle host remove.", problem.NoEndpoint,
 		problem.DeviceFailed)
 }

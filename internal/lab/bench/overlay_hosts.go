@@ -217,8 +217,8 @@ func (h *hostOfTwo) devices(segment int) []string {
 	return names
 }
 
-// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath on each host.
-// The tunnels go out by another bridge that has the cable and the host's address, as that datapath asks for.
+// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath. The tunnels
+// go out by another bridge that has the cable and the host's address, as that datapath asks for.
 func ovsVXLAN(ctx context.Context, t *twoHosts) error {
 	if err := ovsTools(); err != nil {
 		return err
