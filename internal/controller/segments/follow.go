@@ -92,12 +92,16 @@ func (h *Hub) arrive(f *follower, first *controllerv1.FollowSegmentsRequest) err
 	if first.GetHello() == nil || !first.GetReport().GetWhole() {
 		return errors.New("the first message has a hello and all that the host has")
 	}
+	before := h.removed()
 	r, refused, err := h.read(f, first.GetReport())
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.removals != before {
+		return ErrAgain // it may have been this host
+	}
 	if old := h.followers[f.host.ID]; old != nil {
 		old.end(ErrAgain)
 	}
