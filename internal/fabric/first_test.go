@@ -42,7 +42,8 @@ func TestS179_SwappedCablesAreNamed(t *testing.T) {
 	a, b := n.jack(2, 1), n.jack(2, 2)
 	a.sw, b.sw = b.sw, a.sw
 	list := said(n.run(minute))
-	if len(list) != 1 || !strings.Contains(list[0], "h2/uplink1 in its VLANs (10), nor at h2/uplink2 in its own (20)") ||
+	const what = "h2/uplink1 in its VLANs (10), nor at h2/uplink2 in its own (20)"
+	if len(list) != 1 || !strings.Contains(list[0], what) ||
 		!strings.Contains(list[0], "swap the cables at port 2 of tor-a and port 2 of tor-b") {
 		t.Errorf("swapped: %q", list)
 	}
@@ -64,8 +65,9 @@ func TestS179_HostsThatAreAwayAreNamed(t *testing.T) {
 		}
 	}
 	found := Tunnels(list)
-	if len(found) != 1 || !strings.Contains(found[0].Text, "; h1 (10.0.0.1) is not connected to the controllers") ||
-		strings.Contains(found[0].Text, "h2 (10.0.0.2) is not") || !strings.Contains(found[0].Remedy, "heddle host list") {
+	if len(found) != 1 || !strings.Contains(found[0].Remedy, "heddle host list") ||
+		!strings.Contains(found[0].Text, "; h1 (10.0.0.1) is not connected to the controllers") ||
+		strings.Contains(found[0].Text, "h2 (10.0.0.2) is not") {
 		t.Errorf("%+v", found)
 	}
 }

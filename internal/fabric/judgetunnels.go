@@ -74,7 +74,8 @@ type tunnels struct {
 
 func newTunnels(sw string, list []Tunnel) *tunnels {
 	g := &tunnels{sw: sw, name: map[netip.Addr]string{}, host: map[netip.Addr]string{}, passing: map[couple]bool{},
-		lost: map[couple]*Tunnel{}, mute: map[netip.Addr]bool{}, away: map[netip.Addr]bool{}, deaf: map[couple]netip.Addr{},
+		lost: map[couple]*Tunnel{}, mute: map[netip.Addr]bool{}, away: map[netip.Addr]bool{},
+		deaf:  map[couple]netip.Addr{},
 		low:   map[int]map[couple]*Tunnel{},
 		lossy: map[couple]*Tunnel{}, slow: map[couple]*Tunnel{}}
 	for i := range list {
