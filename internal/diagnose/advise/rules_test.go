@@ -520,7 +520,7 @@ func vlanCases() []ruleCase {
 
 func allCases() (all []ruleCase) {
 	for _, list := range [][]ruleCase{controllerCases(), securityCases(), guardCases(), floodCases(), addressCases(),
-		vlanCases(), uplinkCases(), deviceCases(), tunnelCases(), guestCases(), flowCases(),
+		vlanCases(), uplinkCases(), deviceCases(), tunnelCases(), twinCases(), guestCases(), flowCases(),
 		learningCases(), offloadCases()} {
 		all = append(all, list...)
 	}

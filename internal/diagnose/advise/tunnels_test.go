@@ -38,3 +38,22 @@ func tunnelCases() []ruleCase {
 			fix: "heddle uplink show tunnel", level: api.FindingNote},
 	}
 }
+
+// says has the neighbour of the first uplink say this of itself, and the port a of this host have a MAC.
+func says(chassis, source string) func(*rig) {
+	return func(r *rig) {
+		r.State.Ports[0].MAC = "02:00:00:00:00:0a"
+		r.uplink(1).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{Chassis: chassis, Port: "eth7", Source: source,
+			SystemName: "host2"}}}
+	}
+}
+
+func twinCases() []ruleCase {
+	const of, twin, other = "02:00:00:00:00:0A", "02:00:00:00:00:bb", "02:00:00:00:00:cc"
+	one := ruleCase{rule: "mac-outside", object: "uplink u1", fix: "heddle uplink show u1", level: api.FindingWrong,
+		sign: "host2, at the other end of the uplink, has the MAC 02:00:00:00:00:0A, which is that of port a"}
+	another, itself := one, one
+	another.provoke, another.near = says(of, twin), says(other, twin)
+	itself.provoke, itself.near = says(of, twin), says(of, of) // two uplinks are joined
+	return []ruleCase{another, itself}
+}
