@@ -39,21 +39,41 @@ func TestS180_ARemovedHostLeavesTheOverlay(t *testing.T) {
 	if err := <-a.done; err == nil {
 		t.Error("the conversation of the removed host goes on")
 	}
-
-	report := func() *controllerv1.SegmentReport {
-		return &controllerv1.SegmentReport{Whole: true, Segments: []*controllerv1.HostSegment{{Vni: 5, Whole: true}}}
-	}
+	// Something of c is on its way.
 	of.Store(true)
-	f := &follower{host: Host{"c", "c"}, end: func(error) {}, wake: make(chan struct{}, 1),
-		cursors: map[span.VNI]span.Cursor{}, dirty: map[span.VNI]bool{}, untold: map[span.VNI]bool{}}
-	err := h.arrive(f, &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{}, Report: report()})
-	if err == nil || h.Counts().Hosts != 1 {
+	if err := h.arrive(newFollower("c"), hello()); err == nil || h.Counts().Hosts != 1 {
 		t.Errorf("a host that is removed while it connects: %v, %d hosts", err, h.Counts().Hosts)
 	}
+	if err := h.arrive(newFollower("c"), hello()); err == nil || h.Counts().Hosts != 1 {
+		t.Errorf("a host that was removed before it connects: %v, %d hosts", err, h.Counts().Hosts)
+	}
 	of.Store(true)
-	err = h.Learn("other", &controllerv1.FollowSegmentsHereResponse{Hosts: []*controllerv1.HostSegments{{Host: "c",
-		Name: "c", Session: 1, Report: report()}}})
+	err := h.Learn("other", &controllerv1.FollowSegmentsHereResponse{Hosts: []*controllerv1.HostSegments{{Host: "c",
+		Name: "c", Session: 1, Report: hello().GetReport()}}})
 	if err != nil || h.Counts().Hosts != 1 {
 		t.Errorf("a host of another controller that is removed meanwhile: %v, %d hosts", err, h.Counts().Hosts)
 	}
+	of.Store(true)
+	d := newFollower("d")
+	if err := h.arrive(d, hello()); err != nil {
+		t.Fatal(err)
+	}
+	d.untold[5] = true
+	for !h.seed(d, &span.Update{VNI: 5, Members: []span.Host{{ID: "c", Name: "c"}}}) {
+	}
+	if h.Counts().Hosts != 2 || len(d.untold) != 0 {
+		t.Errorf("a host of which another one knew is removed meanwhile: %d hosts", h.Counts().Hosts)
+	}
+}
+
+// newFollower is a host that is about to connect.
+func newFollower(id string) *follower {
+	return &follower{host: Host{id, id}, end: func(error) {}, wake: make(chan struct{}, 1),
+		cursors: map[span.VNI]span.Cursor{}, dirty: map[span.VNI]bool{}, untold: map[span.VNI]bool{}}
+}
+
+// hello is the first message of a host in segment 5.
+func hello() *controllerv1.FollowSegmentsRequest {
+	return &controllerv1.FollowSegmentsRequest{Hello: &controllerv1.SegmentHello{},
+		Report: &controllerv1.SegmentReport{Whole: true, Segments: []*controllerv1.HostSegment{{Vni: 5, Whole: true}}}}
 }
