@@ -13,7 +13,7 @@ func tunnelRules() []Rule {
 		{"tunnel-endpoint", api.FindingWrong, "an end of a tunnel is not there, or another host has it, too",
 			"the state of the tunnel's endpoints",
 			"guests of overlay segments do not reach those of some hosts, or of none",
-			"Give each host an address of its own for its tunnel, and take hosts that are gone out of the cluster.",
+			"Remove what the problem names; where two hosts have one address, give one of them another.",
 			tunnelEndpoint},
 		{"tunnel-mtu", api.FindingWrong, "a tunnel, or the path to another host, is too small for the guests' packets",
 			"the MTU of the endpoint's device, what the other host says of its own, this host's routes, and what " +
@@ -58,9 +58,11 @@ func wrongTunnels(l *look, change string, codes ...problem.Code) (found []api.Fi
 }
 
 func tunnelEndpoint(l *look) []api.Finding {
-	return wrongTunnels(l, "Give this host an address that no other host has, and correct the tunnel's endpoints. "+
-		"A host that is gone for good is taken out of the cluster by heddle host remove.", problem.NoEndpoint,
-		problem.DeviceFailed)
+	shared := wrongTunnels(l, "Give this host an address that no other host has, and correct the tunnel's endpoints. "+
+		"A host that is gone for good is taken out of the cluster by heddle host remove.", problem.EndpointShared)
+	return append(shared, wrongTunnels(l, "Do what the problem says: set up a device that is down, give this host the "+
+		"address that is missing or correct the tunnel's endpoints, or give the tunnel a UDP port that no other "+
+		"program has, on all hosts.", problem.NoEndpoint, problem.DeviceFailed)...)
 }
 
 func tunnelMTU(l *look) []api.Finding {

@@ -1,6 +1,9 @@
 package advise
 
 import (
+	"strings"
+	"testing"
+
 	"heddle/internal/api"
 	"heddle/internal/plan/problem"
 )
@@ -25,8 +28,12 @@ func tunnelCases() []ruleCase {
 	well := tunnel(1, some, "", "")
 	return []ruleCase{
 		{rule: "tunnel-endpoint", old: withoutTunnel, new: withTunnel, near: well,
-			provoke: tunnel(1, some, "endpoint address 192.0.2.1 is in use by host h3 as well", problem.NoEndpoint),
-			object:  "uplink tunnel", sign: "in use by host h3", fix: "heddle uplink show tunnel", level: wrong},
+			provoke: tunnel(1, some, "endpoint address 192.0.2.1 is in use by host h3 as well",
+				problem.EndpointShared),
+			object: "uplink tunnel", sign: "in use by host h3", fix: "heddle uplink show tunnel", level: wrong},
+		{rule: "tunnel-endpoint", old: withoutTunnel, new: withTunnel, near: well,
+			provoke: tunnel(1, some, "endpoint 192.0.2.1: its device eth1 is down", problem.NoEndpoint),
+			object:  "uplink tunnel", sign: "eth1 is down", fix: "heddle uplink show tunnel", level: wrong},
 		{rule: "tunnel-mtu", old: withoutTunnel, new: withTunnel, near: well,
 			provoke: tunnel(1, some, "packets of up to 1500 bytes reach the endpoint", problem.LowMTU),
 			object:  "uplink tunnel", sign: "1500 bytes", fix: "heddle uplink show tunnel", level: wrong},
@@ -56,4 +63,18 @@ func twinCases() []ruleCase {
 	another.provoke, another.near = says(of, twin), says(other, twin)
 	itself.provoke, itself.near = says(of, twin), says(of, of) // two uplinks are joined
 	return []ruleCase{another, itself}
+}
+
+// TestAnAddressIsChangedOnlyWhereItIsShared: a card that is down, or a port that another program has, needs no other
+// address.
+func TestAnAddressIsChangedOnlyWhereItIsShared(t *testing.T) {
+	for code, want := range map[problem.Code]bool{problem.EndpointShared: true, problem.NoEndpoint: false,
+		problem.DeviceFailed: false} {
+		r := newRig(t, strings.Replace(sound, withoutTunnel, withTunnel, 1))
+		tunnel(1, []uint32{5000}, "a problem", code)(r)
+		found := r.found("tunnel-endpoint")
+		if len(found) != 1 || strings.Contains(found[0].Change, "address that no other host has") != want {
+			t.Errorf("%s: %+v", code, found)
+		}
+	}
 }
