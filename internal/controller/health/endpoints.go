@@ -19,12 +19,30 @@ func (e SharedEndpoint) Of(host string) string {
 		"of them another address", e.Address, other)
 }
 
+// Shared says of each host with which others it shares endpoints; of many, the first few are named.
+func Shared(shared []SharedEndpoint) map[string][]string {
+	by, more := map[string][]string{}, map[string]int{}
+	for _, e := range shared {
+		for _, host := range []string{e.A, e.B} {
+			if len(by[host]) < mostNamed {
+				by[host] = append(by[host], e.Of(host))
+			} else {
+				more[host]++
+			}
+		}
+	}
+	for host, n := range more {
+		by[host] = append(by[host], fmt.Sprintf("and %d more endpoints of other hosts have an address of this one", n))
+	}
+	return by
+}
+
 // Endpoints says which hosts have the same endpoint of a tunnel.
 func Endpoints(shared []SharedEndpoint) (found []api.HealthFinding) {
 	for i, e := range shared {
 		if i == mostNamed {
-			found = append(found, finding("endpoints", api.HealthWrong, fmt.Sprintf("%d more pairs of hosts have the "+
-				"same endpoint address", len(shared)-i), "heddle host list"))
+			found = append(found, finding("endpoints", api.HealthWrong, "more hosts have the same endpoint "+
+				"address as another one", "heddle host list"))
 			break
 		}
 		found = append(found, finding("endpoints", api.HealthWrong, fmt.Sprintf("hosts %s and %s have the same "+

@@ -109,11 +109,7 @@ func sharedEndpoints(twice []span.Twice) (list []health.SharedEndpoint) {
 
 // nameShared says at both hosts of a pair that they share an endpoint. A host that is up has a warning then.
 func nameShared(hosts []*controllerv1.Host, shared []health.SharedEndpoint) {
-	by := map[string][]string{}
-	for _, e := range shared {
-		by[e.A] = append(by[e.A], e.Of(e.A))
-		by[e.B] = append(by[e.B], e.Of(e.B))
-	}
+	by := health.Shared(shared)
 	for i, h := range hosts {
 		said := by[h.GetName()]
 		if len(said) == 0 {

@@ -2,9 +2,13 @@ package span
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 )
+
+// MostTwice bounds the pairs of hosts that are named.
+const MostTwice = 512
 
 // Twice is an endpoint address that two hosts have, which share a segment: the others cannot tell them apart.
 type Twice struct {
@@ -12,40 +16,52 @@ type Twice struct {
 	A, B    Host // in the order of their names
 }
 
-// Twice are all such pairs, in order.
+// Twice are such pairs, in order, up to MostTwice. Of many hosts with one address in a segment, each is named with the
+// first of them.
 func (t *Table) Twice() (list []Twice) {
+	shared := t.sharedAddresses()
+	for _, address := range slices.SortedFunc(maps.Keys(shared), netip.Addr.Compare) {
+		list = append(list, pairsOf(address, shared[address], MostTwice-len(list))...)
+	}
+	return list
+}
+
+// sharedAddresses are the hosts of the endpoint addresses that several have.
+func (t *Table) sharedAddresses() map[netip.Addr][]*member {
 	by := map[netip.Addr][]*member{}
 	for _, m := range t.hosts {
 		for _, e := range m.Endpoints {
-			for _, o := range by[e.Address] {
-				if o != m && o.meets(m) {
-					list = append(list, twiceOf(e.Address, o.Host, m.Host))
-				}
+			if list := by[e.Address]; len(list) == 0 || list[len(list)-1] != m {
+				by[e.Address] = append(list, m)
 			}
-			by[e.Address] = append(by[e.Address], m)
 		}
 	}
-	slices.SortFunc(list, func(x, y Twice) int {
-		return cmp.Or(x.Address.Compare(y.Address), cmp.Compare(x.A.Name, y.A.Name), cmp.Compare(x.B.Name, y.B.Name))
-	})
-	return slices.CompactFunc(list, func(x, y Twice) bool {
-		return x.Address == y.Address && x.A.ID == y.A.ID && x.B.ID == y.B.ID
-	})
+	maps.DeleteFunc(by, func(_ netip.Addr, list []*member) bool { return len(list) < 2 })
+	return by
 }
 
-func twiceOf(at netip.Addr, a, b Host) Twice {
-	if cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) > 0 {
-		a, b = b, a
-	}
-	return Twice{Address: at, A: a, B: b}
-}
-
-// meets reports whether two hosts are members of one segment.
-func (m *member) meets(o *member) bool {
-	for vni := range m.in {
-		if o.in[vni] {
-			return true
+// pairsOf are up to most pairs of hosts with one address, in order.
+func pairsOf(at netip.Addr, hosts []*member, most int) (list []Twice) {
+	slices.SortFunc(hosts, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	first := map[VNI]int{} // by segment, of these hosts
+	for i, m := range hosts {
+		with := map[int]bool{}
+		for vni := range m.in {
+			o, has := first[vni]
+			if !has {
+				first[vni] = i
+			} else {
+				with[o] = true
+			}
+		}
+		for _, o := range slices.Sorted(maps.Keys(with)) {
+			if len(list) >= most {
+				return list
+			}
+			list = append(list, Twice{Address: at, A: hosts[o].Host, B: m.Host})
 		}
 	}
-	return false
+	return list
 }

@@ -1,6 +1,7 @@
 package span
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -33,5 +34,23 @@ func TestS177_AnEndpointOfTwoHosts(t *testing.T) {
 	table.Remove("c")
 	if got := table.Twice(); len(got) != 0 {
 		t.Errorf("one of them has left the cluster: %+v", got)
+	}
+}
+
+// TestS177_AnEndpointOfManyHosts: each is named with the first of them, in the same order each time, up to a bound.
+func TestS177_AnEndpointOfManyHosts(t *testing.T) {
+	table, at := NewTable(), []Endpoint{{Address: netip.MustParseAddr("192.0.2.1")}}
+	for i := range 2 * MostTwice {
+		table.Report(fmt.Sprint(i), fmt.Sprintf("host-%04d", i), Report{Whole: true, Endpoints: at,
+			Segments: []SegmentReport{{VNI: 5000, Whole: true}, {VNI: 5001, Whole: true}}}, time.Unix(1_000_000, 0))
+	}
+	got := table.Twice()
+	if len(got) != MostTwice {
+		t.Fatalf("%d pairs", len(got))
+	}
+	for i, p := range got {
+		if p.A.Name != "host-0000" || p.B.Name != fmt.Sprintf("host-%04d", i+1) {
+			t.Fatalf("pair %d: %+v", i, p)
+		}
 	}
 }
