@@ -40,6 +40,8 @@ type Options struct {
 	// Absent are the names of the cluster's hosts that are not connected to this controller; nil for none. It is called
 	// as Connected is.
 	Absent func() map[string]bool
+	// Others are the ids of the other controllers; nil for none. It is called as Connected is.
+	Others func() []string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -60,8 +62,8 @@ type Hub struct {
 	followers map[string]*follower
 	mute      map[string][]string  // by other controller: the names of its hosts that take no part in probes
 	here      map[string]Connected // those of another version that are connected to this controller
-	absent    map[string]bool      // as Options.Absent says
-	version   uint64               // rises with every change of a host
+	absence   absence
+	version   uint64 // rises with every change of a host
 	dirty     bool
 	heard     map[string]heard // by other controller
 	print     uint64           // of the members of the layout
@@ -263,18 +265,18 @@ func (h *Hub) look() {
 	if h.Connected != nil {
 		here = h.Connected()
 	}
-	var absent map[string]bool
-	if h.Absent != nil {
-		absent = h.Absent()
-	}
 	h.mu.Lock()
-	h.here, h.absent = here, absent
+	h.here = here
 	now := h.Now()
 	if !h.dirty && now.Sub(h.looked) < restEvery {
 		h.mu.Unlock()
 		return
 	}
 	h.looked, h.dirty = now, false
+	h.mu.Unlock()
+	absent, others := h.notHere()
+	h.mu.Lock()
+	h.absence.set(absent, others)
 	g := h.gather(now)
 	print, epoch := fabric.Fingerprint(g.all), fabric.Epoch(now.Unix())
 	layout, splits := h.layout, h.splits
@@ -329,7 +331,7 @@ func (h *Hub) gather(now time.Time) (g gathered) {
 			g.tunnels = append(g.tunnels, one.tunnels...)
 		}
 	}
-	mute, away := h.silent(now), h.away()
+	mute, away := h.silent(now), h.away(now)
 	for i := range g.tunnels {
 		g.tunnels[i].Mute, g.tunnels[i].Away = mute[g.tunnels[i].PeerName], away[g.tunnels[i].PeerName]
 	}

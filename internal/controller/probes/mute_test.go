@@ -38,7 +38,7 @@ func TestS109_AgentsOfAnEarlierVersionAreNotCalledUnreachable(t *testing.T) {
 				h := New(Options{Log: slog.New(slog.DiscardHandler), Secret: []byte("secret"),
 					Connected: func() map[string]Connected {
 						return map[string]Connected{"id-older": {"older", began}, "id-old": {"old", began}}
-					}})
+					}, Others: func() []string { return []string{"other"} }})
 				h.Absent = func() map[string]bool { return map[string]bool{"away": true, "new": true, "there": true} }
 				go h.Run(ctx)
 				able := &controllerv1.ProbeUplinks{Uplinks: uplinks(1).GetUplinks(), Abilities: fabric.Abilities()}

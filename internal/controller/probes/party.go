@@ -1,7 +1,6 @@
 package probes
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -26,28 +25,6 @@ func (h *Hub) silent(now time.Time) map[string]bool {
 		}
 	}
 	return all
-}
-
-// away are the names of the cluster's hosts that are connected to no controller, as far as this one knows. The caller
-// holds the lock.
-func (h *Hub) away() map[string]bool {
-	all := maps.Clone(h.absent)
-	for _, one := range h.hosts {
-		one.takeOut(all)
-	}
-	for _, names := range h.mute {
-		for _, name := range names {
-			delete(all, name)
-		}
-	}
-	return all
-}
-
-// takeOut takes the host out of those that are away, if it is connected.
-func (o *host) takeOut(away map[string]bool) {
-	if o.gone.IsZero() {
-		delete(away, o.name)
-	}
 }
 
 // muteHere are the names of the hosts that have been connected to this controller for a while, and take no part in

@@ -112,6 +112,14 @@ func notHere(f *fleet) map[string]bool {
 	return all
 }
 
+// idsOf are the ids of controllers.
+func idsOf(list []peers.Controller) (ids []string) {
+	for _, c := range list {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
 // networkHealth shows people what the probes have found.
 type networkHealth Front
 

@@ -192,7 +192,8 @@ func New(o Options) (*Server, error) {
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
 		Connected: spanning{s}.connected,
-		Absent:    func() map[string]bool { return notHere(s.fleet) }})
+		Absent:    func() map[string]bool { return notHere(s.fleet) },
+		Others:    func() []string { return idsOf(s.Others()) }})
 	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.revoked.read()
