@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -89,4 +90,32 @@ func (r *teamRig) use(uplink string, block bool) {
 	sw := r.ports.plan.Switch("lab")
 	i := slices.IndexFunc(sw.Uplinks, func(u *plan.Uplink) bool { return u.ID.Name == uplink })
 	sw.Uplinks[i].Blocked, sw.Uplinks[i].Drained = block, true
+}
+
+// A switch that begins has no uplink for a moment: nothing is told of it unless it stays so.
+func TestS178_AStartIsNotCutOff(t *testing.T) {
+	for name, stays := range map[string]bool{"its uplink comes": false, "it stays without": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newTeamRig(t, "")
+			is := r.membership.isolation
+			for _, device := range []string{"eno1", "eno2", "eno3"} {
+				r.link(device, false)
+			}
+			is.last = nil // as after a start
+			is.Settled(uplinks.InForce{})
+			if got := r.told(event.Isolated); len(got) > 0 || !is.held {
+				t.Fatalf("told %v, to be looked at again: %v", got, is.held)
+			}
+			if !stays {
+				r.link("eno1", true)
+			}
+			for n := range is.fresh {
+				is.fresh[n] = time.Now().Add(-startTime)
+			}
+			is.tellHeld()
+			if got := r.told(event.Isolated); len(got) > 0 != stays {
+				t.Errorf("told %v", got)
+			}
+		})
+	}
 }

@@ -46,9 +46,8 @@ func (t *tunnels) bind(d *binding.Desired) {
 		if t.prefer != nil {
 			reach = t.prefer(sw.Name, reach)
 		}
-		if err := cmp.Or(ownAbroad(fact.Endpoints, &reach), familyApart(fact.Endpoints, reach)); err != nil &&
-			why.None() {
-			why = problem.Failed(problem.NoEndpoint, sw.Tunnel.Device, err)
+		if others := endsApart(sw.Tunnel.Device, fact.Endpoints, &reach); why.None() {
+			why = others
 		}
 		if low := t.paths.narrow(sw, fact, &reach); why.None() {
 			why = low
@@ -63,6 +62,17 @@ func (t *tunnels) bind(d *binding.Desired) {
 		d.Attachments[sw.Tunnel.ID] = binding.Attachment{Ifindex: dev.Index}
 		d.Reach[sw.Name] = reach
 	}
+}
+
+// endsApart says what is wrong between this host's ends of a tunnel and those of others, from which it removes its own.
+func endsApart(device string, own []netip.Addr, r *overlay.Reach) (why problem.Problem) {
+	if err := ownAbroad(own, r); err != nil {
+		return problem.Failed(problem.EndpointShared, device, err)
+	}
+	if err := familyApart(own, *r); err != nil {
+		return problem.Failed(problem.NoEndpoint, device, err)
+	}
+	return why
 }
 
 // ownAbroad removes this host's own endpoints from those of others, and says which host claims one.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/overlay"
+	"heddle/internal/plan/problem"
 )
 
 // TestS105_AnEndpointsAddressThatAnotherHostHas: it is named with that host, and this host neither sends to itself nor
@@ -27,5 +28,19 @@ func TestS105_AnEndpointsAddressThatAnotherHostHas(t *testing.T) {
 	}
 	if err := ownAbroad([]netip.Addr{own}, &r); err != nil {
 		t.Errorf("and then: %v", err)
+	}
+}
+
+// TestS105_OnlyASharedEndpointHasItsCode: what is to be done differs by the code.
+func TestS105_OnlyASharedEndpointHasItsCode(t *testing.T) {
+	own, six := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::2")
+	for _, c := range []struct {
+		far  netip.Addr
+		want problem.Code
+	}{{own, problem.EndpointShared}, {six, problem.NoEndpoint}, {own.Next(), ""}} {
+		r := overlay.Reach{Endpoints: []overlay.Endpoint{{Address: c.far, Host: "esx2"}}}
+		if why := endsApart("vx-lab", []netip.Addr{own}, &r); why.Code != c.want {
+			t.Errorf("%s: %+v", c.far, why)
+		}
 	}
 }

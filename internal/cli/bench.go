@@ -133,6 +133,7 @@ func newBenchOverlay(d Deps) *cobra.Command {
 	compared(c, &opts.SwitchOptions, &quick, bench.OverlayPeerNames())
 	c.Flags().BoolVar(&opts.CutSegments, "cut-segments", false, "turn off segmentation on the cable between the "+
 		"hosts, as with a card without tunnel offload")
+	c.Flags().BoolVar(&opts.Routed, "routed", false, "put each host in a subnet of its own, with a router between them")
 	return c
 }
 

@@ -49,6 +49,10 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 			for _, w := range u.Warnings {
 				lines = append(lines, "warning: uplink "+u.Switch+"/"+u.Name+": "+w)
 			}
+			if t := u.Tunnel; t != nil && t.Known == 0 && len(t.VNIs) > 0 {
+				lines = append(lines, "note: the tunnel of switch "+u.Switch+" knows no endpoint of another host: "+
+					"nothing leaves by it")
+			}
 			return lines
 		},
 	}

@@ -33,7 +33,7 @@ func (m *Machine) Heard(p Probe, now time.Time) {
 		m.deaf[key] = d
 	}
 	d.n, d.at = d.n+1, now
-	m.changed = m.changed || d.n == Misses+1
+	m.changed = m.changed || d.n == Misses
 }
 
 // Deaf is an uplink that does not hear the echoes of its probes although the probes arrive.
@@ -45,7 +45,7 @@ type Deaf struct {
 // Deaf returns those that this host knows of, in order.
 func (m *Machine) Deaf() (list []Deaf) {
 	for k, d := range m.deaf {
-		if d.n > Misses {
+		if d.n >= Misses {
 			list = append(list, Deaf(k))
 		}
 	}

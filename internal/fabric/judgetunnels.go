@@ -65,6 +65,7 @@ type tunnels struct {
 	passing map[couple]bool
 	lost    map[couple]*Tunnel
 	mute    map[netip.Addr]bool
+	away    map[netip.Addr]bool
 	deaf    map[couple]netip.Addr // the end that does not hear
 	low     map[int]map[couple]*Tunnel
 	lossy   map[couple]*Tunnel
@@ -73,7 +74,8 @@ type tunnels struct {
 
 func newTunnels(sw string, list []Tunnel) *tunnels {
 	g := &tunnels{sw: sw, name: map[netip.Addr]string{}, host: map[netip.Addr]string{}, passing: map[couple]bool{},
-		lost: map[couple]*Tunnel{}, mute: map[netip.Addr]bool{}, deaf: map[couple]netip.Addr{},
+		lost: map[couple]*Tunnel{}, mute: map[netip.Addr]bool{}, away: map[netip.Addr]bool{},
+		deaf:  map[couple]netip.Addr{},
 		low:   map[int]map[couple]*Tunnel{},
 		lossy: map[couple]*Tunnel{}, slow: map[couple]*Tunnel{}}
 	for i := range list {
@@ -98,6 +100,9 @@ func endName(host string, a netip.Addr) string {
 // take sorts in what one host found.
 func (g *tunnels) take(t *Tunnel) {
 	k := coupleOf(t)
+	if t.Away {
+		g.away[t.Peer] = true
+	}
 	if t.Deaf {
 		g.deaf[k] = t.Peer
 	}
@@ -208,6 +213,7 @@ func (g *tunnels) unreachable() (out []Finding) {
 		f.Text = fmt.Sprintf("no packets of the tunnel of switch %s pass between any of %d endpoints (%s)", g.sw,
 			len(ends), some(f.Ends))
 		f.Remedy = fmt.Sprintf("have the network between the hosts let UDP port %d pass", g.port)
+		g.sayAway(&f, ends)
 		return []Finding{f}
 	}
 	alive := endsOf(g.passing)
@@ -227,6 +233,7 @@ func (g *tunnels) unreachable() (out []Finding) {
 			"it gets an answer (%s)", g.name[dead], g.sw, len(others), some(f.Others))
 		f.Remedy = fmt.Sprintf("see whether the host and its agent run, whether it has the address, whether its "+
 			"uplinks are up, and whether UDP port %d passes to it", g.port)
+		g.sayAway(&f, []netip.Addr{dead})
 		out = append(out, f)
 		for k := range g.lost {
 			if _, has := k.other(dead); has {
@@ -264,6 +271,7 @@ func (g *tunnels) nothing(end netip.Addr, others []netip.Addr, _ []*Tunnel) Find
 		some(f.Others))
 	f.Remedy = fmt.Sprintf("see whether both hosts and their agents run and have the addresses, and whether routers "+
 		"and filters between them let UDP port %d pass", g.port)
+	g.sayAway(&f, append([]netip.Addr{end}, others...))
 	return f
 }
 

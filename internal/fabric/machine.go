@@ -17,10 +17,10 @@ const (
 	// Wait is how long an echo may take.
 	Wait = time.Second
 	// Retry is after what time a path is probed again whose probe was lost, Failed how often one that does not pass.
-	Retry  = 2 * time.Second
+	Retry  = 1500 * time.Millisecond
 	Failed = 5 * time.Second
-	// Misses is how many probes in a row have to be lost until the path counts as lost, Hits how many echoes in a row
-	// have to come until it passes again.
+	// Misses is how many probes in a row have to be lost, as their sender says in the next ones, until the receiver
+	// knows that its echoes do not arrive. Hits is how many echoes in a row have to come until the path passes again.
 	Misses = 3
 	Hits   = 2
 	// Begin is within what time new paths are probed first.
@@ -191,7 +191,7 @@ func (m *Machine) probe(k *track, now time.Time) []Send {
 		m.number++
 		k.flight = append(k.flight, flight{m.number, size, now})
 		m.numbers[m.number] = k
-		list = append(list, Send{k.Task, Probe{Hears: k.State == Passes, VLAN: k.VLAN(), Size: size, Number: m.number,
+		list = append(list, Send{k.Task, Probe{Hears: k.hears(), VLAN: k.VLAN(), Size: size, Number: m.number,
 			Sent: now.UnixNano(), From: k.from, To: k.to}})
 	}
 	return list
@@ -247,10 +247,22 @@ func (m *Machine) hurry(k *track, now time.Time) {
 	}
 }
 
+// hears reports whether the last probe was echoed.
+func (k *track) hears() bool { return k.State == Passes && k.misses == 0 }
+
+// mostMisses returns how many probes in a row have to be lost until the path counts as lost: the receiver knows by then
+// whether they arrive, so that what passes one way is not first taken for what does not pass at all.
+func (k *track) mostMisses() int {
+	if k.State == Passes && k.retry() > Wait {
+		return Misses + 1
+	}
+	return Misses // of a new path the first probe says that no echo was heard, and a fast one says it with the next
+}
+
 func (k *track) lost() {
 	k.hits, k.misses = 0, k.misses+1
 	k.count(1)
-	if k.misses >= Misses && k.State != Lost {
+	if k.misses >= k.mostMisses() && k.State != Lost {
 		k.State, k.Full, k.Fits, k.Astray, k.full = Lost, Unknown, 0, "", search{}
 	}
 }

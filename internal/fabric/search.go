@@ -53,7 +53,7 @@ func (k *track) longPassed(size int) {
 
 // longLost takes in that no echo of a long probe came.
 func (k *track) longLost(size int) {
-	if k.State != Passes {
+	if k.State != Passes || k.misses > 0 { // short ones are lost as well
 		return
 	}
 	k.full.hits = 0

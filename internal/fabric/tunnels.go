@@ -128,6 +128,8 @@ type Tunnel struct {
 	Result
 	// Mute: the agent of the peer's host is of an earlier version, and answers no probes of tunnels.
 	Mute bool
+	// Away: the peer's host is not connected to the controllers.
+	Away bool
 	// Deaf: the peer's probes arrive, and it does not hear the echoes. State is Unknown where only that is known.
 	Deaf bool
 }

@@ -99,7 +99,9 @@ func hostsOf(ends []End) (list []string) {
 
 // sayMissing makes findings of VLANs that are missing somewhere.
 func (j *judge) sayMissing() {
-	for _, g := range sortedGroups(j.missing) {
+	groups := sortedGroups(j.missing)
+	swapped := j.mayBeSwapped(groups)
+	for _, g := range groups {
 		f := Finding{Code: VLANMissing, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends),
 			Others: j.what(g.others), Hosts: g.hosts()}
 		subject, object := frames(g.vlans)
@@ -121,6 +123,10 @@ func (j *judge) sayMissing() {
 			f.Remedy = object + " " + j.plugs(g.ends)
 		default:
 			f.Remedy = object + " the links between the physical switches, or of " + j.plugs(g.ends)
+		}
+		if other, may := swapped[g]; may {
+			f.Remedy += "; if it has them, the cables of " + j.members[g.ends[0]].What() + " and " +
+				j.members[other].What() + " may be swapped"
 		}
 		j.out.Findings = append(j.out.Findings, f)
 	}

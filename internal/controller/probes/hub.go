@@ -37,6 +37,11 @@ type Options struct {
 	// Connected are the hosts that are connected to this controller and whose agents are of another version, by their
 	// ids, with since when; nil for nobody. It is called without the hub's lock, and takes that of whoever knows them.
 	Connected func() map[string]Connected
+	// Absent are the names of the cluster's hosts that are not connected to this controller; nil for none. It is called
+	// as Connected is.
+	Absent func() map[string]bool
+	// Others are the ids of the other controllers; nil for none. It is called as Connected is.
+	Others func() []string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -57,7 +62,8 @@ type Hub struct {
 	followers map[string]*follower
 	mute      map[string][]string  // by other controller: the names of its hosts that take no part in probes
 	here      map[string]Connected // those of another version that are connected to this controller
-	version   uint64               // rises with every change of a host
+	absence   absence
+	version   uint64 // rises with every change of a host
 	dirty     bool
 	heard     map[string]heard // by other controller
 	print     uint64           // of the members of the layout
@@ -267,6 +273,10 @@ func (h *Hub) look() {
 		return
 	}
 	h.looked, h.dirty = now, false
+	h.mu.Unlock()
+	absent, others := h.notHere()
+	h.mu.Lock()
+	h.absence.set(absent, others)
 	g := h.gather(now)
 	print, epoch := fabric.Fingerprint(g.all), fabric.Epoch(now.Unix())
 	layout, splits := h.layout, h.splits
@@ -321,9 +331,9 @@ func (h *Hub) gather(now time.Time) (g gathered) {
 			g.tunnels = append(g.tunnels, one.tunnels...)
 		}
 	}
-	mute := h.silent(now)
+	mute, away := h.silent(now), h.away(now)
 	for i := range g.tunnels {
-		g.tunnels[i].Mute = mute[g.tunnels[i].PeerName]
+		g.tunnels[i].Mute, g.tunnels[i].Away = mute[g.tunnels[i].PeerName], away[g.tunnels[i].PeerName]
 	}
 	return g
 }

@@ -29,7 +29,7 @@ func TestS109_AgentsOfAnEarlierVersionAreNotCalledUnreachable(t *testing.T) {
 		{"an agent that takes no part", "older", "does not know probes of tunnels"},
 		{"an agent at another controller", "there", "does not know probes of tunnels"},
 		{"an agent that knows", "new", "no packets of the tunnel"},
-		{"an agent that is away", "away", "no packets of the tunnel"},
+		{"an agent that is away", "away", "; away (10.0.0.9) is not connected to the controllers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,8 @@ func TestS109_AgentsOfAnEarlierVersionAreNotCalledUnreachable(t *testing.T) {
 				h := New(Options{Log: slog.New(slog.DiscardHandler), Secret: []byte("secret"),
 					Connected: func() map[string]Connected {
 						return map[string]Connected{"id-older": {"older", began}, "id-old": {"old", began}}
-					}})
+					}, Others: func() []string { return []string{"other"} }})
+				h.Absent = func() map[string]bool { return map[string]bool{"away": true, "new": true, "there": true} }
 				go h.Run(ctx)
 				able := &controllerv1.ProbeUplinks{Uplinks: uplinks(1).GetUplinks(), Abilities: fabric.Abilities()}
 				prober := connectWith(ctx, h, "prober", able)

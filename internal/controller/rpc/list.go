@@ -3,21 +3,26 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/fault"
+	"heddle/internal/controller/health"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/overlay/span"
 )
 
 // ListHosts lists the hosts and how they follow the definition.
 func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest) (*controllerv1.ListHostsResponse,
 	error) {
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{})
+	shared := sharedEndpoints(p.segments.Twice())
 	f := p.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -26,6 +31,7 @@ func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest)
 	for _, h := range f.sorted() {
 		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
+	nameShared(out.GetHosts(), shared)
 	p.seenHosts(access.GrantedTo(ctx), out)
 	return out, nil
 }
@@ -91,4 +97,29 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	}
 	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())
 	return &controllerv1.RemoveHostResponse{}, nil
+}
+
+// sharedEndpoints are the endpoint addresses that two hosts have.
+func sharedEndpoints(twice []span.Twice) (list []health.SharedEndpoint) {
+	for _, t := range twice {
+		list = append(list, health.SharedEndpoint{Address: t.Address.String(), A: t.A.Name, B: t.B.Name})
+	}
+	return list
+}
+
+// nameShared says at both hosts of a pair that they share an endpoint. A host that is up has a warning then.
+func nameShared(hosts []*controllerv1.Host, shared []health.SharedEndpoint) {
+	by := health.Shared(shared)
+	for i, h := range hosts {
+		said := by[h.GetName()]
+		if len(said) == 0 {
+			continue
+		}
+		h = proto.CloneOf(h) // what another controller said is kept
+		hosts[i] = h
+		h.Problems = append(slices.Clone(h.GetProblems()), said...)
+		if h.GetState() == controllerv1.HostState_HOST_STATE_UP {
+			h.State = controllerv1.HostState_HOST_STATE_WARNING
+		}
+	}
 }

@@ -99,6 +99,27 @@ func (s spanning) connected() map[string]probes.Connected {
 	return all
 }
 
+// notHere are the names of the hosts that are not connected here.
+func notHere(f *fleet) map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string]bool{}
+	for _, h := range f.hosts {
+		if h.conn == nil {
+			all[h.doc.Name] = true
+		}
+	}
+	return all
+}
+
+// idsOf are the ids of controllers.
+func idsOf(list []peers.Controller) (ids []string) {
+	for _, c := range list {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
 // networkHealth shows people what the probes have found.
 type networkHealth Front
 

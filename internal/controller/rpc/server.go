@@ -191,7 +191,9 @@ func New(o Options) (*Server, error) {
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
-		Connected: spanning{s}.connected})
+		Connected: spanning{s}.connected,
+		Absent:    func() map[string]bool { return notHere(s.fleet) },
+		Others:    func() []string { return idsOf(s.Others()) }})
 	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
 	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.revoked.read()

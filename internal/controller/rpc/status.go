@@ -84,6 +84,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.clocks.skews(issuing(s).heardAhead()),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
+		health.Endpoints(sharedEndpoints(s.segments.Twice())),
 		health.NotConfirmed(s.revoked.unconfirmed()), s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out

@@ -92,27 +92,34 @@ func (h *Hub) arrive(f *follower, first *controllerv1.FollowSegmentsRequest) err
 	if first.GetHello() == nil || !first.GetReport().GetWhole() {
 		return errors.New("the first message has a hello and all that the host has")
 	}
+	before, id := h.removed(), f.host.ID
+	if h.Allowed(id) == nil {
+		return errRemoved
+	}
 	r, refused, err := h.read(f, first.GetReport())
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if old := h.followers[f.host.ID]; old != nil {
+	if h.removals != before {
+		return ErrAgain // it may have been this host
+	}
+	if old := h.followers[id]; old != nil {
 		old.end(ErrAgain)
 	}
-	h.followers[f.host.ID], f.refused = f, refused
+	h.followers[id], f.refused = f, refused
 	h.counted.Refused += uint64(len(refused))
-	delete(h.away, f.host.ID)
+	delete(h.away, id)
 	f.session = h.table.NewSession(h.Now())
 	f.items = uint32(h.take(f.host, f.session, r).Items)
 	for _, have := range first.GetHello().GetHave() {
 		vni := span.VNI(have.GetVni())
 		hash, ok := span.ParseHash(have.GetHash())
 		switch {
-		case ok && h.table.IsMember(f.host.ID, vni) && h.table.Hash(vni, f.older) == hash:
+		case ok && h.table.IsMember(id, vni) && h.table.Hash(vni, f.older) == hash:
 			f.cursors[vni] = h.table.Now(vni)
-		case h.Now().Sub(h.started) < seedTime && h.table.IsMember(f.host.ID, vni):
+		case h.Now().Sub(h.started) < seedTime && h.table.IsMember(id, vni):
 			f.tell, f.until = append(f.tell, uint32(vni)), h.Now().Add(tellTime)
 			f.untold[vni] = true
 			fallthrough
@@ -121,7 +128,7 @@ func (h *Hub) arrive(f *follower, first *controllerv1.FollowSegmentsRequest) err
 		}
 		f.dirty[vni] = true
 	}
-	for _, vni := range h.table.SegmentsOf(f.host.ID) {
+	for _, vni := range h.table.SegmentsOf(id) {
 		f.dirty[vni] = true
 	}
 	f.poke()
@@ -162,7 +169,8 @@ func (h *Hub) said(f *follower, m *controllerv1.FollowSegmentsRequest) error {
 		if err != nil {
 			return fmt.Errorf("what the host knew: %w", err)
 		}
-		h.seed(f, u)
+		for !h.seed(f, u) {
+		}
 	}
 	r, refused, err := h.read(f, m.GetReport())
 	if err != nil {
@@ -193,8 +201,9 @@ func (h *Hub) said(f *follower, m *controllerv1.FollowSegmentsRequest) error {
 	return nil
 }
 
-// seed takes over what a host knew of a segment.
-func (h *Hub) seed(f *follower, u *span.Update) {
+// seed takes over what a host knew of a segment, of hosts of the cluster; false if it was not clear which these are.
+func (h *Hub) seed(f *follower, u *span.Update) bool {
+	before := h.removed()
 	may := h.Allowed(f.host.ID)
 	known := map[string]bool{}
 	for _, m := range u.Members {
@@ -203,13 +212,17 @@ func (h *Hub) seed(f *follower, u *span.Update) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !f.untold[u.VNI] || h.followers[f.host.ID] != f {
-		return // nobody asked
+		return true // nobody asked
+	}
+	if h.removals != before {
+		return false
 	}
 	delete(f.untold, u.VNI)
 	if may[u.VNI] && !u.Gone {
 		h.changed(h.table.Seed(u, func(id string) bool { return known[id] && h.away[id] == "" }))
 	}
 	f.poke()
+	return true
 }
 
 // hand sends a host what it is to know, whenever that changes.

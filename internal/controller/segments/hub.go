@@ -53,6 +53,7 @@ type Hub struct {
 	away      map[string]string // hosts at other controllers, and at which
 	heard     map[string]uint64 // how often each of these has said something
 	counted   Counts
+	removals  uint64 // how many hosts were taken out of the cluster
 }
 
 // Counts are for people who look at a controller.
@@ -103,13 +104,25 @@ func (h *Hub) changed(all span.Changed) {
 	}
 }
 
+var errRemoved = errors.New("the host was taken out of the cluster")
+
+// removed is how many hosts were taken out of the cluster. Who asks whether a host is of the cluster, which takes
+// another lock, asks this before; if it is another once the hub is locked, the answer may be too old.
+func (h *Hub) removed() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.removals
+}
+
 // Remove forgets a host that was taken out of the cluster.
 func (h *Hub) Remove(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f := h.followers[id]; f != nil {
-		f.end(errors.New("the host was taken out of the cluster"))
+		f.end(errRemoved)
 	}
+	h.removals++
+	delete(h.followers, id)
 	delete(h.away, id)
 	h.changed(h.table.Remove(id))
 }

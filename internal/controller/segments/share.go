@@ -7,6 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/overlay/span"
 	"heddle/internal/overlay/wire"
 )
 
@@ -114,27 +115,38 @@ func (h *Hub) Learn(controller string, m *controllerv1.FollowSegmentsHereRespons
 		if err != nil {
 			return fmt.Errorf("what controller %s says of host %s: %w", controller, one.GetName(), err)
 		}
-		if h.Allowed(one.GetHost()) == nil {
-			continue // it was taken out of the cluster
+		for !h.learn(controller, one, r) {
 		}
-		h.mu.Lock()
-		f := h.followers[one.GetHost()]
-		switch {
-		case f != nil && f.session >= one.GetSession():
-		case one.GetAway():
-			h.changed(h.table.Disconnected(one.GetHost(), one.GetSession()))
-		default:
-			if f != nil {
-				f.end(errors.New("the host is at another controller"))
-			}
-			h.away[one.GetHost()] = controller
-			r.Session = one.GetSession()
-			changed, _ := h.table.Report(one.GetHost(), one.GetName(), r, h.Now())
-			h.changed(changed)
-		}
-		h.mu.Unlock()
 	}
 	return nil
+}
+
+// learn takes in what one host has said, if it is of the cluster; false if it was not clear whether it is.
+func (h *Hub) learn(controller string, one *controllerv1.HostSegments, r span.Report) bool {
+	before := h.removed()
+	if h.Allowed(one.GetHost()) == nil {
+		return true // it was taken out of the cluster
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.removals != before {
+		return false
+	}
+	f := h.followers[one.GetHost()]
+	switch {
+	case f != nil && f.session >= one.GetSession():
+	case one.GetAway():
+		h.changed(h.table.Disconnected(one.GetHost(), one.GetSession()))
+	default:
+		if f != nil {
+			f.end(errors.New("the host is at another controller"))
+		}
+		h.away[one.GetHost()] = controller
+		r.Session = one.GetSession()
+		changed, _ := h.table.Report(one.GetHost(), one.GetName(), r, h.Now())
+		h.changed(changed)
+	}
+	return true
 }
 
 // Lost takes in that another controller does not answer: its hosts are on their way to others, or without one. Those

@@ -104,5 +104,5 @@ func rank(l api.FindingLevel) int {
 func Rules() []Rule {
 	return slices.Concat(controllerRules(), securityRules(), learningRules(), guardRules(), loopRules(), floodRules(),
 		addressRules(), vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(),
-		offloadRules(), guestRules(), flowRules())
+		offloadRules(), guestRules(), flowRules(), tunnelRules(), twinRules())
 }

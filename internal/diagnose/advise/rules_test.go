@@ -520,7 +520,8 @@ func vlanCases() []ruleCase {
 
 func allCases() (all []ruleCase) {
 	for _, list := range [][]ruleCase{controllerCases(), securityCases(), guardCases(), floodCases(), addressCases(),
-		vlanCases(), uplinkCases(), deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
+		vlanCases(), uplinkCases(), deviceCases(), tunnelCases(), twinCases(), guestCases(), flowCases(),
+		learningCases(), offloadCases()} {
 		all = append(all, list...)
 	}
 	return all

@@ -28,7 +28,7 @@ func (g *guest) plug(host *netns.NS, name string) error {
 	err = host.Do(func() error {
 		cable := &netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: name, MTU: guestMTU},
-			PeerName:  guestDev, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(inside),
+			PeerName:  g.device(), PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(inside),
 		}
 		if err := netlink.LinkAdd(cable); err != nil {
 			return fmt.Errorf("add veth %s: %w", name, err)
@@ -43,16 +43,16 @@ func (g *guest) plug(host *netns.NS, name string) error {
 
 // configure gives the adapter its address and turns it on. It runs inside the guest.
 func (g *guest) configure() error {
-	link, err := netlink.LinkByName(guestDev)
+	link, err := netlink.LinkByName(g.device())
 	if err != nil {
-		return fmt.Errorf("find adapter %s: %w", guestDev, err)
+		return fmt.Errorf("find adapter %s: %w", g.device(), err)
 	}
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: g.addr.AsSlice(), Mask: net.CIDRMask(prefixBits, g.addr.BitLen())}}
 	if err := netlink.AddrAdd(link, addr); err != nil {
-		return fmt.Errorf("give %s to %s: %w", g.addr, guestDev, err)
+		return fmt.Errorf("give %s to %s: %w", g.addr, g.device(), err)
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
-		return fmt.Errorf("turn on %s: %w", guestDev, err)
+		return fmt.Errorf("turn on %s: %w", g.device(), err)
 	}
 	return nil
 }
@@ -62,10 +62,23 @@ const (
 	joinEvery    = 100 * time.Millisecond
 )
 
-// await waits until the second guest answers the first.
+// await waits until the other guests answer the first.
 func (p *path) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
+	for _, to := range []*guest{p.b, p.far} {
+		if to == nil {
+			continue
+		}
+		if err := p.answers(ctx, to.addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers waits until the address answers the first guest.
+func (p *path) answers(ctx context.Context, addr netip.Addr) error {
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
 	for {
 		for _, alive := range p.alive {
@@ -73,7 +86,7 @@ func (p *path) await(ctx context.Context) error {
 				return err
 			}
 		}
-		res, err := traffic.Send(ctx, traffic.Endpoint{NS: p.a.ns}, load, netip.AddrPortFrom(p.b.addr, 0))
+		res, err := traffic.Send(ctx, traffic.Endpoint{NS: p.a.ns}, load, netip.AddrPortFrom(addr, 0))
 		if errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("the guests do not reach each other within %v", joinPatience)
 		}

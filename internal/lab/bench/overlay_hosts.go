@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -25,7 +26,9 @@ const (
 type hostOfTwo struct {
 	ns          *netns.NS
 	guest       *guest
+	adapters    []adapter
 	addr, other netip.Addr // of the hosts on the cable between them
+	gateway     netip.Addr // the router between the hosts, if there is one
 }
 
 // twoHosts are the hosts that a path leads over.
@@ -43,17 +46,20 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 		if err != nil {
 			return err
 		}
-		at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, 0, byte(i + 1)}) }
-		t.hosts[i] = &hostOfTwo{ns: ns, guest: g, addr: at(i), other: at(1 - i)}
+		t.hosts[i] = &hostOfTwo{ns: ns, guest: g}
 	}
-	if err := t.cable(); err != nil {
+	join := t.cable
+	if o.Routed {
+		join = func() error { return t.routed(name, o.CutSegments) }
+	}
+	if err := join(); err != nil {
 		return err
 	}
 	for _, h := range t.hosts {
 		if err := h.ns.Do(func() error { return h.underlay(o.CutSegments) }); err != nil {
 			return err
 		}
-		if err := h.guest.plug(h.ns, vmDev); err != nil {
+		if err := h.plug(h.guest, vmDev, 0); err != nil {
 			return err
 		}
 	}
@@ -62,15 +68,24 @@ func (o OverlayOptions) connect(ctx context.Context, name string, p *path,
 
 // cable joins the hosts by a veth pair.
 func (t *twoHosts) cable() error {
-	far, err := t.hosts[1].ns.Handle()
+	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 78, 0, byte(i + 1)}) }
+	for i, h := range t.hosts {
+		h.addr, h.other = at(i), at(1-i)
+	}
+	return veth(t.hosts[0].ns, wireDev, t.hosts[1].ns, wireDev)
+}
+
+// veth joins two namespaces by a cable with room for the outer headers.
+func veth(near *netns.NS, name string, far *netns.NS, peer string) error {
+	inside, err := far.Handle()
 	if err != nil {
 		return err
 	}
-	defer far.Close()
-	return t.hosts[0].ns.Do(func() error {
+	defer inside.Close()
+	return near.Do(func() error {
 		err := netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: wireDev, MTU: wireMTU}, PeerName: wireDev,
-			PeerNamespace: netlink.NsFd(far), PeerMTU: wireMTU,
+			LinkAttrs: netlink.LinkAttrs{Name: name, MTU: wireMTU}, PeerName: peer,
+			PeerNamespace: netlink.NsFd(inside), PeerMTU: wireMTU,
 		})
 		if err != nil {
 			return fmt.Errorf("add the cable between the hosts: %w", err)
@@ -86,21 +101,24 @@ func (h *hostOfTwo) underlay(cut bool) error {
 		return err
 	}
 	if cut {
-		if err := cutSegments(); err != nil {
+		if err := cutSegments(wireDev); err != nil {
 			return err
 		}
 	}
-	return errors.Join(netlink.AddrAdd(link, h.address()), netlink.LinkSetUp(link))
+	if err := errors.Join(netlink.AddrAdd(link, onCable(h.addr)), netlink.LinkSetUp(link)); err != nil {
+		return err
+	}
+	return h.toRouter()
 }
 
-// cutSegments makes the cable like a card without segmentation, whose receiver puts segments together.
-func cutSegments() error {
+// cutSegments makes an end of a cable like a card without segmentation, whose receiver puts segments together.
+func cutSegments(device string) error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return err
 	}
 	defer tool.Close()
-	have, err := tool.Features(wireDev)
+	have, err := tool.Features(device)
 	if err != nil {
 		return fmt.Errorf("read the offloads of the cable: %w", err)
 	}
@@ -113,24 +131,19 @@ func cutSegments() error {
 		}
 	}
 	want["rx-gro"] = true
-	if err := tool.Change(wireDev, want); err != nil {
+	if err := tool.Change(device, want); err != nil {
 		return fmt.Errorf("turn off the segmentation of the cable: %w", err)
 	}
 	return nil
 }
 
-// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guest in segment.
-func heddleHosts(program []string, way func(*hostOfTwo) string, segment string) func(context.Context, *twoHosts) error {
+// heddleHosts runs an agent on each host, with a switch that reaches the other one by way and has the guests in the
+// segments.
+func heddleHosts(program []string, way func(*hostOfTwo) string, in func(segment) string) func(context.Context,
+	*twoHosts) error {
 	return func(_ context.Context, t *twoHosts) error {
 		for _, h := range t.hosts {
-			config := fmt.Sprintf(`switches:
-  - name: bench
-    kind: distributed
-    %s
-    portGroups: [{name: guests, %s}]
-ports: [{name: guest, switch: bench, portGroup: guests, device: %s, mac: %q}]
-`, way(h), segment, vmDev, h.guest.mac)
-			if err := t.path.agent(machine{ns: h.ns}, program, config); err != nil {
+			if err := t.path.agent(machine{ns: h.ns}, program, h.config(way(h), in)); err != nil {
 				return err
 			}
 		}
@@ -138,33 +151,50 @@ ports: [{name: guest, switch: bench, portGroup: guests, device: %s, mac: %q}]
 	}
 }
 
-// kernelVXLAN joins the guest and a VXLAN device by a bridge on each host, which learn.
+func (h *hostOfTwo) config(way string, in func(segment) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "switches:\n  - name: bench\n    kind: distributed\n    %s\n    portGroups:\n", way)
+	for _, s := range segments() {
+		fmt.Fprintf(&b, "      - {name: %s, %s}\n", s.name, in(s))
+	}
+	b.WriteString("ports:\n")
+	for _, a := range h.adapters {
+		fmt.Fprintf(&b, "  - {name: %s, switch: bench, portGroup: %s, device: %[1]s, mac: %[3]q}\n", a.device,
+			segments()[a.segment].name, a.guest.mac)
+	}
+	return b.String()
+}
+
+// kernelVXLAN joins the guests of each segment and a VXLAN device by a bridge on each host, which learn.
 func kernelVXLAN(_ context.Context, t *twoHosts) error {
 	for _, h := range t.hosts {
-		if err := h.ns.Do(h.bridgeVXLAN); err != nil {
-			return err
+		for i := range segments() {
+			if err := h.ns.Do(func() error { return h.bridgeVXLAN(i) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (h *hostOfTwo) bridgeVXLAN() error {
+func (h *hostOfTwo) bridgeVXLAN(i int) error {
 	wire, err := netlink.LinkByName(wireDev)
 	if err != nil {
 		return err
 	}
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: guestMTU}}
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("br", i), MTU: guestMTU}}
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return lacking("bridge devices", err)
 	}
 	tunnel := &netlink.Vxlan{
-		LinkAttrs: netlink.LinkAttrs{Name: "vxlan0", MTU: guestMTU}, VxlanId: 5000, VtepDevIndex: wire.Attrs().Index,
-		SrcAddr: h.addr.AsSlice(), Group: h.other.AsSlice(), Port: 4789, Learning: true,
+		LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("vxlan", i), MTU: guestMTU}, VxlanId: segments()[i].vni,
+		VtepDevIndex: wire.Attrs().Index,
+		SrcAddr:      h.addr.AsSlice(), Group: h.other.AsSlice(), Port: 4789, Learning: true,
 	}
 	if err := netlink.LinkAdd(tunnel); err != nil {
 		return lacking("VXLAN devices", err)
 	}
-	for _, name := range []string{tunnel.Name, vmDev} {
+	for _, name := range append(h.devices(i), tunnel.Name) {
 		link, err := netlink.LinkByName(name)
 		if err == nil {
 			err = netlink.LinkSetMaster(link, bridge)
@@ -176,20 +206,37 @@ func (h *hostOfTwo) bridgeVXLAN() error {
 	return errors.Join(netlink.LinkSetUp(tunnel), netlink.LinkSetUp(bridge))
 }
 
-// ovsVXLAN joins the guest and a tunnel by a bridge of Open vSwitch's user-space datapath on each host. The tunnel goes
-// out by a second bridge that has the cable and the host's address, as that datapath asks for.
+// devices are the host's ends of the adapters in a segment.
+func (h *hostOfTwo) devices(segment int) []string {
+	var names []string
+	for _, a := range h.adapters {
+		if a.segment == segment {
+			names = append(names, a.device)
+		}
+	}
+	return names
+}
+
+// ovsVXLAN joins the guests of each segment and a tunnel by a bridge of Open vSwitch's user-space datapath. The tunnels
+// go out by another bridge that has the cable and the host's address, as that datapath asks for.
 func ovsVXLAN(ctx context.Context, t *twoHosts) error {
 	if err := ovsTools(); err != nil {
 		return err
 	}
 	for _, h := range t.hosts {
-		if err := h.guest.ns.Do(plainFrames); err != nil {
-			return err
+		for _, a := range h.adapters {
+			if err := a.guest.ns.Do(a.guest.plainFrames); err != nil {
+				return err
+			}
 		}
-		args := append(bridgeOf("br-wire", wireDev), "--")
-		args = append(args, bridgeOf("br0", vmDev, "vxlan0")...)
-		args = append(args, "--", "set", "interface", "vxlan0", "type=vxlan", "options:key=5000",
-			"options:remote_ip="+h.other.String())
+		args := bridgeOf("br-wire", wireDev)
+		for i, s := range segments() {
+			tunnel := fmt.Sprint("vxlan", i)
+			args = append(args, "--")
+			args = append(args, bridgeOf(fmt.Sprint("br", i), append(h.devices(i), tunnel)...)...)
+			args = append(args, "--", "set", "interface", tunnel, "type=vxlan", fmt.Sprint("options:key=", s.vni),
+				"options:remote_ip="+h.other.String())
+		}
 		if err := startOVS(ctx, t.path, h.ns, args...); err != nil {
 			return err
 		}
@@ -211,12 +258,12 @@ func (h *hostOfTwo) addressOn(device string) func() error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(netlink.AddrDel(from, h.address()), netlink.LinkSetMTU(to, wireMTU),
-			netlink.AddrAdd(to, h.address()), netlink.LinkSetUp(to))
+		return errors.Join(netlink.AddrDel(from, onCable(h.addr)), netlink.LinkSetMTU(to, wireMTU),
+			netlink.AddrAdd(to, onCable(h.addr)), netlink.LinkSetUp(to), h.toRouter())
 	}
 }
 
-// address is the host's on the cable.
-func (h *hostOfTwo) address() *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: h.addr.AsSlice(), Mask: net.CIDRMask(prefixBits, h.addr.BitLen())}}
+// onCable is an address with the subnet of its cable.
+func onCable(a netip.Addr) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(prefixBits, a.BitLen())}}
 }

@@ -20,13 +20,15 @@ func TestS84_EveryWayBetweenHostsCarriesTraffic(t *testing.T) {
 	testkit.Root(t)
 	testkit.Weigh(t, 3)
 	t.Setenv("TMPDIR", t.TempDir())
-	for _, name := range append(OverlayPeerNames(), "heddle, segments cut", "vxlan, segments cut") {
+	for _, name := range append(OverlayPeerNames(), "heddle, segments cut", "vxlan, segments cut",
+		"heddle, routed") {
 		t.Run(name, func(t *testing.T) {
-			peer, _, cut := strings.Cut(name, ", ")
-			opts := OverlayOptions{CutSegments: cut, SwitchOptions: SwitchOptions{
+			peer, how, _ := strings.Cut(name, ", ")
+			opts := OverlayOptions{CutSegments: how == "segments cut", Routed: how == "routed"}
+			opts.SwitchOptions = SwitchOptions{
 				Rounds: 1, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, Now: time.Now,
 				Only: []string{peer}, Heddle: heddleProgram(t), measure: traffic.Measure,
-			}}
+			}
 			rep, err := Overlay(t.Context(), opts)
 			if errors.Is(err, errUnavailable) {
 				t.Skipf("missing requirement: %v", err)
@@ -34,7 +36,7 @@ func TestS84_EveryWayBetweenHostsCarriesTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(rep.Rows) != 4 {
+			if len(rep.Rows) != 5 {
 				t.Errorf("%d rows, want one for each test", len(rep.Rows))
 			}
 			for _, row := range rep.Rows {
@@ -69,8 +71,9 @@ func TestOverlayIsJudgedByRateAndByCPU(t *testing.T) {
 	for _, b := range rep.Budgets {
 		names = append(names, b.Name)
 	}
-	if len(names) != 8 || slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, peerVLAN+",") }) {
-		t.Fatalf("budgets %q, want those of four tests against vxlan by rate and by CPU", names)
+	ofVLAN := func(n string) bool { return strings.Contains(n, peerVLAN+",") }
+	if len(names) != 10 || slices.ContainsFunc(names, ofVLAN) {
+		t.Fatalf("budgets %q, want those of five tests against vxlan by rate and by CPU", names)
 	}
 	by := rep.Budgets[slices.Index(names, "udp: heddle / vxlan, CPU per packet")]
 	if by.Met || math.Abs(by.Budget-1/1.15) > 1e-9 || by.Value <= 1 {

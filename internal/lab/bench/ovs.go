@@ -24,7 +24,7 @@ func setupOVS(ctx context.Context, p *path) error {
 		return err
 	}
 	for _, g := range []*guest{p.a, p.b} {
-		if err := g.ns.Do(plainFrames); err != nil {
+		if err := g.ns.Do(g.plainFrames); err != nil {
 			return err
 		}
 	}
@@ -52,14 +52,14 @@ func bridgeOf(bridge string, ports ...string) []string {
 
 // plainFrames makes the guest compute checksums and cut segments itself: the user-space datapath reads its frames from
 // a packet socket and forwards unfinished checksums as if they were finished.
-func plainFrames() error {
+func (g *guest) plainFrames() error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return err
 	}
 	defer tool.Close()
-	if err := tool.Change(guestDev, map[string]bool{"tx-checksum-ip-generic": false}); err != nil {
-		return fmt.Errorf("turn off checksum offload of %s: %w", guestDev, err)
+	if err := tool.Change(g.device(), map[string]bool{"tx-checksum-ip-generic": false}); err != nil {
+		return fmt.Errorf("turn off checksum offload of %s: %w", g.device(), err)
 	}
 	return nil
 }

@@ -24,22 +24,33 @@ type guest struct {
 	ns   *netns.NS
 	addr netip.Addr
 	mac  string
+	dev  string // its name in the namespace; "" is guestDev
+}
+
+func (g *guest) device() string {
+	if g.dev == "" {
+		return guestDev
+	}
+	return g.dev
 }
 
 // path is two guests connected by a peer.
 type path struct {
 	a, b  *guest
+	far   *guest // a third one, which a router separates from the first; nil = there is none
 	clean cleanup
 	// alive return why the peer can no longer carry anything.
 	alive []func() error
 }
 
 // pair is the path for a measurement, with the CPUs of its client and its server.
-func (p *path) pair(client, server []int) traffic.Pair {
+func (p *path) pair(client, server []int) traffic.Pair { return p.pairTo(p.b, client, server) }
+
+func (p *path) pairTo(to *guest, client, server []int) traffic.Pair {
 	return traffic.Pair{
 		Client: traffic.Endpoint{NS: p.a.ns, CPUs: client},
-		Server: traffic.Endpoint{NS: p.b.ns, CPUs: server},
-		Addr:   p.b.addr,
+		Server: traffic.Endpoint{NS: to.ns, CPUs: server},
+		Addr:   to.addr,
 	}
 }
 

@@ -47,6 +47,8 @@ type test struct {
 	// apart puts the ends on two CPUs. Ends that take turns share one: waking an idle virtual CPU takes longer than
 	// the path under test and varies far more.
 	apart bool
+	// routed: to the guest that a router separates from the first one.
+	routed bool
 }
 
 func switchTests() []test {
@@ -92,20 +94,20 @@ type comparison struct {
 	peers func(heddle []string) []Peer
 	// to are the peers that every row is compared with; their CPU time with the first one's.
 	to      []string
+	tests   []test
 	budgets []switchBudget
 	notes   []string
 }
 
 func switches() comparison {
 	return comparison{name: "bench switch", peers: peers, to: []string{peerDirect, peerBridge},
-		budgets: switchBudgets()}
+		tests: switchTests(), budgets: switchBudgets()}
 }
 
 // run is a running benchmark of switches.
 type run struct {
 	comparison
 	opts    SwitchOptions
-	tests   []test
 	chosen  []Peer
 	paths   []*path // one per chosen peer
 	samples map[cell][]traffic.Result
@@ -136,7 +138,7 @@ func (c comparison) measure(ctx context.Context, opts SwitchOptions) (rep *repor
 	if opts.measure == nil {
 		opts.measure = traffic.Processes{Program: append(slices.Clone(opts.Heddle), "traffic")}.Measure
 	}
-	r := &run{comparison: c, opts: opts, tests: switchTests(), samples: map[cell][]traffic.Result{}}
+	r := &run{comparison: c, opts: opts, samples: map[cell][]traffic.Result{}}
 	env := report.Collect(opts.Now())
 	defer func() { err = orLeft(err, r.close()) }()
 	if err = r.open(ctx, chosen); err == nil {
@@ -255,7 +257,11 @@ func (r *run) one(ctx context.Context, t test, p *path) (traffic.Result, error) 
 		server = r.opts.CPUs[1:]
 	}
 	load := traffic.Load{Kind: t.kind, Warmup: r.opts.Warmup, Duration: r.opts.Duration}
-	return r.opts.measure(ctx, p.pair(client, server), load)
+	to := p.b
+	if t.routed {
+		to = p.far
+	}
+	return r.opts.measure(ctx, p.pairTo(to, client, server), load)
 }
 
 // Quick sets rounds and times so that all peers and tests take less than a minute.

@@ -24,7 +24,7 @@ func fakeRun(rounds int, speed func(peer string, round int) float64, order *[]st
 	r := &run{
 		comparison: switches(),
 		opts:       SwitchOptions{Rounds: rounds, Duration: time.Second, CPUs: []int{0, 1}},
-		tests:      switchTests(), samples: map[cell][]traffic.Result{},
+		samples:    map[cell][]traffic.Result{},
 	}
 	peerOf := map[netip.Addr]string{}
 	done := map[string]int{}
@@ -32,7 +32,7 @@ func fakeRun(rounds int, speed func(peer string, round int) float64, order *[]st
 		addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 		peerOf[addr] = n
 		r.chosen = append(r.chosen, Peer{Name: n})
-		r.paths = append(r.paths, &path{a: &guest{}, b: &guest{addr: addr}})
+		r.paths = append(r.paths, &path{a: &guest{}, b: &guest{addr: addr}, far: &guest{addr: addr}})
 	}
 	r.opts.measure = func(_ context.Context, p traffic.Pair, l traffic.Load) (traffic.Result, error) {
 		name := peerOf[p.Addr]

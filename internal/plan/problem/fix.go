@@ -38,6 +38,9 @@ func (p Problem) Fix() string {
 	case NoEndpoint:
 		return fmt.Sprintf("Give this host the address that the tunnel names, or correct the endpoints of %s.",
 			p.Device)
+	case EndpointShared:
+		return fmt.Sprintf("Give one of the hosts an address of its own, and correct the endpoints of %s there.",
+			p.Device)
 	case AttachQueued:
 		return "Wait until its device is attached."
 	}

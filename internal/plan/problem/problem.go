@@ -31,6 +31,7 @@ const (
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	IPv6Off        Code = "ipv6-off"         // IPv6 is off on the host port's interface Device
 	NoEndpoint     Code = "no-endpoint"      // an endpoint of the tunnel Device can't be used: Detail
+	EndpointShared Code = "endpoint-shared"  // another host has an endpoint of the tunnel Device as well: Detail
 	// LowMTU: Device has MTU Have, below the Want of switch Peer. Of an endpoint, which is Other, Device may be a host
 	// port of switch Kind; or the path to the endpoint Other of host Device has that MTU, with Kind as PathKind.
 	LowMTU       Code = "low-mtu"

@@ -33,7 +33,7 @@ func (p Problem) ofDevice() string {
 			"is gone: heddle port disconnect %s", p.Device, printable.ShellWord(p.Peer))
 	case DeviceNotTaken:
 		return fmt.Sprintf("device %s cannot be taken", p.Device) + after(": ", p.Detail)
-	case DeviceFailed, HostInterface, AttachFailed, NoEndpoint:
+	case DeviceFailed, HostInterface, AttachFailed, NoEndpoint, EndpointShared:
 		return p.failed()
 	case LowMTU:
 		if p.Other != "" {
@@ -86,7 +86,8 @@ func (p Problem) failed() string {
 	}
 	return map[Code]string{NoEndpoint: "not every end of the tunnel is here",
 		DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
-		AttachFailed: "its device can't be attached"}[p.Code]
+		AttachFailed:   "its device can't be attached",
+		EndpointShared: "another host has an endpoint's address, too"}[p.Code]
 }
 
 // ofMember: the device can't be used as intended because of another one.
