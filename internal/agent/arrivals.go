@@ -27,6 +27,9 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 		if p == nil {
 			return c.ports.noPort(q.Port)
 		}
+		if err := c.meant().refuses(q.Port, q.Of); err != nil {
+			return err
+		}
 		return c.waiting.told(p)
 	})
 }
@@ -52,6 +55,9 @@ func (wt *waiting) told(p *plan.Port) error {
 // from another guest: only a hook that has just given its guest the device may do that (Reconnect).
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
 	return c.connectIncoming(ctx, q, func(p spec.Port) error {
+		if err := c.meant().refusesHost(q.Host); err != nil {
+			return err
+		}
 		return (admission{c.shared, c.ports, q, api.CameByController(ctx)}).refuses(p)
 	})
 }
@@ -60,6 +66,9 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses func(spec.Port) error) (*api.Applied,
 	error) {
 	out := &api.Applied{}
+	if err := c.do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
+		return nil, err
+	}
 	if err := c.checkBerth(ctx, q); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,8 @@ func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest)
 		return nil, err
 	}
 	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: m.name})
+		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: m.name,
+			Of: m.port.identity()})
 		return err
 	})
 	if err != nil {
@@ -193,7 +194,8 @@ func (a acts) ActivateMove(ctx context.Context, q *controllerv1.ActivateMoveRequ
 		return nil, err
 	}
 	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewPortServiceClient(rpc).ActivatePort(ctx, &agentv1.ActivatePortRequest{Port: m.name})
+		_, err := agentv1connect.NewPortServiceClient(rpc).ActivatePort(ctx, &agentv1.ActivatePortRequest{Port: m.name,
+			Of: m.port.identity()})
 		return err
 	})
 	if err != nil {

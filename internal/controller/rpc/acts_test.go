@@ -37,6 +37,8 @@ type mover struct {
 	asked  []*agentv1.ConnectIncomingPortRequest
 	steps  []agentv1.MovePhase
 	called []string
+	// meant are the ports that those calls meant.
+	meant []*agentv1.PortIdentity
 	// refusal is the answer to the next preparation; nil for none.
 	refusal error
 	// learned is how many MACs the port has learned, flows how many of its flows are metered.
@@ -77,6 +79,7 @@ func (m *mover) ConnectIncomingPort(_ context.Context, q *agentv1.ConnectIncomin
 // ActivatePort is noted.
 func (m *mover) ActivatePort(_ context.Context, q *agentv1.ActivatePortRequest) (*agentv1.ActivatePortResponse,
 	error) {
+	m.means(q.GetOf())
 	m.step("activate "+q.GetPort(), agentv1.MovePhase_MOVE_PHASE_ACTIVE)
 	return &agentv1.ActivatePortResponse{}, nil
 }
@@ -88,12 +91,14 @@ func (m *mover) MovePort(_ context.Context, q *agentv1.MovePortRequest) (*agentv
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.meant = append(m.meant, q.GetOf())
 	m.called = append(m.called, "move "+q.GetPort()+" to "+q.GetSwitch()+"/"+q.GetPortGroup())
 	return &agentv1.MovePortResponse{Applied: &agentv1.Applied{Warnings: []string{"look"}}}, nil
 }
 
 // CancelMove is noted.
 func (m *mover) CancelMove(_ context.Context, q *agentv1.CancelMoveRequest) (*agentv1.CancelMoveResponse, error) {
+	m.means(q.GetOf())
 	m.step("cancel "+q.GetPort(), agentv1.MovePhase_MOVE_PHASE_CANCELLED)
 	return &agentv1.CancelMoveResponse{}, nil
 }

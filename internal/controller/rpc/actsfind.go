@@ -18,10 +18,17 @@ import (
 type reportedPort struct {
 	*controllerv1.HostPort
 	host      string
+	hostID    string
 	connected bool
 }
 
 func (p reportedPort) nic() nic { return nic{p.GetVm(), p.GetAdapter()} }
+
+// identity is what its host is told that it must be: another port may have its name by then.
+func (p reportedPort) identity() *agentv1.PortIdentity {
+	return &agentv1.PortIdentity{Host: p.hostID, Switch: p.GetSwitch(), Vm: p.GetVm(), Adapter: p.GetAdapter(),
+		Device: p.GetDevice()}
+}
 
 // runs reports whether the guest runs by the port there, as far as the host knows.
 func (p reportedPort) runs() bool { return !p.GetWaits() && !p.GetAbsent() }
@@ -44,7 +51,7 @@ func (a acts) instances(there *elsewhere) (list []reportedPort) {
 			continue
 		}
 		for _, p := range report.GetPorts() {
-			list = append(list, reportedPort{p, h.doc.Name, connected})
+			list = append(list, reportedPort{p, h.doc.Name, h.id, connected})
 		}
 	}
 	return list
@@ -55,6 +62,7 @@ type moving struct {
 	id       string // of the move; "" until a host has told it
 	nic      nic
 	from, to string // hosts
+	toID     string // of the target
 	port     reportedPort
 	sw, name string
 	group    string
@@ -71,7 +79,7 @@ func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomi
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
 		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
-		Flows: m.flows,
+		Flows: m.flows, Host: m.toID,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: m.device}}
 }
@@ -174,6 +182,7 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q: see heddle host list",
 			m.to))
 	}
+	m.toID = to.id
 	now := a.shown(to, there)
 	if now.GetStale() || now.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED {
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s is not connected to a controller", m.to))
