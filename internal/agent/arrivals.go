@@ -101,6 +101,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		}
 		judge := admission{c.shared, c.ports, q, api.CameByController(ctx)}
 		w := c.waiting.incoming(&p)
+		w.ByController = api.CameByController(ctx)
 		if w.InPlaceOf != "" {
 			if err := judge.refusesBeside(); err != nil {
 				return err
