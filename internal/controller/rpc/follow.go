@@ -159,6 +159,7 @@ func (f *fleet) leave(h *host, c *conn) {
 // listen takes in what a host says until it leaves.
 func (s *Server) listen(ctx context.Context, h *host, c *conn,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	reports := s.pacing(h, c)
 	for {
 		m, err := stream.Receive()
 		if err != nil {
@@ -172,11 +173,9 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 			preparing{s.fleet}.clock(c, a, s.fleet.deciding.ticks())
 			continue
 		}
-		if err := h.pace.wait(ctx, s.fleet, h, m); err != nil {
+		if err := reports.take(ctx, m); err != nil {
 			return err
 		}
-		s.fleet.said(h, c, m)
-		(claimant{s}).claims(ctx, h, c, m.GetClaims())
 	}
 }
 
