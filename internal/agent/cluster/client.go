@@ -250,7 +250,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
 		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.New(c.Now()),
 		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
-	c.tellMade(hello.GetHello())
+	c.tellMade(hello.GetHello(), given)
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))

@@ -297,7 +297,10 @@ func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
 	if len(m.refuses) > 0 {
 		return m.refuses, nil
 	}
-	m.given, m.activeAt = next, m.clock()
+	m.given, m.activeAt = next.Noting(m.given), m.clock()
+	if m.given.Together != "" {
+		m.given = m.given.Noted(m.activeAt)
+	}
 	return nil, nil
 }
 
