@@ -57,6 +57,9 @@ func (a acts) prepare(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 	if !q.GetForce() {
 		m.macs, m.flows = a.room(ctx, m.from, m.sw, m.name)
 	}
+	if err := a.goesThere(ctx, m); err != nil {
+		return nil, err
+	}
 	return m, a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
 		_, err := agentv1connect.NewPortServiceClient(rpc).ConnectIncomingPort(ctx, m.request(q))
 		return err
@@ -166,24 +169,6 @@ func began(m *agentv1.PortMove) time.Time {
 // open reports whether a move is under way: its guest does not run at the target yet.
 func open(m *agentv1.PortMove) bool {
 	return m.GetSide() == agentv1.MoveSide_MOVE_SIDE_TARGET && m.GetPhase() < agentv1.MovePhase_MOVE_PHASE_ACTIVE
-}
-
-// CancelMove takes back a move: the port that waits at the target is removed there.
-func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest) (*controllerv1.CancelMoveResponse,
-	error) {
-	m, err := a.waitingAt(ctx, q.GetPort(), q.GetHost())
-	if err != nil {
-		return nil, err
-	}
-	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: m.name,
-			Of: m.port.identity()})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &controllerv1.CancelMoveResponse{Port: m.located()}, nil
 }
 
 // ActivateMove records that the guest runs at the target.

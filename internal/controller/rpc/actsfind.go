@@ -264,11 +264,7 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	switch len(found) {
 	case 0:
-		text := fmt.Sprintf("no host waits for the guest of port %s", port)
-		if arrived != "" {
-			text += fmt.Sprintf(": it runs on host %s already", arrived)
-		}
-		return nil, connect.NewError(connect.CodeNotFound, text)
+		return nil, nobodyWaits(port, arrived)
 	case 1:
 		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}

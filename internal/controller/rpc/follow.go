@@ -44,7 +44,9 @@ type conn struct {
 	portsSent
 	asking
 	// moves is what the host was told of moves; nil before the first message.
-	moves       *controllerv1.HostMoves
+	moves *controllerv1.HostMoves
+	// cancels: moves are being cancelled at the host that somebody cancelled while it was away.
+	cancels     bool
 	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
@@ -106,6 +108,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 		return err
 	}
 	granter{s}.fillFor(ctx, h)
+	cancelling{s}.due(ctx, h, c)
 	go func() { e.end(s.listen(ctx, h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, hello.GetHave(), &renewal{Server: s, peer: e.peer})
 }

@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"connectrpc.com/connect/v2"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/api/heddle/agent/v1/agentv1connect"
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// CancelMove takes back a move: the port that waits is removed at the target, and at each host that was the target
+// before the VM was sent to another one. A host that is away removes it when it is back.
+func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest) (*controllerv1.CancelMoveResponse,
+	error) {
+	list, err := a.waitingAll(ctx, q.GetPort(), q.GetHost())
+	if err != nil {
+		return nil, err
+	}
+	out := &controllerv1.CancelMoveResponse{Port: list[0].located()}
+	var errs []error
+	for i, m := range list {
+		if i > 0 {
+			out.Port.Instances = append(out.Port.Instances, m.located().GetInstances()...)
+		}
+		err := error(nil)
+		if m.port.connected {
+			err = a.cancelAt(ctx, m.to, m.name, m.port.identity())
+		}
+		if !m.port.connected || connect.CodeOf(err) == connect.CodeUnavailable && err != nil {
+			if err = a.cancelLater(ctx, m); err == nil {
+				out.Later = append(out.Later, m.to)
+			}
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// cancelAt has a host remove the port that waits for its guest.
+func (s *Server) cancelAt(ctx context.Context, host, port string, of *agentv1.PortIdentity) error {
+	return s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
+		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: port, Of: of})
+		return err
+	})
+}
+
+// waitingAll are the moves of a port to all hosts whose port waits for the guest, or to that one. The caller may operate
+// each.
+func (a acts) waitingAll(ctx context.Context, port, host string) (list []*moving, err error) {
+	if port == "" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, "say which port")
+	}
+	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	arrived := ""
+	for _, p := range a.instances(there) {
+		if !p.named(port) || host != "" && p.host != host {
+			continue
+		}
+		if p.GetArrived() {
+			arrived = p.host
+		}
+		if !p.GetWaits() || p.GetVm() == "" && !p.connected {
+			continue
+		}
+		m := &moving{nic: p.nic(), to: p.host, toID: p.hostID, port: p, sw: p.GetSwitch(), name: p.GetName(),
+			group: p.GetPortGroup()}
+		if waits, err := a.arrives(ctx, m, host != ""); err != nil || !waits {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		list = append(list, m)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, nobodyWaits(port, arrived)
+	case slices.ContainsFunc(list, func(m *moving) bool { return m.nic != list[0].nic }):
+		return nil, refusedMove("several VMs have a port %s that waits for its guest: say which, as VM/ADAPTER", port)
+	}
+	for _, m := range list {
+		if err := operates(ctx, m.sw, m.group); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// arrives reports whether a port that waits does so for a guest that arrives: the one that the guest has left waits,
+// too. named: the caller has named the host, which says it itself. So does one that is away, when it is back.
+func (a acts) arrives(ctx context.Context, m *moving, named bool) (bool, error) {
+	if named || !m.port.connected {
+		return true, nil
+	}
+	moves, err := a.movesOf(ctx, m.to, m.name)
+	if connect.CodeOf(err) == connect.CodeUnavailable && err != nil {
+		m.port.connected = false
+		return true, nil
+	}
+	return slices.ContainsFunc(moves, open), err
+}
+
+// nobodyWaits is the error of a move that is not under way; arrived is the host where the guest came a moment ago, "" for
+// none.
+func nobodyWaits(port, arrived string) error {
+	text := fmt.Sprintf("no host waits for the guest of port %s", port)
+	if arrived != "" {
+		text += fmt.Sprintf(": it runs on host %s already", arrived)
+	}
+	return connect.NewError(connect.CodeNotFound, text)
+}
