@@ -54,6 +54,9 @@ func (wt *waiting) told(p *plan.Port) error {
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs. It takes nothing
 // from another guest: only a hook that has just given its guest the device may do that (Reconnect).
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
+	if err := c.do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
+		return nil, err
+	}
 	return c.connectIncoming(ctx, q, func(p spec.Port) error {
 		if err := c.meant().refusesHost(q.Host); err != nil {
 			return err
@@ -66,9 +69,6 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses func(spec.Port) error) (*api.Applied,
 	error) {
 	out := &api.Applied{}
-	if err := c.do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
-		return nil, err
-	}
 	if err := c.checkBerth(ctx, q); err != nil {
 		return nil, err
 	}
@@ -100,8 +100,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 			return err
 		}
 		judge := admission{c.shared, c.ports, q, api.CameByController(ctx)}
-		w := c.waiting.incoming(&p)
-		w.ByController = api.CameByController(ctx)
+		w := c.waiting.incoming(&p, api.CameByController(ctx))
 		if w.InPlaceOf != "" {
 			if err := judge.refusesBeside(); err != nil {
 				return err
@@ -223,8 +222,8 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 
 // incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
 // guest, and no MAC while another port of the switch has that MAC.
-func (wt *waiting) incoming(p *spec.Port) state.Wait {
-	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}}
+func (wt *waiting) incoming(p *spec.Port, byController bool) state.Wait {
+	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}, ByController: byController}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName

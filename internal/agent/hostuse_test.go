@@ -31,8 +31,9 @@ func TestS174_TheDeviceOfAnArrivingPortIsJudgedAgainWhenItIsBound(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, base)
 			coming := func(ctx context.Context) error {
-				_, err := r.commands.ConnectIncoming(api.ByController(ctx), api.Incoming{Force: true, Connect: api.Connect{
-					VM: movingVM, Adapter: "net0", Port: spec.Port{Name: "vm/eth0", PortGroup: "web", Device: "tap9"}}})
+				q := api.Connect{VM: movingVM, Adapter: "net0",
+					Port: spec.Port{Name: "vm/eth0", PortGroup: "web", Device: "tap9"}}
+				_, err := r.commands.ConnectIncoming(api.ByController(ctx), api.Incoming{Force: true, Connect: q})
 				return err
 			}
 			if err := r.command(coming); err != nil {

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// meant decides whether a call is for this host, and for the port that has the name now. Who asks by way of a controller
-// has looked at a report: the host may have been replaced since by another of its name, and the port as well.
+// meant decides whether a call is for this host, and for the port that has the name now. Who asks by way of a
+// controller has looked at a report: the host may have been replaced since by another of its name, and the port as well.
 type meant struct {
 	*shared
 	ports *ports
@@ -32,8 +32,8 @@ func (m meant) refusesHost(host string) error {
 	if host == "" || host == m.self {
 		return nil
 	}
-	return api.NewError(api.Invalid, fmt.Sprintf("the call is for host %s, and this host is %s: another host has taken "+
-		"its name meanwhile; look again (heddle host list), and repeat the command", printable.Text(host),
+	return api.NewError(api.Invalid, fmt.Sprintf("the call is for host %s, and this host is %s: another host has "+
+		"taken its name meanwhile; look again (heddle host list), and repeat the command", printable.Text(host),
 		orNone(m.self)))
 }
 
@@ -72,8 +72,8 @@ func (m meant) refuses(name string, of *api.PortIdentity) error {
 	default:
 		return nil
 	}
-	return api.NewError(api.Invalid, fmt.Sprintf("port %s is another port meanwhile: %s; nothing was changed: look again "+
-		"(heddle port list), and repeat the command", name, why))
+	return api.NewError(api.Invalid, fmt.Sprintf("port %s is another port meanwhile: %s; nothing was changed: look "+
+		"again (heddle port list), and repeat the command", name, why))
 }
 
 // isOf reports whether a move is one of the adapter that is meant, nil for any.

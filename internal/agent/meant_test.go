@@ -50,11 +50,13 @@ func TestS173_ACallForAPortThatWasReplacedIsRefused(t *testing.T) {
 		has  api.Connect
 		says string
 	}{
-		"another VM":        {meant, api.Connect{VM: foreignVM, Adapter: "net0"}, "it is of adapter net0 of VM " + foreignVM},
-		"another adapter":   {meant, api.Connect{VM: movingVM, Adapter: "net1"}, "it is of adapter net1"},
-		"nobody's":          {meant, api.Connect{}, "it is of no VM that is known now, and was of adapter net0"},
-		"a VM's now":        {bare, own, "and was of no VM that is known"},
-		"nobody's, another": {bare, api.Connect{Port: spec.Port{Device: "tap5"}}, "its device is tap5 now, and was tap0"},
+		"another VM": {meant, api.Connect{VM: foreignVM, Adapter: "net0"},
+			"it is of adapter net0 of VM " + foreignVM},
+		"another adapter": {meant, api.Connect{VM: movingVM, Adapter: "net1"}, "it is of adapter net1"},
+		"nobody's":        {meant, api.Connect{}, "it is of no VM that is known now, and was of adapter net0"},
+		"a VM's now":      {bare, own, "and was of no VM that is known"},
+		"nobody's, another": {bare, api.Connect{Port: spec.Port{Device: "tap5"}},
+			"its device is tap5 now, and was tap0"},
 		"another switch": {api.PortIdentity{Host: meantHost, Switch: "dvs", VM: movingVM, Adapter: "net0"}, own,
 			"it is on switch lab now, and was on dvs"},
 		"another host": {api.PortIdentity{Host: "another", Switch: "lab", VM: movingVM, Adapter: "net0"}, own,
@@ -102,7 +104,8 @@ func replacedBy(t *testing.T, has api.Connect) *rig {
 	r := newRig(t, base)
 	r.commands.self = func() string { return meantHost }
 	has.Name, has.PortGroup = "vm/eth0", "web"
-	if err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, has); return err }); err != nil {
+	err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, has); return err })
+	if err != nil {
 		t.Fatal(err)
 	}
 	r.settler.settle()

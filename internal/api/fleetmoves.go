@@ -148,8 +148,8 @@ func (c fleetMoveCalls) over(ctx context.Context, err error) error {
 	return c.fleet.explain(ctx, err)
 }
 
-// CancelMigration takes back a move whose guest does not run at the target yet. It returns the hosts that do not answer:
-// they remove the port that waits when they are back.
+// CancelMigration takes back a move whose guest does not run at the target yet. It returns the hosts that do not
+// answer: they remove the port that waits when they are back.
 func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) (later []string, err error) {
 	r, err := c.moves.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: q.Port, Host: q.Host})
 	if err != nil {

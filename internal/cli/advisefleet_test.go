@@ -95,7 +95,8 @@ func TestAdvise_OfAPartOfTheClusterIsNoWordAboutTheRest(t *testing.T) {
 			}
 		})
 	}
-	if out, _, status := newFleetStand(t, well()).run("advise"); status != 0 || !strings.HasPrefix(out, "No problems found") {
+	out, _, status := newFleetStand(t, well()).run("advise")
+	if status != 0 || !strings.HasPrefix(out, "No problems found") {
 		t.Errorf("of all: status %d\n%s", status, out)
 	}
 }

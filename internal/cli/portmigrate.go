@@ -59,8 +59,8 @@ func newPortMigrate(d Deps) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --activate only where several wait; with --cancel, "+
-		"only the port there: without it, at all hosts that wait")
+	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --activate only where several wait; with "+
+		"--cancel, only the port there: without it, at all hosts that wait")
 	f.StringVar(&m.Host, "from", "", "the host that the port is on; may be left out where one host has it")
 	f.StringVar(&m.Device, "device", "", "device of the port at the target, which nobody uses there; "+
 		"default: as at the source")
@@ -154,8 +154,8 @@ func (m *migration) end(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 		return err
 	}
 	for _, host := range q.Later {
-		fmt.Fprintf(d.Stderr, "heddle: host %s does not answer: a port that waits for the guest there is removed when the "+
-			"host is back\n", host)
+		fmt.Fprintf(d.Stderr, "heddle: host %s does not answer: a port that waits for the guest there is removed when "+
+			"the host is back\n", host)
 	}
 	return o.print(d, q, func(w io.Writer) error {
 		done := "the move of port %s is cancelled: the guest stays where it is\n"

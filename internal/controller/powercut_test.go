@@ -49,8 +49,8 @@ func writing() []written {
 	joins := func(s *self) error { return writeStaged(s.dir, "c2", given()) }
 	begins := func(s *self) error { _, err := s.beginRestore("snapshot"); return err }
 	row := func(name string, left func(*self) (string, error), before, change func(*self) error) written {
-		return written{powercut.Change{Name: name, Left: func(dir string) (string, error) { return left(&self{dir: dir}) }},
-			before, change}
+		reads := func(dir string) (string, error) { return left(&self{dir: dir}) }
+		return written{powercut.Change{Name: name, Left: reads}, before, change}
 	}
 	all := []written{
 		row("draw an id and a secret", drawnLeft, nil, func(s *self) error {
@@ -59,7 +59,8 @@ func writing() []written {
 		}),
 		row("join a cluster", joinLeft, nil, joins),
 		row("join in place of a cluster of its own", joinLeft, foundsAlone, joins),
-		row("take what the cluster gave", joinLeft, func(s *self) error { return errors.Join(foundsAlone(s), joins(s)) },
+		row("take what the cluster gave", joinLeft,
+			func(s *self) error { return errors.Join(foundsAlone(s), joins(s)) },
 			func(s *self) error { return takeStaged(s.dir) }),
 		row("record the store", storeLeft, func(s *self) error {
 			return errors.Join(data(s), ownfile.Replace(s.file(joinFile), []byte("{}")))
@@ -102,8 +103,8 @@ func secretThere(s *self) (pki.Secret, error) {
 	return secretOf(s.file(secretFile))
 }
 
-// joinLeft is whose controller it is after it has taken what a cluster gave, which a start does first: of a copy, so that
-// the directory stays as it is.
+// joinLeft is whose controller it is after it has taken what a cluster gave, which a start does first: of a copy, so
+// that the directory stays as it is.
 func joinLeft(s *self) (string, error) {
 	tmp, err := os.MkdirTemp("", "heddle-left")
 	if err != nil {

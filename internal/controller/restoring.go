@@ -83,8 +83,8 @@ func (s *self) beginRestore(from string) (aside string, err error) {
 	return aside, s.moveAside(dir, aside)
 }
 
-// moveAside moves the data from before out of the way of a restore. Where that fails nothing is restored, and nothing is
-// left that says so.
+// moveAside moves the data from before out of the way of a restore. Where that fails nothing is restored, and nothing
+// is left that says so.
 func (s *self) moveAside(dir, aside string) error {
 	err := ownfile.Rename(dir, aside)
 	if err == nil {
@@ -94,8 +94,8 @@ func (s *self) moveAside(dir, aside string) error {
 		return err
 	}
 	if undo := s.drop(restoringFile); undo != nil {
-		return fmt.Errorf("%w; %s still says that a restore is under way, though nothing was changed: remove it to go on "+
-			"with the data from before: %w", err, s.file(restoringFile), undo)
+		return fmt.Errorf("%w; %s still says that a restore is under way, though nothing was changed: remove it to go "+
+			"on with the data from before: %w", err, s.file(restoringFile), undo)
 	}
 	return err
 }

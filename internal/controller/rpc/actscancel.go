@@ -47,13 +47,14 @@ func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest)
 // cancelAt has a host remove the port that waits for its guest.
 func (s *Server) cancelAt(ctx context.Context, host, port string, of *agentv1.PortIdentity) error {
 	return s.askAgent(ctx, host, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: port, Of: of})
+		q := &agentv1.CancelMoveRequest{Port: port, Of: of}
+		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, q)
 		return err
 	})
 }
 
-// waitingAll are the moves of a port to all hosts whose port waits for the guest, or to that one. The caller may operate
-// each.
+// waitingAll are the moves of a port to all hosts whose port waits for the guest, or to that one. The caller may
+// operate each.
 func (a acts) waitingAll(ctx context.Context, port, host string) (list []*moving, err error) {
 	if port == "" {
 		return nil, connect.NewError(connect.CodeInvalidArgument, "say which port")
@@ -108,8 +109,8 @@ func (a acts) arrives(ctx context.Context, m *moving, named bool) (bool, error) 
 	return slices.ContainsFunc(moves, open), err
 }
 
-// nobodyWaits is the error of a move that is not under way; arrived is the host where the guest came a moment ago, "" for
-// none.
+// nobodyWaits is the error of a move that is not under way; arrived is the host where the guest came a moment ago, ""
+// for none.
 func nobodyWaits(port, arrived string) error {
 	text := fmt.Sprintf("no host waits for the guest of port %s", port)
 	if arrived != "" {

@@ -38,7 +38,9 @@ func TestS175_AHostWhoseAgentIsStartedAnewIsNotCalledLate(t *testing.T) {
 			p.b.given = &given
 			p.b.mu.Unlock()
 			p.b.start()
-			p.other.await("it is back", func() bool { return p.other.state("host-b") == controllerv1.HostState_HOST_STATE_UP })
+			p.other.await("it is back", func() bool {
+				return p.other.state("host-b") == controllerv1.HostState_HOST_STATE_UP
+			})
 			p.one.await("it is judged so", func() bool {
 				there := p.one.askHosts(t.Context(), &controllerv1.GetHostsHereRequest{Names: hosts})
 				off, unsure := preparing{p.one.fleet}.toldOf(out.GetTogether().GetId(), hosts, there)

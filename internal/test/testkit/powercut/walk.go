@@ -60,8 +60,8 @@ func (d *Disk) Walk(t *testing.T, test string, c Change) {
 	t.Helper()
 	steps, answer, before, after := d.run(t, test, c, 0)
 	if answer != "acknowledged" || (after == before) != c.Same || len(steps) == 0 {
-		t.Fatalf("acknowledged and cut off: %s after %q; the restart reads\n%s\nbefore it was\n%s", answer, steps, after,
-			before)
+		t.Fatalf("acknowledged and cut off: %s after %q; the restart reads\n%s\nbefore it was\n%s", answer, steps,
+			after, before)
 	}
 	for at := 1; at <= len(steps); at++ {
 		made, said, was, left := d.run(t, test, c, at)
