@@ -10,7 +10,8 @@ import (
 )
 
 // meant decides whether a call is for this host, and for the port that has the name now. Who asks by way of a
-// controller has looked at a report: the host may have been replaced since by another of its name, and the port as well.
+// controller has looked at a report: the host may have been replaced since by another of its name, and the port as
+// well.
 type meant struct {
 	*shared
 	ports *ports

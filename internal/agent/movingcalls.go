@@ -249,8 +249,8 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 			return err
 		}
 		if t := m.travelOf(q.Port); q.Of != nil && q.Of.Move != "" && (t == nil || !t.ComesBy(q.Of.Move)) {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s does not wait by the move that is meant: another one "+
-				"is under way, or none; nothing was changed", q.Port))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s does not wait by the move that is meant: another "+
+				"one is under way, or none; nothing was changed", q.Port))
 		}
 		var w *state.Wait
 		if w = m.state.WaitOf(id); w == nil {

@@ -129,7 +129,8 @@ func (a acts) goesThere(ctx context.Context, m *moving) error {
 type cancelling struct{ *Server }
 
 // due begins to cancel, beside the conversation, what is to be cancelled at a host. It is called when the host has
-// come, and when it has reported: what it has then waits since before, as no controller could send a VM there meanwhile.
+// come, and when it has reported: what it has then waits since before, as no controller could send a VM there
+// meanwhile.
 func (s cancelling) due(ctx context.Context, h *host, c *conn) {
 	f := s.fleet
 	f.mu.Lock()

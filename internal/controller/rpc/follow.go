@@ -162,7 +162,7 @@ func (f *fleet) leave(h *host, c *conn) {
 // listen takes in what a host says until it leaves.
 func (s *Server) listen(ctx context.Context, h *host, c *conn,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
-	reports := s.pacing(h, c)
+	reports := newPaced(s, h, c)
 	for {
 		m, err := stream.Receive()
 		if err != nil {

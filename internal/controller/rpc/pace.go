@@ -63,7 +63,7 @@ type paced struct {
 	less    chan struct{} // holds one token when fewer wait
 }
 
-func (s *Server) pacing(h *host, c *conn) *paced {
+func newPaced(s *Server, h *host, c *conn) *paced {
 	return &paced{Server: s, h: h, c: c, less: make(chan struct{}, 1)}
 }
 

@@ -78,7 +78,7 @@ func TestReportsThatWaitBecomeOne(t *testing.T) {
 	}
 	c := newController(t)
 	h := &host{id: "x", pace: pace{rate.NewLimiter(1, 1)}}
-	p := c.pacing(h, &conn{})
+	p := newPaced(c.Server, h, &conn{})
 	p.running = true // somebody who never comes to it
 	add := func(m *controllerv1.FollowSliceRequest) {
 		if !p.add(t.Context(), m) {
