@@ -136,27 +136,3 @@ func TestS173_EachCallOfAMoveSaysWhichPortItMeans(t *testing.T) {
 		}
 	}
 }
-
-// A move that was cancelled is not another one by which the port waits since.
-func TestS176_AnotherMoveIsNotCancelled(t *testing.T) {
-	r := newRig(t, base)
-	r.dev.veth("tap0", "52:54:00:00:00:01")
-	if err := r.incomingTo(spec.Port{Name: "vm/eth0", Switch: "lab", PortGroup: "web", Device: "tap0"}); err != nil {
-		t.Fatal(err)
-	}
-	r.settler.settle()
-	r.moving.look()
-	cancel := func(move string) error {
-		return r.command(func(ctx context.Context) error {
-			return actOn(ctx, r, agentv1connect.MoveServiceCancelMoveProcedure, "vm/eth0",
-				&api.PortIdentity{Switch: "lab", VM: movingVM, Adapter: "net0", Move: move})
-		})
-	}
-	here := r.moving.travelOf("vm/eth0").Here.Move
-	if err := cancel("another"); !invalid(err) || r.ports.runTime("vm/eth0") == nil {
-		t.Errorf("another move: %v", err)
-	}
-	if err := cancel(here); err != nil || r.ports.runTime("vm/eth0") != nil {
-		t.Errorf("its own move: %v", err)
-	}
-}

@@ -248,10 +248,6 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 		if err := m.commands.meant().refuses(q.Port, q.Of); err != nil {
 			return err
 		}
-		if t := m.travelOf(q.Port); q.Of != nil && q.Of.Move != "" && (t == nil || !t.ComesBy(q.Of.Move)) {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s does not wait by the move that is meant: another "+
-				"one is under way, or none; nothing was changed", q.Port))
-		}
 		var w *state.Wait
 		if w = m.state.WaitOf(id); w == nil {
 			w = &state.Wait{Wait: presence.Wait{Awake: true}}

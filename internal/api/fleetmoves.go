@@ -67,8 +67,8 @@ type MoveAt struct {
 // EndedMove is a move that was cancelled or activated.
 type EndedMove struct {
 	MoveAt
-	// Later are hosts that do not answer: a port that waits there is removed when they are back.
-	Later []string `json:"later,omitempty"`
+	// Away are hosts that do not answer, and had a port that waits: it may be there when they are back.
+	Away []string `json:"away,omitempty"`
 }
 
 // FleetMove is a move that is under way.
@@ -149,13 +149,13 @@ func (c fleetMoveCalls) over(ctx context.Context, err error) error {
 }
 
 // CancelMigration takes back a move whose guest does not run at the target yet. It returns the hosts that do not
-// answer: they remove the port that waits when they are back.
-func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) (later []string, err error) {
+// answer, where a port may still wait.
+func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) (away []string, err error) {
 	r, err := c.moves.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: q.Port, Host: q.Host})
 	if err != nil {
 		return nil, c.fleet.explain(ctx, err)
 	}
-	return r.GetLater(), nil
+	return r.GetAway(), nil
 }
 
 // ActivateMigration records that the guest runs at the target.

@@ -482,8 +482,6 @@ type PortIdentity struct {
 	VM      string `json:"vm,omitempty"`
 	Adapter string `json:"adapter,omitempty"`
 	Device  string `json:"device,omitempty"`
-	// Move is the id of the move to this host that is cancelled; "" for whichever is under way.
-	Move string `json:"move,omitempty"`
 }
 
 // Block sets or lifts the blocked state of a port.

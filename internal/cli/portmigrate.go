@@ -145,7 +145,7 @@ func (m *migration) end(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 	q := api.EndedMove{MoveAt: api.MoveAt{Port: m.Port, Host: m.To}}
 	_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (_ struct{}, err error) {
 		if m.cancel {
-			q.Later, err = f.CancelMigration(ctx, q.MoveAt)
+			q.Away, err = f.CancelMigration(ctx, q.MoveAt)
 			return struct{}{}, err
 		}
 		return struct{}{}, f.ActivateMigration(ctx, q.MoveAt)
@@ -153,9 +153,10 @@ func (m *migration) end(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 	if err != nil {
 		return err
 	}
-	for _, host := range q.Later {
-		fmt.Fprintf(d.Stderr, "heddle: host %s does not answer: a port that waits for the guest there is removed when "+
-			"the host is back\n", host)
+	for _, host := range q.Away {
+		fmt.Fprintf(d.Stderr, "heddle: host %s does not answer: a port that waits for the guest there stays; when the "+
+			"host is back: heddle port migrate %s --cancel --to %s\n", host, printable.ShellWord(m.Port),
+			printable.ShellWord(host))
 	}
 	return o.print(d, q, func(w io.Writer) error {
 		done := "the move of port %s is cancelled: the guest stays where it is\n"

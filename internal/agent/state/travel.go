@@ -153,6 +153,3 @@ func (ts *Travels) Add(vm, adapter string, most int) *Travel {
 	*ts = append(*ts, t)
 	return t
 }
-
-// ComesBy reports whether the port waits, or has waited, for its guest by that move.
-func (t *Travel) ComesBy(move string) bool { return t.Here != nil && t.Here.Move == move }

@@ -57,9 +57,6 @@ func (a acts) prepare(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 	if !q.GetForce() {
 		m.macs, m.flows = a.room(ctx, m.from, m.sw, m.name)
 	}
-	if err := a.goesThere(ctx, m); err != nil {
-		return nil, err
-	}
 	return m, a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
 		_, err := agentv1connect.NewPortServiceClient(rpc).ConnectIncomingPort(ctx, m.request(q))
 		return err

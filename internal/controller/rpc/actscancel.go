@@ -14,7 +14,7 @@ import (
 )
 
 // CancelMove takes back a move: the port that waits is removed at the target, and at each host that was the target
-// before the VM was sent to another one. A host that is away removes it when it is back.
+// before the VM was sent to another one. Of hosts that are away it says that they are: nobody knows what waits there.
 func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest) (*controllerv1.CancelMoveResponse,
 	error) {
 	list, err := a.waitingAll(ctx, q.GetPort(), q.GetHost())
@@ -22,26 +22,33 @@ func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest)
 		return nil, err
 	}
 	out := &controllerv1.CancelMoveResponse{Port: list[0].located()}
-	var errs []error
-	for i, m := range list {
-		if i > 0 {
-			out.Port.Instances = append(out.Port.Instances, m.located().GetInstances()...)
-		}
+	out.Port.Instances = nil
+	var errs, away []error
+	for _, m := range list {
 		err := error(nil)
 		if m.port.connected {
 			err = a.cancelAt(ctx, m.to, m.name, m.port.identity())
 		}
-		if !m.port.connected || connect.CodeOf(err) == connect.CodeUnavailable && err != nil {
-			if err = a.cancelLater(ctx, m); err == nil {
-				out.Later = append(out.Later, m.to)
-			}
+		switch {
+		case !m.port.connected || err != nil && connect.CodeOf(err) == connect.CodeUnavailable:
+			out.Away = append(out.Away, m.to)
+			away = append(away, m.staysAt())
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			out.Port.Instances = append(out.Port.Instances, m.located().GetInstances()...)
 		}
-		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	if len(errs) > 0 || len(out.GetPort().GetInstances()) == 0 {
+		return nil, errors.Join(append(errs, away...)...)
 	}
 	return out, nil
+}
+
+// staysAt is the error of a host that is away: what is to be done there.
+func (m *moving) staysAt() error {
+	return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s does not answer: if port %s waits for its "+
+		"guest there, it stays; when the host is back, cancel there too (--cancel --to %s)", m.to, m.name, m.to))
 }
 
 // cancelAt has a host remove the port that waits for its guest.
@@ -68,10 +75,10 @@ func (a acts) waitingAll(ctx context.Context, port, host string) (list []*moving
 		if p.GetArrived() {
 			arrived = p.host
 		}
-		if !p.GetWaits() || p.GetVm() == "" && !p.connected {
+		if !p.GetWaits() || p.GetVm() == "" && !p.connected && host == "" {
 			continue
 		}
-		m := &moving{nic: p.nic(), to: p.host, toID: p.hostID, port: p, sw: p.GetSwitch(), name: p.GetName(),
+		m := &moving{nic: p.nic(), to: p.host, port: p, sw: p.GetSwitch(), name: p.GetName(),
 			group: p.GetPortGroup()}
 		if waits, err := a.arrives(ctx, m, host != ""); err != nil || !waits {
 			if err != nil {
@@ -96,7 +103,7 @@ func (a acts) waitingAll(ctx context.Context, port, host string) (list []*moving
 }
 
 // arrives reports whether a port that waits does so for a guest that arrives: the one that the guest has left waits,
-// too. named: the caller has named the host, which says it itself. So does one that is away, when it is back.
+// too. named: the caller has named the host, which says it itself. One that is away can't say it.
 func (a acts) arrives(ctx context.Context, m *moving, named bool) (bool, error) {
 	if named || !m.port.connected {
 		return true, nil

@@ -18,15 +18,20 @@ import (
 type reportedPort struct {
 	*controllerv1.HostPort
 	host      string
-	hostID    string
 	connected bool
+	// meant is the host's id, which it is told with whose port a call means; "" where its agent does not know that.
+	meant string
 }
 
 func (p reportedPort) nic() nic { return nic{p.GetVm(), p.GetAdapter()} }
 
-// identity is what its host is told that it must be: another port may have its name by then.
+// identity is what its host is told that it must be: another port may have its name by then. It is nil for a host that
+// is told the name alone.
 func (p reportedPort) identity() *agentv1.PortIdentity {
-	return &agentv1.PortIdentity{Host: p.hostID, Switch: p.GetSwitch(), Vm: p.GetVm(), Adapter: p.GetAdapter(),
+	if p.meant == "" {
+		return nil
+	}
+	return &agentv1.PortIdentity{Host: p.meant, Switch: p.GetSwitch(), Vm: p.GetVm(), Adapter: p.GetAdapter(),
 		Device: p.GetDevice()}
 }
 
@@ -51,7 +56,7 @@ func (a acts) instances(there *elsewhere) (list []reportedPort) {
 			continue
 		}
 		for _, p := range report.GetPorts() {
-			list = append(list, reportedPort{p, h.doc.Name, h.id, connected})
+			list = append(list, reportedPort{p, h.doc.Name, connected, there.meant(h)})
 		}
 	}
 	return list
@@ -62,7 +67,7 @@ type moving struct {
 	id       string // of the move; "" until a host has told it
 	nic      nic
 	from, to string // hosts
-	toID     string // of the target
+	meant    string // as that of a reportedPort, of the target
 	port     reportedPort
 	sw, name string
 	group    string
@@ -79,7 +84,7 @@ func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomi
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
 		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
-		Flows: m.flows, Host: m.toID,
+		Flows: m.flows, Host: m.meant,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: m.device}}
 }
@@ -182,7 +187,7 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q: see heddle host list",
 			m.to))
 	}
-	m.toID = to.id
+	m.meant = there.meant(to)
 	now := a.shown(to, there)
 	if now.GetStale() || now.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED {
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s is not connected to a controller", m.to))

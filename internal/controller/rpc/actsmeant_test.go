@@ -59,3 +59,60 @@ func TestS173_AControllerSaysWhichPortItMeans(t *testing.T) {
 		}
 	}
 }
+
+// An agent of the version before refuses requests with fields that it does not know: it is told the names alone, also
+// where it is another controller's host.
+func TestS173_AnAgentThatDoesNotCheckIsToldTheNameAlone(t *testing.T) {
+	c, from, to := movingHosts(t)
+	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	for name, m := range map[string]*mover{"esx1": from, "esx2": to} {
+		m.stop()
+		c.await("it is away", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+		m.before = true
+		m.start()
+		c.await("it is back", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_UP })
+	}
+	if _, err := a.prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}); err != nil {
+		t.Fatal(err)
+	}
+	to.reports(actsPort(true))
+	c.await("the port waits", func() bool { return len(c.ports()) == 2 })
+	_, activated := a.ActivateMove(ctx, &controllerv1.ActivateMoveRequest{Port: "vm/eth0", Host: "esx2"})
+	_, cancelled := a.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: "vm/eth0", Host: "esx2"})
+	_, assigned := a.ReassignPort(ctx, &controllerv1.ReassignPortRequest{Port: "vm/eth0", Host: "esx1",
+		PortGroup: "db"})
+	for _, err := range []error{activated, cancelled, assigned} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if host := to.asked[0].GetHost(); host != "" || len(to.meant) != 2 || len(from.meant) != 1 {
+		t.Errorf("prepared for %q; calls %v, %v", host, to.meant, from.meant)
+	}
+	for _, of := range append(to.meant, from.meant...) {
+		if of != nil {
+			t.Errorf("it is told %v", of)
+		}
+	}
+}
+
+// Controllers tell each other which hosts check whose port is meant; one of an earlier version tells of none.
+func TestS173_ControllersTellWhichHostsCheckWhatIsMeant(t *testing.T) {
+	c, _, to := movingHosts(t)
+	here := c.hostsHere([]string{"esx2"}, false)
+	if len(here) != 1 || !here[0].GetChecksMeant() {
+		t.Fatalf("it tells %v", here)
+	}
+	to.stop()
+	c.await("it is away", func() bool { return c.state("esx2") == controllerv1.HostState_HOST_STATE_DISCONNECTED })
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	h := c.fleet.names["esx2"]
+	for checks, want := range map[bool]string{true: h.id, false: ""} {
+		here[0].ChecksMeant = checks
+		there := &elsewhere{hosts: map[string]*controllerv1.HostHere{h.id: here[0]}}
+		if got := there.meant(h); got != want {
+			t.Errorf("checks %v: %q, want %q", checks, got, want)
+		}
+	}
+}

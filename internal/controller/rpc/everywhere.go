@@ -55,7 +55,7 @@ func (s *everywhere) hostsHere(names []string, reports bool) (list []*controller
 		}
 		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}
 		if h.conn != nil {
-			here.Together = h.conn.prep.made
+			here.Together, here.ChecksMeant = h.conn.prep.made, h.conn.checks
 		}
 		if reports {
 			here.Report, here.Starting = h.report.message(), h.startingHere()
@@ -207,6 +207,15 @@ func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {
 		return nil, false
 	}
 	return h.report, false
+}
+
+// meant is the id of a host that knows the fields which say what a call about a move means; "" for one whose agent is of
+// an earlier version, which refuses them. The caller holds the lock.
+func (e *elsewhere) meant(h *host) string {
+	if h.conn != nil && h.conn.checks || h.conn == nil && e.hosts[h.id].GetChecksMeant() {
+		return h.id
+	}
+	return ""
 }
 
 // moveTime is how long a host may be between two controllers, before it counts as disconnected.

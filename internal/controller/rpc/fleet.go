@@ -37,8 +37,6 @@ type hostDoc struct {
 	Withdrawn *withdrawal  `json:"withdrawn,omitempty"`
 	// Retry is the version that somebody wants the host to try again; nil for none.
 	Retry *retry `json:"retry,omitempty"`
-	// Cancelled are moves to the host that are to be cancelled when it is back.
-	Cancelled []cancelledMove `json:"cancelled,omitempty"`
 }
 
 // fleet is the definition and the hosts, as this controller knows them. Everything in it is in the store as well, but

@@ -45,8 +45,8 @@ type conn struct {
 	asking
 	// moves is what the host was told of moves; nil before the first message.
 	moves *controllerv1.HostMoves
-	// cancels: moves are being cancelled at the host that somebody cancelled while it was away.
-	cancels     bool
+	// checks: the host checks which port a call about a move means.
+	checks      bool
 	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
@@ -90,7 +90,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 	hello := first.GetHello()
 	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
-		answers: hello.GetAnswers(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
+		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
 		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
@@ -108,7 +108,6 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 		return err
 	}
 	granter{s}.fillFor(ctx, h)
-	cancelling{s}.due(ctx, h, c)
 	go func() { e.end(s.listen(ctx, h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, hello.GetHave(), &renewal{Server: s, peer: e.peer})
 }

@@ -26,8 +26,7 @@ import (
 func grows() map[string]string {
 	const admins = "by calls that are an admin's, or in the definition of who may change it"
 	return map[string]string{
-		"host": "one for each join token; 17 certificates in each, 4 an hour (certrecord.go); 64 " +
-			"moves to be cancelled (cancellater.go)",
+		"host": "one for each join token; 17 certificates in each, 4 an hour (certrecord.go)",
 		"revoked": "one for each host or controller that was taken out, of a few hundred bytes, until no " +
 			"certificate of a host can count any more",
 		"revocations": "the same once more, while a controller of an earlier version is there; of 512 KiB at most",

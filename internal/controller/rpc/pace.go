@@ -78,9 +78,6 @@ func (p *paced) take(ctx context.Context, m *controllerv1.FollowSliceRequest) er
 		}
 		p.fleet.said(p.h, p.c, now)
 	}
-	if later != nil {
-		cancelling{p.Server}.due(ctx, p.h, p.c)
-	}
 	p.claimed(m.GetClaims())
 	(claimant{p.Server}).claims(ctx, p.h, p.c, m.GetClaims())
 	return nil

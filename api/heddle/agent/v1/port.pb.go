@@ -1033,9 +1033,7 @@ type PortIdentity struct {
 	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
 	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	// device of a port without a VM: it alone tells one such port from a later one of its name.
-	Device string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
-	// move is the id of the move to this host that is cancelled; "" for whichever is under way.
-	Move          string `protobuf:"bytes,6,opt,name=move,proto3" json:"move,omitempty"`
+	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1101,13 +1099,6 @@ func (x *PortIdentity) GetAdapter() string {
 func (x *PortIdentity) GetDevice() string {
 	if x != nil {
 		return x.Device
-	}
-	return ""
-}
-
-func (x *PortIdentity) GetMove() string {
-	if x != nil {
-		return x.Move
 	}
 	return ""
 }
@@ -1407,14 +1398,13 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x06switch\x18F \x01(\tR\x06switch\x12-\n" +
 	"\x02of\x18G \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"F\n" +
 	"\x10MovePortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x90\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"|\n" +
 	"\fPortIdentity\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x0e\n" +
 	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x16\n" +
-	"\x06device\x18\x05 \x01(\tR\x06device\x12\x12\n" +
-	"\x04move\x18\x06 \x01(\tR\x04move\"\xde\x03\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\"\xde\x03\n" +
 	"\bPortSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +

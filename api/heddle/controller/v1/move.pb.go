@@ -1282,8 +1282,8 @@ func (x *CancelMoveRequest) GetHost() string {
 type CancelMoveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  *LocatedPort           `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// later are hosts that do not answer: a port that waits for the guest there is removed when the host is back.
-	Later         []string `protobuf:"bytes,2,rep,name=later,proto3" json:"later,omitempty"`
+	// away are hosts that do not answer, and had a port that waits: it may be there when they are back.
+	Away          []string `protobuf:"bytes,2,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1325,9 +1325,9 @@ func (x *CancelMoveResponse) GetPort() *LocatedPort {
 	return nil
 }
 
-func (x *CancelMoveResponse) GetLater() []string {
+func (x *CancelMoveResponse) GetAway() []string {
 	if x != nil {
-		return x.Later
+		return x.Away
 	}
 	return nil
 }
@@ -1876,10 +1876,10 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x04port\x18\x05 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\";\n" +
 	"\x11CancelMoveRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"a\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"_\n" +
 	"\x12CancelMoveResponse\x125\n" +
-	"\x04port\x18\x01 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\x12\x14\n" +
-	"\x05later\x18\x02 \x03(\tR\x05later\"=\n" +
+	"\x04port\x18\x01 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\x12\x12\n" +
+	"\x04away\x18\x02 \x03(\tR\x04away\"=\n" +
 	"\x13ActivateMoveRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\"M\n" +
