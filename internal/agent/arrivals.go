@@ -100,7 +100,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 			return err
 		}
 		judge := admission{c.shared, c.ports, q, api.CameByController(ctx)}
-		w := c.waiting.incoming(&p, api.CameByController(ctx))
+		w := c.waiting.incoming(&p)
 		if w.InPlaceOf != "" {
 			if err := judge.refusesBeside(); err != nil {
 				return err
@@ -117,7 +117,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		err = c.effect.timed(out, 0, func() error {
 			return c.changer.change(func() {
 				connects()
-				(owned{c.shared}).gives(p, nic)
+				(owned{c.shared}).gives(p, nic, api.CameByController(ctx))
 				c.waiting.beginIncoming(p, w)
 				c.statics.connected(p.Name, nic)
 			})
@@ -222,8 +222,8 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 
 // incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
 // guest, and no MAC while another port of the switch has that MAC.
-func (wt *waiting) incoming(p *spec.Port, byController bool) state.Wait {
-	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}, ByController: byController}
+func (wt *waiting) incoming(p *spec.Port) state.Wait {
+	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName

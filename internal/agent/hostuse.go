@@ -53,10 +53,10 @@ func inUse(port, device, why string) problem.Problem {
 
 // admits adds to the problems why the device must not become that of a port whose guest a controller has announced. The
 // device is judged again when it is there: at the announcement it may have been yet to be made, and the host may have
-// put it to its own use since. One that the port has is not asked about again.
+// put it to its own use since. One that the port has is not asked about again. That the guest runs, as somebody says,
+// is no reason: who says it may be the same controller.
 func (hd *holding) admits(p *plan.Port, d hostdev.Device) bool {
-	w := hd.state.WaitOf(p.ID)
-	if w == nil || !w.ByController {
+	if g := hd.state.GivenTo(p.ID); g == nil || !g.ByController {
 		return true
 	}
 	if h := hd.state.Of(p.ID); h != nil && h.Index == d.Index && !hd.replaced(bound{id: p.ID, device: d}, *h) {

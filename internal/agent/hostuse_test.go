@@ -61,3 +61,38 @@ func TestS174_TheDeviceOfAnArrivingPortIsJudgedAgainWhenItIsBound(t *testing.T) 
 		})
 	}
 }
+
+// A controller that says that the guest runs, while its port has no device, gets it none of the host's own thereby. Who
+// connects the port on the host itself does.
+func TestS174_AGuestThatIsSaidToRunGetsNoDeviceOfTheHost(t *testing.T) {
+	r := newRig(t, base)
+	q := api.Connect{VM: movingVM, Adapter: "net0", Port: spec.Port{Name: "vm/eth0", PortGroup: "web", Device: "tap9"}}
+	steps := []func(context.Context) error{
+		func(ctx context.Context) error {
+			_, err := r.commands.ConnectIncoming(api.ByController(ctx), api.Incoming{Force: true, Connect: q})
+			return err
+		},
+		func(ctx context.Context) error {
+			return r.commands.Activate(api.ByController(ctx), api.Activate{Port: "vm/eth0"})
+		},
+	}
+	for _, step := range steps {
+		if err := r.command(step); err != nil {
+			t.Fatal(err)
+		}
+		r.settler.settle()
+	}
+	r.dev.veth("tap9", "52:54:00:00:00:09").HostTraffic = true
+	r.settler.settle()
+	if why := r.effect.problems[id("vm/eth0")]; why.Code != problem.DeviceInUse || r.state.Of(id("vm/eth0")) != nil {
+		t.Errorf("%+v; held %+v", why, r.state.Of(id("vm/eth0")))
+	}
+	own := func(ctx context.Context) error { _, err := r.commands.Connect(ctx, q); return err }
+	if err := r.command(own); err != nil {
+		t.Fatal(err)
+	}
+	r.settler.settle()
+	if r.state.Of(id("vm/eth0")) == nil {
+		t.Errorf("connected on the host: %+v", r.effect.problems[id("vm/eth0")])
+	}
+}

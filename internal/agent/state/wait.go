@@ -22,8 +22,6 @@ type Wait struct {
 	Monitor spec.Monitor `json:"monitor,omitzero"`
 	// InPlaceOf is the name of the port whose guest will arrive at this port, which then takes that name.
 	InPlaceOf string `json:"inPlaceOf,omitzero"`
-	// ByController: a controller has announced the guest, which knows the host's devices by their names alone.
-	ByController bool `json:"byController,omitzero"`
 }
 
 // Problem returns the problem of the waiting port; none without a wait.
