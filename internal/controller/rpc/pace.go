@@ -73,10 +73,10 @@ func (p *paced) take(ctx context.Context, m *controllerv1.FollowSliceRequest) er
 	if later == nil || p.atOnce(later) {
 		p.fleet.said(p.h, p.c, m)
 	} else {
+		p.fleet.said(p.h, p.c, now)
 		if err := p.put(ctx, later); err != nil {
 			return err
 		}
-		p.fleet.said(p.h, p.c, now)
 	}
 	p.claimed(m.GetClaims())
 	(claimant{p.Server}).claims(ctx, p.h, p.c, m.GetClaims())
@@ -145,14 +145,20 @@ func (p *paced) judge(ctx context.Context) {
 		if p.h.pace.wait(ctx, p.fleet, p.h, first) != nil {
 			return // the connection has ended, and with it what waits
 		}
-		p.mu.Lock()
-		m := p.waits[0].message() // with what has come to it meanwhile
-		p.bytes -= p.waits[0].bytes
-		p.waits = p.waits[1:]
-		p.mu.Unlock()
+		p.next()
 		token(p.less)
-		p.fleet.said(p.h, p.c, m)
 	}
+}
+
+// next takes in the first that waits, with what has come to it meanwhile. A claim that comes in between waits: what has
+// ended before must not count as its end.
+func (p *paced) next() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.waits[0].message()
+	p.bytes -= p.waits[0].bytes
+	p.waits = p.waits[1:]
+	p.fleet.said(p.h, p.c, m)
 }
 
 // claimed forgets that the connecting of adapters has ended for which the host asks anew: what waits is about the time

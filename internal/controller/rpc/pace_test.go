@@ -120,3 +120,64 @@ func TestReportsThatWaitBecomeOne(t *testing.T) {
 		}
 	}
 }
+
+// Where too many reports wait, what else a host says with one more counts before that has room.
+func TestS136_WhatCountsAtOnceDoesNotWaitForRoom(t *testing.T) {
+	c, _, _ := movingHosts(t)
+	h, on := c.slow("esx2")
+	p := newPaced(c.Server, h, on)
+	p.running = true // somebody who never comes to it
+	more := &controllerv1.FollowSliceRequest{Acknowledgement: &controllerv1.SliceAcknowledgement{Resend: true}}
+	for p.add(t.Context(), more) {
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	more.Offers = takesOver(nil)
+	go func() { over <- p.take(ctx, more) }()
+	c.await("its offers count", func() bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		return len(h.offers) == 1
+	})
+	stop()
+	if err := <-over; err == nil {
+		t.Error("there was room")
+	}
+}
+
+// A claim that comes while a batch is taken in which says that an earlier one of its adapter has ended is under way
+// none the less.
+func TestAnEarlierEndDoesNotEndAClaim(t *testing.T) {
+	c, _, _ := movingHosts(t)
+	h, on := c.slow("esx2")
+	p, n := newPaced(c.Server, h, on), nic{actsVM, "net7"}
+	claim := func() { p.claimed([]*controllerv1.PortClaim{{Vm: n.vm, Adapter: n.adapter}}) }
+	starts := func() { h.starting = map[nic]time.Time{n: time.Now().Add(time.Hour)} }
+	c.fleet.mu.Lock()
+	p.add(t.Context(), &controllerv1.FollowSliceRequest{Connected: []*controllerv1.ClaimedAdapter{{Vm: n.vm,
+		Adapter: n.adapter}}})
+	for waits := true; waits; { // until the batch is on its way
+		if waits = p.mu.TryLock(); waits {
+			waits = len(p.waits) > 0
+			p.mu.Unlock()
+		}
+	}
+	if p.mu.TryLock() { // the claim can come first
+		p.mu.Unlock()
+		claim()
+		starts()
+		c.fleet.mu.Unlock()
+	} else {
+		c.fleet.mu.Unlock()
+		claim()
+		c.fleet.mu.Lock()
+		starts()
+		c.fleet.mu.Unlock()
+	}
+	c.await("the batch is taken in", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.running })
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	if !h.startsOn(n) {
+		t.Error("the end of an earlier claim has ended it")
+	}
+}
