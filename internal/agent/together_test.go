@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
+	"heddle/internal/slice"
 )
 
 // What a host knows of a change that it made at an instant with others is on disk: the next agent says it, also when
@@ -42,5 +43,19 @@ func TestS175_AnAgentNotesWhenItsHostChangedWithOthers(t *testing.T) {
 	}
 	if begun := (&state.Slice{Together: "y"}).Noting(nil).Made; begun.ID != "y" || begun.Known {
 		t.Errorf("while it is made: %+v", begun)
+	}
+}
+
+// An agent of an earlier version, which leaves out what it does not know, says it as well.
+func TestS175_AnAgentThatLeavesOutWhatItDoesNotKnowStillSaysWhenItsHostChanged(t *testing.T) {
+	r := newRig(t, base)
+	made := &state.Made{ID: "x", Off: 7, Known: true}
+	later := slice.Object{Key: slice.Key{Kind: "later", Name: "a"}, Doc: []byte(`{}`)}
+	r.state.Slice = &state.Slice{Epoch: 1, Revision: 2, Objects: []slice.Object{later}, Made: made}
+	if err := (keeper{r.ports}).fitSlice(); err != nil {
+		t.Fatal(err)
+	}
+	if has := r.state.Slice; len(has.Objects) != 0 || has.Made == nil || *has.Made != *made {
+		t.Errorf("it has %+v", has)
 	}
 }

@@ -249,10 +249,9 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
-		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.New(c.Now()),
-		Together: c.Together != nil, Connecting: c.connecting.list(time.Now()),
-		ChecksMeant: c.ChecksMeant}, Offers: c.offers.Load()}
+		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(), Begun: c.Begun,
+		Conversation: c.conversations.Add(1), Now: timestamppb.New(c.Now()), ChecksMeant: c.ChecksMeant,
+		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
 	c.tellMade(hello.GetHello(), given)
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {

@@ -56,7 +56,7 @@ func (a acts) instances(there *elsewhere) (list []reportedPort) {
 			continue
 		}
 		for _, p := range report.GetPorts() {
-			list = append(list, reportedPort{p, h.doc.Name, connected, there.meant(h)})
+			list = append(list, reportedPort{p, h.doc.Name, connected, h.meant(there)})
 		}
 	}
 	return list
@@ -187,7 +187,7 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q: see heddle host list",
 			m.to))
 	}
-	m.meant = there.meant(to)
+	m.meant = to.meant(there)
 	now := a.shown(to, there)
 	if now.GetStale() || now.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED {
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s is not connected to a controller", m.to))

@@ -111,7 +111,7 @@ func TestS173_ControllersTellWhichHostsCheckWhatIsMeant(t *testing.T) {
 	for checks, want := range map[bool]string{true: h.id, false: ""} {
 		here[0].ChecksMeant = checks
 		there := &elsewhere{hosts: map[string]*controllerv1.HostHere{h.id: here[0]}}
-		if got := there.meant(h); got != want {
+		if got := h.meant(there); got != want {
 			t.Errorf("checks %v: %q, want %q", checks, got, want)
 		}
 	}

@@ -90,7 +90,8 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 	hello := first.GetHello()
 	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
-		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
+		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(),
+		serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
 		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
