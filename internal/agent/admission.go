@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func (a admission) refuses(p spec.Port) error {
 	if !a.remote {
 		return nil
 	}
-	why, err := a.usedByHost(p.Device)
+	why, err := hostUse{a.shared, a.ports}.of(p.Device)
 	if why == "" || err != nil {
 		return err
 	}
@@ -88,31 +87,6 @@ func (a admission) isOwn(port string) bool {
 	return own.VM == strings.ToLower(a.q.VM) && own.Adapter == a.q.Adapter
 }
 
-// usedByHost says for what the host itself needs a device; "" for nothing.
-func (a admission) usedByHost(device string) (string, error) {
-	for _, sw := range a.ports.cfg.Switches {
-		for _, u := range sw.Uplinks {
-			if u.Device == device {
-				return fmt.Sprintf("it is uplink %s of switch %s", u.Name, sw.Name), nil
-			}
-		}
-	}
-	d, ok, err := a.dev.Device(device)
-	switch {
-	case err != nil || !ok: // the guest's hypervisor makes it when the guest arrives
-		return "", err
-	case d.Master.Name != "":
-		return fmt.Sprintf("it is a member of %s %s", cmp.Or(d.Master.Driver, "device"), d.Master.Name), nil
-	case d.HostTraffic:
-		return "the host has addresses on it", nil
-	}
-	for _, p := range a.dev.Past(d) {
-		return fmt.Sprintf("device %s is on top of it", p.Name), nil
-	}
-	return "", nil
-}
-
 func (a admission) inUse(p spec.Port, why string) error {
-	return api.NewError(api.Invalid, fmt.Sprintf("port %s cannot have device %s on this host: %s; say which device "+
-		"its guest gets here (--device)", p.Name, printable.Text(p.Device), why))
+	return api.NewError(api.Invalid, inUse(p.Name, p.Device, why).Text())
 }

@@ -27,6 +27,9 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 		if p == nil {
 			return c.ports.noPort(q.Port)
 		}
+		if err := c.meant().refuses(q.Port, q.Of); err != nil {
+			return err
+		}
 		return c.waiting.told(p)
 	})
 }
@@ -51,7 +54,13 @@ func (wt *waiting) told(p *plan.Port) error {
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs. It takes nothing
 // from another guest: only a hook that has just given its guest the device may do that (Reconnect).
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
+	if err := c.do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
+		return nil, err
+	}
 	return c.connectIncoming(ctx, q, func(p spec.Port) error {
+		if err := c.meant().refusesHost(q.Host); err != nil {
+			return err
+		}
 		return (admission{c.shared, c.ports, q, api.CameByController(ctx)}).refuses(p)
 	})
 }
@@ -108,7 +117,7 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		err = c.effect.timed(out, 0, func() error {
 			return c.changer.change(func() {
 				connects()
-				(owned{c.shared}).gives(p, nic)
+				(owned{c.shared}).gives(p, nic, api.CameByController(ctx))
 				c.waiting.beginIncoming(p, w)
 				c.statics.connected(p.Name, nic)
 			})

@@ -52,11 +52,8 @@ func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
 }
 
 func (hd *holding) bindPort(p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool, error) {
-	if vms {
-		return hd.findOf(p)
-	}
-	if p.Role != spec.Host {
-		return hd.find(p.ID, p.Device, spec.VNIC)
+	if vms || p.Role != spec.Host {
+		return hd.vnic(p, vms)
 	}
 	if p.InitialMAC.IsZero() {
 		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
@@ -67,6 +64,16 @@ func (hd *holding) bindPort(p *plan.Port, fresh, doubt, vms bool) (hostdev.Devic
 		return hostdev.Device{}, false, nil
 	}
 	return d, true, nil
+}
+
+// vnic returns the device of a guest's port, of a VM's where vms says so.
+func (hd *holding) vnic(p *plan.Port, vms bool) (d hostdev.Device, ok bool, err error) {
+	if vms {
+		d, ok, err = hd.findOf(p)
+	} else {
+		d, ok, err = hd.find(p.ID, p.Device, spec.VNIC)
+	}
+	return d, ok && err == nil && hd.admits(p, d), err
 }
 
 // find returns the device of that name if it can serve; otherwise the cause is added to the port's problems.

@@ -31,6 +31,8 @@ type commands struct {
 	// describe asks a controller, flowStatus the metering; nil without.
 	describe   describe
 	flowStatus func(context.Context) (*api.FlowStatus, error)
+	// self is the host's id in its cluster; nil for a host that can be in none.
+	self func() string
 
 	quit    context.CancelFunc
 	ordered atomic.Bool // a command asked the agent to stop
@@ -156,6 +158,9 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 					c.chains.warnBefore(out, p.ID)
 				}
 			}()
+			if err := c.meant().refuses(q.Port, q.Of); err != nil {
+				return err
+			}
 			var from string
 			if p := planned(c.ports.plan, q.Port); p != nil {
 				from = p.PortGroup

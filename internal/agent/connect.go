@@ -113,7 +113,7 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, nic
 		connects := c.ports.connects(p, ports, set)
 		return c.changer.change(func() {
 			connects()
-			(owned{c.shared}).gives(p, nic)
+			(owned{c.shared}).gives(p, nic, false)
 			c.statics.connected(p.Name, nic)
 		})
 	}); err != nil {

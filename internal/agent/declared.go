@@ -123,7 +123,8 @@ func (ps keeper) fitSlice() error {
 			strings.Join(weak, ", "))
 	}
 	ps.state.WholeSlice = whole
-	ps.state.Slice = &state.Slice{Epoch: whole.Epoch, Revision: whole.Revision, Objects: slices.Collect(fits.All())}
+	ps.state.Slice = &state.Slice{Epoch: whole.Epoch, Revision: whole.Revision, Objects: slices.Collect(fits.All()),
+		Made: whole.Made}
 	return nil
 }
 

@@ -120,14 +120,14 @@ func (ow owned) hasTaken(p spec.Port) bool {
 }
 
 // gives is the part of an edit by which a VM's port is given the device that has its name now, or the first one that
-// will have it; nic is whose it is.
-func (ow owned) gives(p spec.Port, nic *state.NIC) {
+// will have it; nic is whose it is, and byController says who asks for it.
+func (ow owned) gives(p spec.Port, nic *state.NIC, byController bool) {
 	id := plan.PortID{Switch: p.Switch, Name: p.Name}
 	if p.Device == "" || p.Role == spec.Host || p.Domain == "" && nic == nil {
 		ow.state.DropGiven(id)
 		return
 	}
-	given := state.Given{ID: id}
+	given := state.Given{ID: id, ByController: byController}
 	if d, there, err := ow.dev.Device(p.Device); err == nil && there {
 		given.Index = d.Index
 	}

@@ -64,7 +64,7 @@ func (m *membership) begin() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Together: member{m}, Membership: m.record,
-		Log: m.log, Version: m.version, Begun: begun,
+		Log: m.log, Version: m.version, Begun: begun, ChecksMeant: true,
 		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(),
 		Probes: m.probes(), Kept: m.kept})
 	done := make(chan struct{})

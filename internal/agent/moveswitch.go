@@ -25,6 +25,9 @@ func (c *commands) switchOf(ctx context.Context, q *api.Move) (anew bool, err er
 		case p == nil:
 			return nil
 		}
+		if err := c.meant().refuses(q.Port, q.Of); err != nil {
+			return err
+		}
 		across := q.Switch != "" && q.Switch != p.ID.Switch
 		q.Switch, q.PortGroup = cmp.Or(q.Switch, p.ID.Switch), cmp.Or(q.PortGroup, p.PortGroup)
 		anew = across || q.PortGroup != p.PortGroup && c.state.NICOf(q.Port) != nil && c.ports.runTime(q.Port) != nil
@@ -94,6 +97,9 @@ func acrossChanges(was, now plan.PortID, fromGroup, toGroup string) []api.Change
 // crosses is the port of a move if it can go there; otherwise the error says why not.
 func (c *commands) crosses(q api.Move) (*spec.Port, error) {
 	name := q.Port
+	if err := c.meant().refuses(name, q.Of); err != nil {
+		return nil, err
+	}
 	p := c.ports.runTime(name)
 	switch {
 	case p != nil && p.Switch == q.Switch:

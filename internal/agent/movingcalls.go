@@ -31,7 +31,7 @@ func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.Port
 	var last []api.PortMove // the last ones to and from here, behind those that were in their place for a while
 	return out, m.do(ctx, func() error {
 		for _, t := range m.state.Travels {
-			if q.Port != "" && t.Port.Name != q.Port {
+			if q.Port != "" && t.Port.Name != q.Port || !isOf(t, q.Of) {
 				continue
 			}
 			for _, p := range t.Past {
@@ -83,7 +83,7 @@ func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.
 	var after uint64
 	var news chan struct{}
 	err = m.do(ctx, func() error {
-		t, err := m.leavingBy(q.Port)
+		t, err := m.leavingBy(q)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.
 	for err == nil {
 		done := false
 		err = m.do(ctx, func() error {
-			t, err := m.leavingBy(q.Port)
+			t, err := m.leavingBy(q)
 			if err != nil {
 				return err
 			}
@@ -126,7 +126,11 @@ func problemOr(problem, otherwise string) string {
 }
 
 // leavingBy returns the record of a port that leaves this host.
-func (m movers) leavingBy(port string) (*state.Travel, error) {
+func (m movers) leavingBy(q api.PortMoveOf) (*state.Travel, error) {
+	port := q.Port
+	if err := m.commands.meant().refuses(port, q.Of); err != nil {
+		return nil, err
+	}
 	t := m.travelOf(port)
 	switch {
 	case planned(m.ports.plan, port) == nil:
@@ -149,6 +153,9 @@ func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.Por
 		p := planned(m.ports.plan, q.Port)
 		if p == nil {
 			return m.ports.noPort(q.Port)
+		}
+		if err := m.commands.meant().refuses(q.Port, q.Of); err != nil {
+			return err
 		}
 		if err := m.waiting.silence(p); err != nil {
 			return err
@@ -238,6 +245,9 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 	why func(*state.Wait) string) error {
 	over := false
 	judge := func(id plan.PortID) error {
+		if err := m.commands.meant().refuses(q.Port, q.Of); err != nil {
+			return err
+		}
 		var w *state.Wait
 		if w = m.state.WaitOf(id); w == nil {
 			w = &state.Wait{Wait: presence.Wait{Awake: true}}
@@ -253,7 +263,7 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 			return judge(p.ID) // of a port of the file, too
 		}
 		over = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
-			return t.Port.Name == q.Port && ended(t)
+			return t.Port.Name == q.Port && isOf(t, q.Of) && ended(t)
 		})
 		if !over {
 			return m.ports.noPort(q.Port)

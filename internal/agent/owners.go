@@ -116,8 +116,7 @@ func join(s *shared) (o owners) {
 	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		chains:  o.chains,
 		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, statics: o.statics,
-		quit: func() {}, describe: o.membership.describe, flowStatus: o.flowing.FlowStatus}
-
+		quit: func() {}, describe: o.membership.describe, flowStatus: o.flowing.FlowStatus, self: o.membership.self}
 	o.maintain = &maintaining{shared: s, ports: o.ports, effect: o.effect, teaming: o.teaming, trials: o.trials,
 		changer: o.changer}
 

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +8,11 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"heddle/internal/agent/adopt"
 	"heddle/internal/agent/segments"
@@ -153,127 +148,31 @@ func stateLeft(dir string) (string, error) {
 	return string(b), err
 }
 
-// cutChild names, in the environment of a child, what it writes and where.
-const cutChild = "HEDDLE_TEST_POWERCUT"
-
 // The child makes one change when it is told to, and says whether that was acknowledged.
 func TestPowerCutChild(t *testing.T) {
-	name, dir, is := strings.Cut(os.Getenv(cutChild), "|")
-	if !is {
-		return // it is started by others
-	}
-	all := writing()
-	w := all[slices.IndexFunc(all, func(w written) bool { return w.name == name })]
-	r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: dir}
-	err := r.restart(base)
-	if err == nil && w.before != nil {
-		err = w.before(r)
-	}
-	out := os.NewFile(3, "answers")
-	if err != nil {
-		fmt.Fprintln(out, "unprepared:", err)
-		return
-	}
-	fmt.Fprintln(out, "ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.change(r); err != nil {
-		fmt.Fprintln(out, "refused:", err)
-		return
-	}
-	fmt.Fprintln(out, "acknowledged")
-}
-
-// cutRun has a child make a change, and takes the power ahead of the step of that number, or when the child has
-// answered.
-func cutRun(t *testing.T, disk *powercut.Disk, w *written, at int) (steps []string, answer, before, after string) {
-	t.Helper()
-	dir := filepath.Join(disk.Dir, "state")
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	read := w.left
-	if read == nil {
-		read = stateLeft
-	}
-	left := func() string {
-		text, err := read(dir)
-		if err != nil {
-			t.Errorf("what is left is not whole: %v", err)
+	powercut.Child(t, func(name, dir string) (func() error, error) {
+		all := writing()
+		w := all[slices.IndexFunc(all, func(w written) bool { return w.name == name })]
+		r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: dir}
+		err := r.restart(base)
+		if err == nil && w.before != nil {
+			err = w.before(r)
 		}
-		return text
-	}
-	answers, says, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answers.Close()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestPowerCutChild$")
-	cmd.Env, cmd.ExtraFiles = append(os.Environ(), cutChild+"="+w.name+"|"+dir), []*os.File{says}
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	begin, err := cmd.StdinPipe()
-	if err = errors.Join(err, cmd.Start(), says.Close()); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(answers)
-	if line, err := lines.ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the child: %q, %v", line, err)
-	}
-	unix.Sync()
-	before = left()
-	err = powercut.Follow(cmd.Process.Pid, dir, func() error {
-		_, err := begin.Write([]byte("go\n"))
-		return err
-	}, func(step string) error {
-		if steps = append(steps, step); len(steps) == at {
-			return disk.Cut()
-		}
-		return nil
+		return func() error { return w.change(r) }, err
 	})
-	if err != nil {
-		disk.Again()
-		t.Fatal(err)
-	}
-	answer, err = lines.ReadString('\n')
-	if errWait := cmd.Wait(); err != nil { // a process that died has acknowledged nothing
-		answer = ""
-		t.Logf("the child did not answer: %v, %v\n%s", err, errWait, &output)
-	}
-	if len(steps) < at || at == 0 { // the power goes as soon as the change was acknowledged
-		if err := disk.Cut(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	disk.Again()
-	return steps, strings.TrimSpace(answer), before, left()
 }
 
 // Whatever step of a change the power is taken at, the host begins with what it had before the change or with all of
 // it; a change that was acknowledged is there.
 func TestS114_ALossOfPowerTakesBackNothingThatWasAcknowledged(t *testing.T) {
 	disk := powercut.NewDisk(t)
-	all := writing()
-	for i := range all {
-		w := &all[i]
+	for _, w := range writing() {
 		t.Run(w.name, func(t *testing.T) {
-			steps, answer, before, after := cutRun(t, disk, w, 0)
-			if answer != "acknowledged" || after == before || len(steps) == 0 {
-				t.Fatalf("acknowledged and cut off: %s after %q; the restart reads\n%s\nbefore it was\n%s", answer,
-					steps, after, before)
+			left := w.left
+			if left == nil {
+				left = stateLeft
 			}
-			for at := 1; at <= len(steps); at++ {
-				made, said, was, left := cutRun(t, disk, w, at)
-				switch {
-				case left != was && left != after:
-					t.Errorf("cut before step %d (%s): the restart reads\n%s", at, steps[at-1], left)
-				case said == "acknowledged" && left != after:
-					t.Errorf("cut before step %d of %q: acknowledged, and the restart reads what was before", at, made)
-				case said != "acknowledged" && said != "" && left != was && !w.tidies:
-					t.Errorf("cut before step %d of %q: %s, and the restart reads the change", at, made, said)
-				}
-			}
+			disk.Walk(t, "TestPowerCutChild", powercut.Change{Name: w.name, Left: left, Tidies: w.tidies})
 		})
 	}
 }

@@ -53,7 +53,11 @@ func (i intent) asksAs(o intent) bool {
 // addresses goes back later where no controller is reached any more (S81).
 func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []string, err error) {
 	var before string
-	if err := sl.do(ctx, func() error { before = triedBefore(next, sl.state.Reverted); return nil }); err != nil {
+	if err := sl.do(ctx, func() error {
+		next = next.Noting(sl.state.Slice)
+		before = triedBefore(next, sl.state.Reverted)
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	if before != "" {
@@ -85,11 +89,18 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 			sl.refused, sl.beside = next, sl.ports.intent()
 			return nil
 		}
-		if sl.state.Reverted == nil || g.change != nil { // a trial says what becomes of it
-			return nil
+		noted := next.Together != "" && sl.state.Slice == next
+		if noted {
+			sl.state.Slice = next.Noted(sl.effect.flip.After)
 		}
-		sl.state.Reverted = nil
-		return sl.ports.save()
+		over := sl.state.Reverted != nil && g.change == nil // a trial says what becomes of it
+		if over {
+			sl.state.Reverted = nil
+		}
+		if noted || over {
+			return sl.ports.save()
+		}
+		return nil
 	})
 }
 

@@ -64,6 +64,13 @@ type MoveAt struct {
 	Host string `json:"host"`
 }
 
+// EndedMove is a move that was cancelled or activated.
+type EndedMove struct {
+	MoveAt
+	// Away are hosts that do not answer, and had a port that waits: it may be there when they are back.
+	Away []string `json:"away,omitempty"`
+}
+
 // FleetMove is a move that is under way.
 type FleetMove struct {
 	Move    string `json:"move"`
@@ -141,13 +148,14 @@ func (c fleetMoveCalls) over(ctx context.Context, err error) error {
 	return c.fleet.explain(ctx, err)
 }
 
-// CancelMigration takes back a move whose guest does not run at the target yet.
-func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) error {
-	_, err := c.moves.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: q.Port, Host: q.Host})
+// CancelMigration takes back a move whose guest does not run at the target yet. It returns the hosts that do not
+// answer, where a port may still wait.
+func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) (away []string, err error) {
+	r, err := c.moves.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: q.Port, Host: q.Host})
 	if err != nil {
-		return c.fleet.explain(ctx, err)
+		return nil, c.fleet.explain(ctx, err)
 	}
-	return nil
+	return r.GetAway(), nil
 }
 
 // ActivateMigration records that the guest runs at the target.

@@ -26,6 +26,8 @@ type MoveService interface {
 // PortMoveOf names a port; "" for all where that makes sense.
 type PortMoveOf struct {
 	Port string `json:"port"`
+	// Of is whose port it must be; nil for whoever has it.
+	Of *PortIdentity `json:"of,omitempty"`
 }
 
 // MoveSide is the part of a host in a move.

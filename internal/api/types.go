@@ -469,6 +469,19 @@ type Incoming struct {
 	Flows int `json:"flows,omitempty"`
 	// Force connects the port whatever the guest needs.
 	Force bool `json:"force,omitempty"`
+	// Host is the id of the host that the caller means; "" for whichever takes the call.
+	Host string `json:"host,omitempty"`
+}
+
+// PortIdentity is what a caller knows of a port beside its name, which may have become another port's meanwhile.
+type PortIdentity struct {
+	// Host is the id of the host; "" for whichever takes the call.
+	Host   string `json:"host,omitempty"`
+	Switch string `json:"switch,omitempty"`
+	// VM and Adapter are whose port it is; both "" for a port of which nobody said it, whose Device is compared then.
+	VM      string `json:"vm,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	Device  string `json:"device,omitempty"`
 }
 
 // Block sets or lifts the blocked state of a port.
@@ -487,6 +500,8 @@ type Move struct {
 	// PortGroup may be empty where there is a switch: then it is the port group of the name that the port's has now.
 	PortGroup string `json:"portGroup"`
 	ReadAt    int64  `json:"readAt"` // as in Apply
+	// Of is whose port it must be; nil for whoever has it.
+	Of *PortIdentity `json:"of,omitempty"`
 	Window
 }
 
@@ -502,6 +517,8 @@ type Expect struct {
 // Activate records that the guest of a waiting port runs here.
 type Activate struct {
 	Port string `json:"port"`
+	// Of is whose port it must be; nil for whoever has it.
+	Of *PortIdentity `json:"of,omitempty"`
 }
 
 // Disconnect removes a port that was connected by command: the one of that name, or the one that has the device.

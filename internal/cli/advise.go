@@ -29,7 +29,8 @@ func newAdvise(d Deps) *cobra.Command {
 			"counted before counts no more. With --for it measures from now on, for that long.\n\n" +
 			"With --controller all hosts of a cluster are asked at the same time: each finding has the host's name, " +
 			"and findings that are alike on several hosts are shown as one.\n\n" +
-			"The exit status is 1 when something that is shown is wrong, or a host does not answer; notes leave it 0.",
+			"The exit status is 1 when something that is shown is wrong, or a host or a controller does not answer; " +
+			"notes leave it 0.",
 		Example: "  heddle advise\n  heddle advise --since 24h\n  heddle advise --for 10s\n  heddle advise " +
 			"--all -o json\n  heddle advise --controller controller1",
 		Args: exactly(),

@@ -20,6 +20,9 @@ type fleetAdvice struct {
 	// Hosts is how many have answered, Away are the names of those that have not.
 	Hosts int      `json:"hosts"`
 	Away  []string `json:"away,omitempty"`
+	// Unreachable are controllers that do not answer, Stale says why the list of hosts may be old.
+	Unreachable []string `json:"unreachable,omitempty"`
+	Stale       string   `json:"stale,omitempty"`
 	// MeasuredSeconds and SinceSeconds are as in an advice, Rules is how many each host has examined. Older, Ports,
 	// Uplinks and More are sums.
 	MeasuredSeconds float64               `json:"measuredSeconds"`
@@ -41,14 +44,27 @@ func adviseAll(c *cobra.Command, d Deps, t *target, o *output, q api.AdviseReque
 		return err
 	}
 	a := joinAdvice(list)
+	a.Unreachable, a.Stale = away.unreachable, away.stale
 	for _, h := range away.hosts {
 		a.Away = append(a.Away, h.Name)
 	}
 	err = o.print(d, a, func(w io.Writer) error { return writeFleetAdvice(w, d, a, time.Now()) })
-	if wrong := slices.ContainsFunc(list, func(s said[*api.Advice]) bool { return !s.answer.Healthy() }); wrong {
+	wrong := slices.ContainsFunc(list, func(s said[*api.Advice]) bool { return !s.answer.Healthy() })
+	if wrong || !a.whole() {
 		err = errors.Join(err, &SilentError{Status: ExitFailure})
 	}
 	return errors.Join(err, away.report(d))
+}
+
+// whole reports whether all hosts have answered, by controllers of which none is away.
+func (a *fleetAdvice) whole() bool { return len(a.Away)+len(a.Unreachable) == 0 && a.Stale == "" }
+
+// found says how many findings there are. None of a part of the cluster is no word about the rest.
+func (a *fleetAdvice) found() string {
+	if len(a.Findings) == 0 && !a.whole() {
+		return "Not the whole cluster was looked at; nothing was found in what was"
+	}
+	return findingsFound(len(a.Findings))
 }
 
 // joinAdvice is what hosts say together: what is wrong first, then by rule, in the order in which the hosts say them.
@@ -119,13 +135,16 @@ func writeFleetAdvice(w io.Writer, d Deps, a *fleetAdvice, now time.Time) error 
 		writeAlike(&b, d, g, now)
 	}
 	writeMore(&b, a.More)
-	fmt.Fprintf(&b, "%s. Checked %s on %s and %s of %s.\n", findingsFound(len(a.Findings)),
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s of %s.\n", a.found(),
 		printable.Count(a.Rules, "rule", "rules"), printable.Count(a.Ports, "port", "ports"),
 		printable.Count(a.Uplinks, "uplink", "uplinks"), printable.Count(a.Hosts, "host", "hosts"))
 	if len(a.Findings) > 0 {
 		b.WriteString("The commands are those of the hosts that are named.\n")
 	}
 	writeBounds(&b, a.MeasuredSeconds, a.SinceSeconds, a.Older)
+	if err := printFleetNotes(&b, a.Unreachable, a.Stale); err != nil {
+		return err
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"heddle/internal/api"
@@ -73,5 +74,29 @@ func TestAdvise_OfAllHostsAsJSON(t *testing.T) {
 	}
 	if status != 1 || errs == "" {
 		t.Errorf("status %d, %q", status, errs)
+	}
+}
+
+// Nothing was found, and a part of the cluster was not asked: that is not said to be well.
+func TestAdvise_OfAPartOfTheClusterIsNoWordAboutTheRest(t *testing.T) {
+	well := func() map[string]*standIn { return map[string]*standIn{"esx1": {advice: api.Advice{Rules: 22}}} }
+	for name, make := range map[string]func(*fleetStand){
+		"a host":       func(f *fleetStand) { f.hosts["esx3"] = nil },
+		"a controller": func(f *fleetStand) { f.unreachable = []string{"ctl2"} },
+		"no majority":  func(f *fleetStand) { f.stale = "the controllers have no majority, so that this may be old" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetStand(t, well())
+			make(f)
+			out, errs, status := f.run("advise")
+			if status != 1 || strings.Contains(out, "No problems found") || !strings.Contains(out+errs,
+				map[string]string{"a host": "host esx3", "a controller": "ctl2", "no majority": "no majority"}[name]) {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+		})
+	}
+	out, _, status := newFleetStand(t, well()).run("advise")
+	if status != 0 || !strings.HasPrefix(out, "No problems found") {
+		t.Errorf("of all: status %d\n%s", status, out)
 	}
 }

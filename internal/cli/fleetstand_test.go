@@ -33,8 +33,11 @@ type fleetStand struct {
 	definition string
 	// carrier is the host on which the controller's machine is a VM, looks is how often somebody asked.
 	carrier string
-	looks   atomic.Int32
-	ports   []*controllerv1.FleetPort
+	// unreachable are controllers that do not answer, stale why what is listed may be old.
+	unreachable []string
+	stale       string
+	looks       atomic.Int32
+	ports       []*controllerv1.FleetPort
 
 	mu sync.Mutex
 	// applied are the changes of the definition that were asked for.
@@ -81,7 +84,7 @@ func (f *fleetStand) ListHosts(context.Context, *controllerv1.ListHostsRequest) 
 	error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := &controllerv1.ListHostsResponse{Revision: 18, Controllers: 1}
+	out := &controllerv1.ListHostsResponse{Revision: 18, Controllers: 1, Unreachable: f.unreachable, Stale: f.stale}
 	for name, s := range f.hosts {
 		h := &controllerv1.Host{Name: name, State: controllerv1.HostState_HOST_STATE_UP,
 			Since: timestamppb.New(time.Now().Add(-time.Hour))}

@@ -78,6 +78,9 @@ type absent struct {
 	hosts []api.FleetHost
 	why   []error
 	first error // that a name is on no host, as the first host says it
+	// unreachable are controllers that do not answer, stale why the list of hosts may be old; "" where it is current.
+	unreachable []string
+	stale       string
 }
 
 // askHosts asks all hosts of a cluster the same, at the same time; f is given the target of each. A host that does not
@@ -115,7 +118,11 @@ func askHosts[T any](c *cobra.Command, t *target, f func(*target) (T, error)) ([
 	if c.Context().Err() != nil {
 		return nil, nil, c.Context().Err()
 	}
-	return sortOut(hosts.Hosts, answers, errs)
+	list, away, err := sortOut(hosts.Hosts, answers, errs)
+	if away != nil {
+		away.unreachable, away.stale = hosts.Unreachable, hosts.Stale
+	}
+	return list, away, err
 }
 
 // sortOut tells answers from faults.

@@ -59,7 +59,8 @@ func newPortMigrate(d Deps) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --cancel and --activate only where several wait")
+	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --activate only where several wait; with "+
+		"--cancel, only the port there: without it, at all hosts that wait")
 	f.StringVar(&m.Host, "from", "", "the host that the port is on; may be left out where one host has it")
 	f.StringVar(&m.Device, "device", "", "device of the port at the target, which nobody uses there; "+
 		"default: as at the source")
@@ -141,15 +142,21 @@ func (m *migration) run(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 
 // end cancels or activates a move.
 func (m *migration) end(d Deps, c *cobra.Command, t *fleetTarget, o *output) error {
-	q := api.MoveAt{Port: m.Port, Host: m.To}
-	_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
+	q := api.EndedMove{MoveAt: api.MoveAt{Port: m.Port, Host: m.To}}
+	_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (_ struct{}, err error) {
 		if m.cancel {
-			return struct{}{}, f.CancelMigration(ctx, q)
+			q.Away, err = f.CancelMigration(ctx, q.MoveAt)
+			return struct{}{}, err
 		}
-		return struct{}{}, f.ActivateMigration(ctx, q)
+		return struct{}{}, f.ActivateMigration(ctx, q.MoveAt)
 	})
 	if err != nil {
 		return err
+	}
+	for _, host := range q.Away {
+		fmt.Fprintf(d.Stderr, "heddle: host %s does not answer: a port that waits for the guest there stays; when the "+
+			"host is back: heddle port migrate %s --cancel --to %s\n", host, printable.ShellWord(m.Port),
+			printable.ShellWord(host))
 	}
 	return o.print(d, q, func(w io.Writer) error {
 		done := "the move of port %s is cancelled: the guest stays where it is\n"

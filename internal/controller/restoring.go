@@ -44,7 +44,7 @@ func (s *self) notRestoring() error {
 		return err
 	}
 	before := ""
-	if r.Aside != "" {
+	if _, err := os.Lstat(r.Aside); r.Aside != "" && err == nil {
 		before = fmt.Sprintf(" The data from before is in %s.", r.Aside)
 	}
 	return fmt.Errorf("the restore of %s was cut off at %s, and %s has a part of it: run "+
@@ -80,7 +80,24 @@ func (s *self) beginRestore(from string) (aside string, err error) {
 	if err := ownfile.Replace(s.file(restoringFile), text); err != nil || !moves {
 		return aside, err
 	}
-	return aside, ownfile.Rename(dir, aside)
+	return aside, s.moveAside(dir, aside)
+}
+
+// moveAside moves the data from before out of the way of a restore. Where that fails nothing is restored, and nothing
+// is left that says so.
+func (s *self) moveAside(dir, aside string) error {
+	err := ownfile.Rename(dir, aside)
+	if err == nil {
+		return nil
+	}
+	if _, moved := os.Lstat(dir); moved != nil { // it is not known whether that is on disk
+		return err
+	}
+	if undo := s.drop(restoringFile); undo != nil {
+		return fmt.Errorf("%w; %s still says that a restore is under way, though nothing was changed: remove it to go "+
+			"on with the data from before: %w", err, s.file(restoringFile), undo)
+	}
+	return err
 }
 
 // unused is a path at which nothing is: that one, or with a number behind it.

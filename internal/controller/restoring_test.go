@@ -90,3 +90,17 @@ func TestS143_ARestoreThatIsCutOffIsRepeated(t *testing.T) {
 		})
 	}
 }
+
+// A restore that cannot move the data from before has changed nothing, and nothing says that it is under way.
+func TestARestoreThatCannotMoveTheDataIsNotUnderWay(t *testing.T) {
+	s := &self{dir: t.TempDir()}
+	if err := errors.Join(data(s), ownfile.Replace(s.file(restoringFile), []byte("{}"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.moveAside(s.file(etcdDir), filepath.Join(s.dir, "missing", "aside")); err == nil {
+		t.Error("it was moved into a directory that is not there")
+	}
+	if left, err := restoreLeft(s); err != nil || left != "nothing is restored; kept" {
+		t.Errorf("left: %s, %v", left, err)
+	}
+}

@@ -127,14 +127,20 @@ func (s *self) keepStore(st *store.Store) error {
 		return s.otherStore(store.Etcd{Member: now.Member, Cluster: now.Store}, store.Etcd{Member: kept.Member,
 			Cluster: kept.Store})
 	}
-	if kept == nil || *kept != now {
-		text, err := json.Marshal(now)
-		if err != nil {
-			return err
-		}
-		if err := ownfile.Replace(s.file(storeFile), text); err != nil {
-			return err
-		}
+	if kept != nil && *kept == now {
+		return s.drop(joinFile, foundingFile)
+	}
+	return s.recordStore(now)
+}
+
+// recordStore records a store, and then that nothing is left to begin.
+func (s *self) recordStore(now keptStore) error {
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if err := ownfile.Replace(s.file(storeFile), text); err != nil {
+		return err
 	}
 	return s.drop(joinFile, foundingFile)
 }

@@ -100,6 +100,8 @@ type Options struct {
 	Dial Dial
 	// Kept are warnings about what the host keeps beside the version that is active; nil for none.
 	Kept func(context.Context) ([]string, error)
+	// ChecksMeant: the host checks which host and whose port a call about a move means.
+	ChecksMeant bool
 	// Calls answers calls of the agent's contract that others make by way of the controller; nil refuses them.
 	Calls http.Handler
 	// Begun is higher at each later start of the agent; 0 where that is not known.
@@ -247,10 +249,10 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
-		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1), Begun: c.Begun, Now: timestamppb.New(c.Now()),
+		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(), Begun: c.Begun,
+		Conversation: c.conversations.Add(1), Now: timestamppb.New(c.Now()), ChecksMeant: c.ChecksMeant,
 		Together: c.Together != nil, Connecting: c.connecting.list(time.Now())}, Offers: c.offers.Load()}
-	c.tellMade(hello.GetHello())
+	c.tellMade(hello.GetHello(), given)
 	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))

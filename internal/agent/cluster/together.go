@@ -138,11 +138,13 @@ type made struct {
 	off int64
 }
 
-// tellMade completes a first message with that.
-func (c *Client) tellMade(h *controllerv1.HostHello) {
+// tellMade completes a first message with that. has is what the host has, with what an agent before this one has noted.
+func (c *Client) tellMade(h *controllerv1.HostHello, has *state.Slice) {
 	h.TellsTogether = c.Together != nil
 	if m := c.made.Load(); m != nil {
 		h.TogetherId, h.TogetherOff = m.id, m.off
+	} else if has != nil && has.Made != nil {
+		h.TogetherId, h.TogetherOff, h.TogetherUnsure = has.Made.ID, has.Made.Off, !has.Made.Known
 	}
 }
 

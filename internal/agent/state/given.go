@@ -12,6 +12,8 @@ type Given struct {
 	ID plan.PortID `json:"id"`
 	// Index is the device's ifindex; 0 while no device has had the name since the port was connected.
 	Index uint32 `json:"ifindex,omitzero"`
+	// ByController: a controller has announced the guest, which knows the host's devices by their names alone.
+	ByController bool `json:"byController,omitzero"`
 }
 
 // GivenTo returns the device that a VM's port was given, nil where nobody has connected it in this place.

@@ -19,6 +19,37 @@ type Slice struct {
 	NotBefore int64 `json:"-"`
 	// Together is the change that hosts make at that instant.
 	Together string `json:"-"`
+	// Made is the newest change that the host made at an instant with others; nil for none.
+	Made *Made `json:"made,omitempty"`
+}
+
+// Made is a change that a host made at an instant with others (S101). It is on disk with the version by which the host
+// made it, so that an agent that starts anew says of it what the one before knew.
+type Made struct {
+	ID string `json:"id"`
+	// Off is by how much after the instant, in nanoseconds, where that is Known: the version is on disk first.
+	Off   int64 `json:"off,omitzero"`
+	Known bool  `json:"known,omitzero"`
+}
+
+// Noting is the version with what is to be remembered of the change that the host makes by it; has is the version
+// before it.
+func (s *Slice) Noting(has *Slice) *Slice {
+	next := *s
+	switch {
+	case s.Together != "":
+		next.Made = &Made{ID: s.Together}
+	case has != nil:
+		next.Made = has.Made
+	}
+	return &next
+}
+
+// Noted is the version with when the host made the change: at that time, by the clock of its instant.
+func (s *Slice) Noted(at int64) *Slice {
+	next := *s
+	next.Made = &Made{ID: s.Together, Off: max(at, s.NotBefore) - s.NotBefore, Known: true}
+	return &next
 }
 
 // Reverted is a controller's version from which the host went back, since it lost its controllers by it. It is replaced

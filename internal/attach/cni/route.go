@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addRoutes gives the container the routes of the IPAM plugin's answer by the interface. A second route of the answer to
-// one destination is another way to it. One that the container has already is a mistake: another interface's network
-// would lose its traffic, or this one's never get any.
+// addRoutes gives the container the routes of the IPAM plugin's answer by the interface. A second route of the answer
+// to one destination is another way to it. One that the container has already is a mistake: another interface's network
+// would lose its traffic, or this one never get any.
 func (s *sandbox) addRoutes(r *current.Result, link int) error {
 	earlier := map[destination]bool{}
 	for _, route := range r.Routes {

@@ -168,23 +168,6 @@ func open(m *agentv1.PortMove) bool {
 	return m.GetSide() == agentv1.MoveSide_MOVE_SIDE_TARGET && m.GetPhase() < agentv1.MovePhase_MOVE_PHASE_ACTIVE
 }
 
-// CancelMove takes back a move: the port that waits at the target is removed there.
-func (a acts) CancelMove(ctx context.Context, q *controllerv1.CancelMoveRequest) (*controllerv1.CancelMoveResponse,
-	error) {
-	m, err := a.waitingAt(ctx, q.GetPort(), q.GetHost())
-	if err != nil {
-		return nil, err
-	}
-	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewMoveServiceClient(rpc).CancelMove(ctx, &agentv1.CancelMoveRequest{Port: m.name})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &controllerv1.CancelMoveResponse{Port: m.located()}, nil
-}
-
 // ActivateMove records that the guest runs at the target.
 func (a acts) ActivateMove(ctx context.Context, q *controllerv1.ActivateMoveRequest) (
 	*controllerv1.ActivateMoveResponse, error) {
@@ -193,7 +176,8 @@ func (a acts) ActivateMove(ctx context.Context, q *controllerv1.ActivateMoveRequ
 		return nil, err
 	}
 	err = a.askAgent(ctx, m.to, func(ctx context.Context, rpc *connect.Client) error {
-		_, err := agentv1connect.NewPortServiceClient(rpc).ActivatePort(ctx, &agentv1.ActivatePortRequest{Port: m.name})
+		_, err := agentv1connect.NewPortServiceClient(rpc).ActivatePort(ctx, &agentv1.ActivatePortRequest{Port: m.name,
+			Of: m.port.identity()})
 		return err
 	})
 	if err != nil {

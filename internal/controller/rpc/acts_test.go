@@ -37,6 +37,8 @@ type mover struct {
 	asked  []*agentv1.ConnectIncomingPortRequest
 	steps  []agentv1.MovePhase
 	called []string
+	// meant are the ports that those calls meant.
+	meant []*agentv1.PortIdentity
 	// refusal is the answer to the next preparation; nil for none.
 	refusal error
 	// learned is how many MACs the port has learned, flows how many of its flows are metered.
@@ -77,6 +79,7 @@ func (m *mover) ConnectIncomingPort(_ context.Context, q *agentv1.ConnectIncomin
 // ActivatePort is noted.
 func (m *mover) ActivatePort(_ context.Context, q *agentv1.ActivatePortRequest) (*agentv1.ActivatePortResponse,
 	error) {
+	m.means(q.GetOf())
 	m.step("activate "+q.GetPort(), agentv1.MovePhase_MOVE_PHASE_ACTIVE)
 	return &agentv1.ActivatePortResponse{}, nil
 }
@@ -88,12 +91,14 @@ func (m *mover) MovePort(_ context.Context, q *agentv1.MovePortRequest) (*agentv
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.meant = append(m.meant, q.GetOf())
 	m.called = append(m.called, "move "+q.GetPort()+" to "+q.GetSwitch()+"/"+q.GetPortGroup())
 	return &agentv1.MovePortResponse{Applied: &agentv1.Applied{Warnings: []string{"look"}}}, nil
 }
 
 // CancelMove is noted.
 func (m *mover) CancelMove(_ context.Context, q *agentv1.CancelMoveRequest) (*agentv1.CancelMoveResponse, error) {
+	m.means(q.GetOf())
 	m.step("cancel "+q.GetPort(), agentv1.MovePhase_MOVE_PHASE_CANCELLED)
 	return &agentv1.CancelMoveResponse{}, nil
 }
@@ -143,30 +148,33 @@ func movingHosts(t *testing.T) (c *controller, from, to *mover) {
 func movingHostsOf(c *controller) (from, to *mover) {
 	c.t.Helper()
 	c.define(clusterText)
-	join := func(name string, side agentv1.MoveSide) *mover {
-		m := &mover{machine: c.joins(name), side: side}
-		rpc := connect.NewServer()
-		agentv1connect.RegisterPortServiceHandler(rpc, m)
-		agentv1connect.RegisterMoveServiceHandler(rpc, m)
-		agentv1connect.RegisterFlowServiceHandler(rpc, m)
-		agentv1connect.RegisterStatsServiceHandler(rpc, m)
-		mux := http.NewServeMux()
-		connecthttp.Mount(mux, rpc)
-		m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !api.OfMove(r.URL.Path) && api.LookOf(r.URL.Path) == api.LooksNot {
-				http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
-				return
-			}
-			mux.ServeHTTP(w, r)
-		})
-		m.start()
-		c.await(name+" is up", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_UP })
-		return m
-	}
-	from, to = join("esx1", agentv1.MoveSide_MOVE_SIDE_SOURCE), join("esx2", agentv1.MoveSide_MOVE_SIDE_TARGET)
+	from, to = c.mover("esx1", agentv1.MoveSide_MOVE_SIDE_SOURCE), c.mover("esx2", agentv1.MoveSide_MOVE_SIDE_TARGET)
 	from.reports(actsPort(false))
 	c.await("the port is known", func() bool { return len(c.ports()) == 1 })
 	return from, to
+}
+
+// mover is a host that joins and takes part in moves on that side.
+func (c *controller) mover(name string, side agentv1.MoveSide) *mover {
+	c.t.Helper()
+	m := &mover{machine: c.joins(name), side: side}
+	rpc := connect.NewServer()
+	agentv1connect.RegisterPortServiceHandler(rpc, m)
+	agentv1connect.RegisterMoveServiceHandler(rpc, m)
+	agentv1connect.RegisterFlowServiceHandler(rpc, m)
+	agentv1connect.RegisterStatsServiceHandler(rpc, m)
+	mux := http.NewServeMux()
+	connecthttp.Mount(mux, rpc)
+	m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !api.OfMove(r.URL.Path) && api.LookOf(r.URL.Path) == api.LooksNot {
+			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	m.start()
+	c.await(name+" is up", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_UP })
+	return m
 }
 
 func actsPort(waits bool) *controllerv1.HostPort {

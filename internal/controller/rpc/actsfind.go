@@ -19,9 +19,21 @@ type reportedPort struct {
 	*controllerv1.HostPort
 	host      string
 	connected bool
+	// meant is the host's id, which it is told with whose port a call means; "" where its agent does not know that.
+	meant string
 }
 
 func (p reportedPort) nic() nic { return nic{p.GetVm(), p.GetAdapter()} }
+
+// identity is what its host is told that it must be: another port may have its name by then. It is nil for a host that
+// is told the name alone.
+func (p reportedPort) identity() *agentv1.PortIdentity {
+	if p.meant == "" {
+		return nil
+	}
+	return &agentv1.PortIdentity{Host: p.meant, Switch: p.GetSwitch(), Vm: p.GetVm(), Adapter: p.GetAdapter(),
+		Device: p.GetDevice()}
+}
 
 // runs reports whether the guest runs by the port there, as far as the host knows.
 func (p reportedPort) runs() bool { return !p.GetWaits() && !p.GetAbsent() }
@@ -44,7 +56,7 @@ func (a acts) instances(there *elsewhere) (list []reportedPort) {
 			continue
 		}
 		for _, p := range report.GetPorts() {
-			list = append(list, reportedPort{p, h.doc.Name, connected})
+			list = append(list, reportedPort{p, h.doc.Name, connected, h.meant(there)})
 		}
 	}
 	return list
@@ -55,6 +67,7 @@ type moving struct {
 	id       string // of the move; "" until a host has told it
 	nic      nic
 	from, to string // hosts
+	meant    string // as that of a reportedPort, of the target
 	port     reportedPort
 	sw, name string
 	group    string
@@ -71,7 +84,7 @@ func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomi
 	p := m.port
 	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
 		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink, Macs: m.macs,
-		Flows: m.flows,
+		Flows: m.flows, Host: m.meant,
 		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
 			Device: m.device}}
 }
@@ -174,6 +187,7 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q: see heddle host list",
 			m.to))
 	}
+	m.meant = to.meant(there)
 	now := a.shown(to, there)
 	if now.GetStale() || now.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED {
 		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s is not connected to a controller", m.to))
@@ -255,11 +269,7 @@ func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error)
 	}
 	switch len(found) {
 	case 0:
-		text := fmt.Sprintf("no host waits for the guest of port %s", port)
-		if arrived != "" {
-			text += fmt.Sprintf(": it runs on host %s already", arrived)
-		}
-		return nil, connect.NewError(connect.CodeNotFound, text)
+		return nil, nobodyWaits(port, arrived)
 	case 1:
 		return found[0], operates(ctx, found[0].sw, found[0].group)
 	}

@@ -262,6 +262,8 @@ type machine struct {
 	report *controllerv1.HostReport
 	said   []string     // what became of the conversation, in words
 	calls  http.Handler // nil for none
+	// before: its agent is of a version that does not know whose port a call about a move means.
+	before bool
 	// refuses says why nothing is activated; taken counts what was to be.
 	refuses []string
 	taken   int
@@ -297,7 +299,10 @@ func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
 	if len(m.refuses) > 0 {
 		return m.refuses, nil
 	}
-	m.given, m.activeAt = next, m.clock()
+	m.given, m.activeAt = next.Noting(m.given), m.clock()
+	if m.given.Together != "" {
+		m.given = m.given.Noted(m.activeAt)
+	}
 	return nil, nil
 }
 
@@ -387,6 +392,7 @@ func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.client = cluster.New(cluster.Options{Host: m, Together: m, Membership: pinned{m.record, m.at}, Version: "test",
 		Begun: m.begun, Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Now: m.now,
+		ChecksMeant: !m.before,
 		Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()

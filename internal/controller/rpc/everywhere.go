@@ -55,7 +55,7 @@ func (s *everywhere) hostsHere(names []string, reports bool) (list []*controller
 		}
 		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}
 		if h.conn != nil {
-			here.Together = h.conn.prep.made
+			here.Together, here.ChecksMeant = h.conn.prep.made, h.conn.checksMeant()
 		}
 		if reports {
 			here.Report, here.Starting = h.report.message(), h.startingHere()
@@ -208,6 +208,18 @@ func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {
 	}
 	return h.report, false
 }
+
+// meant is the host's id where it knows the fields which say what a call about a move means; "" where its agent is of
+// an earlier version, which refuses them. The caller holds the lock.
+func (h *host) meant(there *elsewhere) string {
+	if h.conn.checksMeant() || h.conn == nil && there.hosts[h.id].GetChecksMeant() {
+		return h.id
+	}
+	return ""
+}
+
+// checksMeant reports whether the host of the connection says so; not without a connection.
+func (c *conn) checksMeant() bool { return c != nil && c.checks }
 
 // moveTime is how long a host may be between two controllers, before it counts as disconnected.
 const moveTime = 5 * time.Second

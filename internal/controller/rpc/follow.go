@@ -44,7 +44,9 @@ type conn struct {
 	portsSent
 	asking
 	// moves is what the host was told of moves; nil before the first message.
-	moves       *controllerv1.HostMoves
+	moves *controllerv1.HostMoves
+	// checks: the host checks which port a call about a move means.
+	checks      bool
 	flapping    *controllerv1.HostFlapping
 	beyondOffer bool // it has offered what is not its to offer
 	// clock is what the host's clock showed when it came, nil where it didn't say.
@@ -88,7 +90,8 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 	hello := first.GetHello()
 	c := &conn{start: string(hello.GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
-		answers: hello.GetAnswers(), serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
+		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(),
+		serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
 		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
@@ -159,6 +162,7 @@ func (f *fleet) leave(h *host, c *conn) {
 // listen takes in what a host says until it leaves.
 func (s *Server) listen(ctx context.Context, h *host, c *conn,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	reports := newPaced(s, h, c)
 	for {
 		m, err := stream.Receive()
 		if err != nil {
@@ -172,11 +176,9 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 			preparing{s.fleet}.clock(c, a, s.fleet.deciding.ticks())
 			continue
 		}
-		if err := h.pace.wait(ctx, s.fleet, h, m); err != nil {
+		if err := reports.take(ctx, m); err != nil {
 			return err
 		}
-		s.fleet.said(h, c, m)
-		(claimant{s}).claims(ctx, h, c, m.GetClaims())
 	}
 }
 

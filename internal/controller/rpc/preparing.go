@@ -191,7 +191,7 @@ func (f preparing) changed(c *conn, at int64) {
 func (p *preparation) told(hello *controllerv1.HostHello) {
 	if hello.GetTellsTogether() {
 		p.made = &controllerv1.TogetherHere{Id: hello.GetTogetherId(), Off: hello.GetTogetherOff(),
-			Told: hello.GetTogetherId() != "", Tells: true}
+			Told: hello.GetTogetherId() != "" && !hello.GetTogetherUnsure(), Tells: true}
 	}
 }
 

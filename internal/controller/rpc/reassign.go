@@ -37,7 +37,7 @@ func (a acts) ReassignPort(ctx context.Context, q *controllerv1.ReassignPortRequ
 	}
 	err = a.askAgent(ctx, p.host, func(ctx context.Context, rpc *connect.Client) error {
 		r, err := agentv1connect.NewPortServiceClient(rpc).MovePort(ctx, &agentv1.MovePortRequest{Port: p.GetName(),
-			Switch: out.GetSwitch(), PortGroup: out.GetPortGroup()})
+			Switch: out.GetSwitch(), PortGroup: out.GetPortGroup(), Of: p.identity()})
 		out.Warnings = r.GetApplied().GetWarnings()
 		return err
 	})

@@ -27,6 +27,7 @@ const (
 	SharedDevice   Code = "shared-device"    // Device is a Kind, which gets frames for its own MAC alone
 	NotEthernet    Code = "not-ethernet"     // Device is a Kind, which carries no Ethernet frames
 	DeviceNotTaken Code = "device-not-taken" // Device can't be taken: Detail
+	DeviceInUse    Code = "device-in-use"    // Device can't be that of Peer, whose guest arrives: Detail
 	DeviceFailed   Code = "device-failed"    // Device can't be prepared: Detail
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	IPv6Off        Code = "ipv6-off"         // IPv6 is off on the host port's interface Device

@@ -33,6 +33,9 @@ func (p Problem) ofDevice() string {
 			"is gone: heddle port disconnect %s", p.Device, printable.ShellWord(p.Peer))
 	case DeviceNotTaken:
 		return fmt.Sprintf("device %s cannot be taken", p.Device) + after(": ", p.Detail)
+	case DeviceInUse:
+		return fmt.Sprintf("port %s cannot have device %s on this host: %s; say which device its guest gets here "+
+			"(--device)", p.Peer, printable.Text(p.Device), p.Detail)
 	case DeviceFailed, HostInterface, AttachFailed, NoEndpoint, EndpointShared:
 		return p.failed()
 	case LowMTU:

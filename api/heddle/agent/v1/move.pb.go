@@ -364,8 +364,10 @@ func (x *PortMoveStep) GetText() string {
 
 // ListMovesRequest selects a port by name; "" for all.
 type ListMovesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -405,6 +407,13 @@ func (x *ListMovesRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *ListMovesRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
 }
 
 // ListMovesResponse is the answer.
@@ -454,8 +463,10 @@ func (x *ListMovesResponse) GetMoves() []*PortMove {
 
 // CopyMovingPortRequest names the port at the source.
 type CopyMovingPortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,6 +506,13 @@ func (x *CopyMovingPortRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *CopyMovingPortRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
 }
 
 // CopyMovingPortResponse is the answer.
@@ -544,8 +562,10 @@ func (x *CopyMovingPortResponse) GetMove() *PortMove {
 
 // SilencePortRequest names the port at the source.
 type SilencePortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,6 +605,13 @@ func (x *SilencePortRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *SilencePortRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
 }
 
 // SilencePortResponse is the answer.
@@ -634,8 +661,10 @@ func (x *SilencePortResponse) GetMove() *PortMove {
 
 // CancelMoveRequest names the waiting port at the target.
 type CancelMoveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -677,6 +706,13 @@ func (x *CancelMoveRequest) GetPort() string {
 	return ""
 }
 
+func (x *CancelMoveRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
 // CancelMoveResponse is the answer.
 type CancelMoveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -716,8 +752,10 @@ func (*CancelMoveResponse) Descriptor() ([]byte, []int) {
 
 // ReleaseMovedPortRequest names the port at the source.
 type ReleaseMovedPortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -757,6 +795,13 @@ func (x *ReleaseMovedPortRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *ReleaseMovedPortRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
 }
 
 // ReleaseMovedPortResponse is the answer.
@@ -800,7 +845,7 @@ var File_heddle_agent_v1_move_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_move_proto_rawDesc = "" +
 	"\n" +
-	"\x1aheddle/agent/v1/move.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\xb8\x03\n" +
+	"\x1aheddle/agent/v1/move.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/port.proto\x1a\x1fheddle/options/v1/options.proto\"\xb8\x03\n" +
 	"\bPortMove\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\tR\x04move\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
@@ -822,24 +867,29 @@ const file_heddle_agent_v1_move_proto_rawDesc = "" +
 	"\fPortMoveStep\x120\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x1a.heddle.agent.v1.MovePhaseR\x05phase\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"&\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"U\n" +
 	"\x10ListMovesRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"D\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"D\n" +
 	"\x11ListMovesResponse\x12/\n" +
-	"\x05moves\x18\x01 \x03(\v2\x19.heddle.agent.v1.PortMoveR\x05moves\"+\n" +
+	"\x05moves\x18\x01 \x03(\v2\x19.heddle.agent.v1.PortMoveR\x05moves\"Z\n" +
 	"\x15CopyMovingPortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"G\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"G\n" +
 	"\x16CopyMovingPortResponse\x12-\n" +
-	"\x04move\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortMoveR\x04move\"(\n" +
+	"\x04move\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortMoveR\x04move\"W\n" +
 	"\x12SilencePortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"D\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"D\n" +
 	"\x13SilencePortResponse\x12-\n" +
-	"\x04move\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortMoveR\x04move\"'\n" +
+	"\x04move\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortMoveR\x04move\"V\n" +
 	"\x11CancelMoveRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"\x14\n" +
-	"\x12CancelMoveResponse\"-\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"\x14\n" +
+	"\x12CancelMoveResponse\"\\\n" +
 	"\x17ReleaseMovedPortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"\x1a\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"\x1a\n" +
 	"\x18ReleaseMovedPortResponse*i\n" +
 	"\bMoveSide\x12\x19\n" +
 	"\x15MOVE_SIDE_UNSPECIFIED\x10\x00\x12 \n" +
@@ -895,6 +945,7 @@ var file_heddle_agent_v1_move_proto_goTypes = []any{
 	(*ReleaseMovedPortRequest)(nil),  // 12: heddle.agent.v1.ReleaseMovedPortRequest
 	(*ReleaseMovedPortResponse)(nil), // 13: heddle.agent.v1.ReleaseMovedPortResponse
 	(*timestamppb.Timestamp)(nil),    // 14: google.protobuf.Timestamp
+	(*PortIdentity)(nil),             // 15: heddle.agent.v1.PortIdentity
 }
 var file_heddle_agent_v1_move_proto_depIdxs = []int32{
 	0,  // 0: heddle.agent.v1.PortMove.side:type_name -> heddle.agent.v1.MoveSide
@@ -903,24 +954,29 @@ var file_heddle_agent_v1_move_proto_depIdxs = []int32{
 	14, // 3: heddle.agent.v1.PortMove.copied:type_name -> google.protobuf.Timestamp
 	1,  // 4: heddle.agent.v1.PortMoveStep.phase:type_name -> heddle.agent.v1.MovePhase
 	14, // 5: heddle.agent.v1.PortMoveStep.at:type_name -> google.protobuf.Timestamp
-	2,  // 6: heddle.agent.v1.ListMovesResponse.moves:type_name -> heddle.agent.v1.PortMove
-	2,  // 7: heddle.agent.v1.CopyMovingPortResponse.move:type_name -> heddle.agent.v1.PortMove
-	2,  // 8: heddle.agent.v1.SilencePortResponse.move:type_name -> heddle.agent.v1.PortMove
-	4,  // 9: heddle.agent.v1.MoveService.ListMoves:input_type -> heddle.agent.v1.ListMovesRequest
-	6,  // 10: heddle.agent.v1.MoveService.CopyMovingPort:input_type -> heddle.agent.v1.CopyMovingPortRequest
-	8,  // 11: heddle.agent.v1.MoveService.SilencePort:input_type -> heddle.agent.v1.SilencePortRequest
-	10, // 12: heddle.agent.v1.MoveService.CancelMove:input_type -> heddle.agent.v1.CancelMoveRequest
-	12, // 13: heddle.agent.v1.MoveService.ReleaseMovedPort:input_type -> heddle.agent.v1.ReleaseMovedPortRequest
-	5,  // 14: heddle.agent.v1.MoveService.ListMoves:output_type -> heddle.agent.v1.ListMovesResponse
-	7,  // 15: heddle.agent.v1.MoveService.CopyMovingPort:output_type -> heddle.agent.v1.CopyMovingPortResponse
-	9,  // 16: heddle.agent.v1.MoveService.SilencePort:output_type -> heddle.agent.v1.SilencePortResponse
-	11, // 17: heddle.agent.v1.MoveService.CancelMove:output_type -> heddle.agent.v1.CancelMoveResponse
-	13, // 18: heddle.agent.v1.MoveService.ReleaseMovedPort:output_type -> heddle.agent.v1.ReleaseMovedPortResponse
-	14, // [14:19] is the sub-list for method output_type
-	9,  // [9:14] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	15, // 6: heddle.agent.v1.ListMovesRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	2,  // 7: heddle.agent.v1.ListMovesResponse.moves:type_name -> heddle.agent.v1.PortMove
+	15, // 8: heddle.agent.v1.CopyMovingPortRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	2,  // 9: heddle.agent.v1.CopyMovingPortResponse.move:type_name -> heddle.agent.v1.PortMove
+	15, // 10: heddle.agent.v1.SilencePortRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	2,  // 11: heddle.agent.v1.SilencePortResponse.move:type_name -> heddle.agent.v1.PortMove
+	15, // 12: heddle.agent.v1.CancelMoveRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	15, // 13: heddle.agent.v1.ReleaseMovedPortRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	4,  // 14: heddle.agent.v1.MoveService.ListMoves:input_type -> heddle.agent.v1.ListMovesRequest
+	6,  // 15: heddle.agent.v1.MoveService.CopyMovingPort:input_type -> heddle.agent.v1.CopyMovingPortRequest
+	8,  // 16: heddle.agent.v1.MoveService.SilencePort:input_type -> heddle.agent.v1.SilencePortRequest
+	10, // 17: heddle.agent.v1.MoveService.CancelMove:input_type -> heddle.agent.v1.CancelMoveRequest
+	12, // 18: heddle.agent.v1.MoveService.ReleaseMovedPort:input_type -> heddle.agent.v1.ReleaseMovedPortRequest
+	5,  // 19: heddle.agent.v1.MoveService.ListMoves:output_type -> heddle.agent.v1.ListMovesResponse
+	7,  // 20: heddle.agent.v1.MoveService.CopyMovingPort:output_type -> heddle.agent.v1.CopyMovingPortResponse
+	9,  // 21: heddle.agent.v1.MoveService.SilencePort:output_type -> heddle.agent.v1.SilencePortResponse
+	11, // 22: heddle.agent.v1.MoveService.CancelMove:output_type -> heddle.agent.v1.CancelMoveResponse
+	13, // 23: heddle.agent.v1.MoveService.ReleaseMovedPort:output_type -> heddle.agent.v1.ReleaseMovedPortResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_move_proto_init() }
@@ -928,6 +984,7 @@ func file_heddle_agent_v1_move_proto_init() {
 	if File_heddle_agent_v1_move_proto != nil {
 		return
 	}
+	file_heddle_agent_v1_port_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -295,7 +295,9 @@ type ConnectIncomingPortRequest struct {
 	Macs int32 `protobuf:"varint,73,opt,name=macs,proto3" json:"macs,omitempty"`
 	// flows is how many of the port's flows are metered where the guest runs: the port is refused where the switch's table
 	// of flows here has no room for them. 0 for none.
-	Flows         int32 `protobuf:"varint,74,opt,name=flows,proto3" json:"flows,omitempty"`
+	Flows int32 `protobuf:"varint,74,opt,name=flows,proto3" json:"flows,omitempty"`
+	// host is the id of the host that the caller means; "" for whichever takes the call.
+	Host          string `protobuf:"bytes,75,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +400,13 @@ func (x *ConnectIncomingPortRequest) GetFlows() int32 {
 		return x.Flows
 	}
 	return 0
+}
+
+func (x *ConnectIncomingPortRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // ConnectIncomingPortResponse is the answer.
@@ -549,8 +558,10 @@ func (*ExpectGuestResponse) Descriptor() ([]byte, []int) {
 
 // ActivatePortRequest records that the guest of a waiting port runs here.
 type ActivatePortRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +601,13 @@ func (x *ActivatePortRequest) GetPort() string {
 		return x.Port
 	}
 	return ""
+}
+
+func (x *ActivatePortRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
 }
 
 // ActivatePortResponse says that it is done.
@@ -880,7 +898,9 @@ type MovePortRequest struct {
 	ReadAt        int64                `protobuf:"varint,3,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	// switch to which a port that was connected by command goes; "" for its own (S100).
-	Switch        string `protobuf:"bytes,70,opt,name=switch,proto3" json:"switch,omitempty"`
+	Switch string `protobuf:"bytes,70,opt,name=switch,proto3" json:"switch,omitempty"`
+	// of is whose port it must be; unset for whoever has it.
+	Of            *PortIdentity `protobuf:"bytes,71,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -950,6 +970,13 @@ func (x *MovePortRequest) GetSwitch() string {
 	return ""
 }
 
+func (x *MovePortRequest) GetOf() *PortIdentity {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
 // MovePortResponse is the answer.
 type MovePortResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -995,6 +1022,87 @@ func (x *MovePortResponse) GetApplied() *Applied {
 	return nil
 }
 
+// PortIdentity is what is known of a port beside its name, which may have become another port's since a caller looked.
+// A host refuses a call where its port of that name is another one, and changes nothing.
+type PortIdentity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is the id of the host; "" for whichever takes the call.
+	Host   string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Switch string `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	// vm and adapter are whose port it is (S77); both "" for a port of which nobody said it.
+	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// device of a port without a VM: it alone tells one such port from a later one of its name.
+	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortIdentity) Reset() {
+	*x = PortIdentity{}
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortIdentity) ProtoMessage() {}
+
+func (x *PortIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortIdentity.ProtoReflect.Descriptor instead.
+func (*PortIdentity) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PortIdentity) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *PortIdentity) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PortIdentity) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *PortIdentity) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *PortIdentity) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
 // PortSpec is a port as the configuration declares it.
 type PortSpec struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1027,7 +1135,7 @@ type PortSpec struct {
 
 func (x *PortSpec) Reset() {
 	*x = PortSpec{}
-	mi := &file_heddle_agent_v1_port_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1147,7 @@ func (x *PortSpec) String() string {
 func (*PortSpec) ProtoMessage() {}
 
 func (x *PortSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_port_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1160,7 @@ func (x *PortSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortSpec.ProtoReflect.Descriptor instead.
 func (*PortSpec) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{16}
+	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PortSpec) GetName() string {
@@ -1180,7 +1288,7 @@ type GuestMonitor struct {
 
 func (x *GuestMonitor) Reset() {
 	*x = GuestMonitor{}
-	mi := &file_heddle_agent_v1_port_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1300,7 @@ func (x *GuestMonitor) String() string {
 func (*GuestMonitor) ProtoMessage() {}
 
 func (x *GuestMonitor) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_port_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_port_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1313,7 @@ func (x *GuestMonitor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuestMonitor.ProtoReflect.Descriptor instead.
 func (*GuestMonitor) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GuestMonitor) GetSocket() string {
@@ -1242,7 +1350,7 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
 	"\aport_id\x18\x05 \x01(\tR\x06portId\"K\n" +
 	"\x15ReconnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xc9\x02\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xdd\x02\n" +
 	"\x1aConnectIncomingPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
 	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
@@ -1253,16 +1361,18 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x05force\x18G \x01(\bR\x05force\x12!\n" +
 	"\fneeds_uplink\x18H \x01(\bR\vneedsUplink\x12\x12\n" +
 	"\x04macs\x18I \x01(\x05R\x04macs\x12\x14\n" +
-	"\x05flows\x18J \x01(\x05R\x05flows\"Q\n" +
+	"\x05flows\x18J \x01(\x05R\x05flows\x12\x12\n" +
+	"\x04host\x18K \x01(\tR\x04host\"Q\n" +
 	"\x1bConnectIncomingPortResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"V\n" +
 	"\x12ExpectGuestRequest\x12\x14\n" +
 	"\x05guest\x18\x01 \x01(\tR\x05guest\x12\x14\n" +
 	"\x05needs\x18F \x03(\tR\x05needs\x12\x14\n" +
 	"\x05force\x18G \x01(\bR\x05force\"\x15\n" +
-	"\x13ExpectGuestResponse\")\n" +
+	"\x13ExpectGuestResponse\"X\n" +
 	"\x13ActivatePortRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"\x16\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12-\n" +
+	"\x02of\x18\x02 \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"\x16\n" +
 	"\x14ActivatePortResponse\"\xc5\x01\n" +
 	"\x15DisconnectPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
@@ -1278,16 +1388,23 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aread_at\x18\x03 \x01(\x03R\x06readAt\x12@\n" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"G\n" +
 	"\x11BlockPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xb7\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xe6\x01\n" +
 	"\x0fMovePortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x1d\n" +
 	"\n" +
 	"port_group\x18\x02 \x01(\tR\tportGroup\x12\x17\n" +
 	"\aread_at\x18\x03 \x01(\x03R\x06readAt\x12@\n" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x16\n" +
-	"\x06switch\x18F \x01(\tR\x06switch\"F\n" +
+	"\x06switch\x18F \x01(\tR\x06switch\x12-\n" +
+	"\x02of\x18G \x01(\v2\x1d.heddle.agent.v1.PortIdentityR\x02of\"F\n" +
 	"\x10MovePortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xde\x03\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"|\n" +
+	"\fPortIdentity\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x0e\n" +
+	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x16\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\"\xde\x03\n" +
 	"\bPortSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -1332,7 +1449,7 @@ func file_heddle_agent_v1_port_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_port_proto_rawDescData
 }
 
-var file_heddle_agent_v1_port_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heddle_agent_v1_port_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_heddle_agent_v1_port_proto_goTypes = []any{
 	(*ConnectPortRequest)(nil),          // 0: heddle.agent.v1.ConnectPortRequest
 	(*ConnectPortResponse)(nil),         // 1: heddle.agent.v1.ConnectPortResponse
@@ -1350,52 +1467,55 @@ var file_heddle_agent_v1_port_proto_goTypes = []any{
 	(*BlockPortResponse)(nil),           // 13: heddle.agent.v1.BlockPortResponse
 	(*MovePortRequest)(nil),             // 14: heddle.agent.v1.MovePortRequest
 	(*MovePortResponse)(nil),            // 15: heddle.agent.v1.MovePortResponse
-	(*PortSpec)(nil),                    // 16: heddle.agent.v1.PortSpec
-	(*GuestMonitor)(nil),                // 17: heddle.agent.v1.GuestMonitor
-	(*durationpb.Duration)(nil),         // 18: google.protobuf.Duration
-	(*Applied)(nil),                     // 19: heddle.agent.v1.Applied
-	(Role)(0),                           // 20: heddle.agent.v1.Role
-	(*PolicySetting)(nil),               // 21: heddle.agent.v1.PolicySetting
+	(*PortIdentity)(nil),                // 16: heddle.agent.v1.PortIdentity
+	(*PortSpec)(nil),                    // 17: heddle.agent.v1.PortSpec
+	(*GuestMonitor)(nil),                // 18: heddle.agent.v1.GuestMonitor
+	(*durationpb.Duration)(nil),         // 19: google.protobuf.Duration
+	(*Applied)(nil),                     // 20: heddle.agent.v1.Applied
+	(Role)(0),                           // 21: heddle.agent.v1.Role
+	(*PolicySetting)(nil),               // 22: heddle.agent.v1.PolicySetting
 }
 var file_heddle_agent_v1_port_proto_depIdxs = []int32{
-	16, // 0: heddle.agent.v1.ConnectPortRequest.port:type_name -> heddle.agent.v1.PortSpec
-	18, // 1: heddle.agent.v1.ConnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
-	19, // 2: heddle.agent.v1.ConnectPortResponse.applied:type_name -> heddle.agent.v1.Applied
-	16, // 3: heddle.agent.v1.ReconnectPortRequest.port:type_name -> heddle.agent.v1.PortSpec
-	18, // 4: heddle.agent.v1.ReconnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
-	19, // 5: heddle.agent.v1.ReconnectPortResponse.applied:type_name -> heddle.agent.v1.Applied
-	16, // 6: heddle.agent.v1.ConnectIncomingPortRequest.port:type_name -> heddle.agent.v1.PortSpec
-	18, // 7: heddle.agent.v1.ConnectIncomingPortRequest.confirm_within:type_name -> google.protobuf.Duration
-	19, // 8: heddle.agent.v1.ConnectIncomingPortResponse.applied:type_name -> heddle.agent.v1.Applied
-	18, // 9: heddle.agent.v1.DisconnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
-	18, // 10: heddle.agent.v1.BlockPortRequest.confirm_within:type_name -> google.protobuf.Duration
-	19, // 11: heddle.agent.v1.BlockPortResponse.applied:type_name -> heddle.agent.v1.Applied
-	18, // 12: heddle.agent.v1.MovePortRequest.confirm_within:type_name -> google.protobuf.Duration
-	19, // 13: heddle.agent.v1.MovePortResponse.applied:type_name -> heddle.agent.v1.Applied
-	20, // 14: heddle.agent.v1.PortSpec.role:type_name -> heddle.agent.v1.Role
-	17, // 15: heddle.agent.v1.PortSpec.monitor:type_name -> heddle.agent.v1.GuestMonitor
-	21, // 16: heddle.agent.v1.PortSpec.policy:type_name -> heddle.agent.v1.PolicySetting
-	0,  // 17: heddle.agent.v1.PortService.ConnectPort:input_type -> heddle.agent.v1.ConnectPortRequest
-	2,  // 18: heddle.agent.v1.PortService.ReconnectPort:input_type -> heddle.agent.v1.ReconnectPortRequest
-	4,  // 19: heddle.agent.v1.PortService.ConnectIncomingPort:input_type -> heddle.agent.v1.ConnectIncomingPortRequest
-	6,  // 20: heddle.agent.v1.PortService.ExpectGuest:input_type -> heddle.agent.v1.ExpectGuestRequest
-	8,  // 21: heddle.agent.v1.PortService.ActivatePort:input_type -> heddle.agent.v1.ActivatePortRequest
-	10, // 22: heddle.agent.v1.PortService.DisconnectPort:input_type -> heddle.agent.v1.DisconnectPortRequest
-	12, // 23: heddle.agent.v1.PortService.BlockPort:input_type -> heddle.agent.v1.BlockPortRequest
-	14, // 24: heddle.agent.v1.PortService.MovePort:input_type -> heddle.agent.v1.MovePortRequest
-	1,  // 25: heddle.agent.v1.PortService.ConnectPort:output_type -> heddle.agent.v1.ConnectPortResponse
-	3,  // 26: heddle.agent.v1.PortService.ReconnectPort:output_type -> heddle.agent.v1.ReconnectPortResponse
-	5,  // 27: heddle.agent.v1.PortService.ConnectIncomingPort:output_type -> heddle.agent.v1.ConnectIncomingPortResponse
-	7,  // 28: heddle.agent.v1.PortService.ExpectGuest:output_type -> heddle.agent.v1.ExpectGuestResponse
-	9,  // 29: heddle.agent.v1.PortService.ActivatePort:output_type -> heddle.agent.v1.ActivatePortResponse
-	11, // 30: heddle.agent.v1.PortService.DisconnectPort:output_type -> heddle.agent.v1.DisconnectPortResponse
-	13, // 31: heddle.agent.v1.PortService.BlockPort:output_type -> heddle.agent.v1.BlockPortResponse
-	15, // 32: heddle.agent.v1.PortService.MovePort:output_type -> heddle.agent.v1.MovePortResponse
-	25, // [25:33] is the sub-list for method output_type
-	17, // [17:25] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	17, // 0: heddle.agent.v1.ConnectPortRequest.port:type_name -> heddle.agent.v1.PortSpec
+	19, // 1: heddle.agent.v1.ConnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
+	20, // 2: heddle.agent.v1.ConnectPortResponse.applied:type_name -> heddle.agent.v1.Applied
+	17, // 3: heddle.agent.v1.ReconnectPortRequest.port:type_name -> heddle.agent.v1.PortSpec
+	19, // 4: heddle.agent.v1.ReconnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
+	20, // 5: heddle.agent.v1.ReconnectPortResponse.applied:type_name -> heddle.agent.v1.Applied
+	17, // 6: heddle.agent.v1.ConnectIncomingPortRequest.port:type_name -> heddle.agent.v1.PortSpec
+	19, // 7: heddle.agent.v1.ConnectIncomingPortRequest.confirm_within:type_name -> google.protobuf.Duration
+	20, // 8: heddle.agent.v1.ConnectIncomingPortResponse.applied:type_name -> heddle.agent.v1.Applied
+	16, // 9: heddle.agent.v1.ActivatePortRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	19, // 10: heddle.agent.v1.DisconnectPortRequest.confirm_within:type_name -> google.protobuf.Duration
+	19, // 11: heddle.agent.v1.BlockPortRequest.confirm_within:type_name -> google.protobuf.Duration
+	20, // 12: heddle.agent.v1.BlockPortResponse.applied:type_name -> heddle.agent.v1.Applied
+	19, // 13: heddle.agent.v1.MovePortRequest.confirm_within:type_name -> google.protobuf.Duration
+	16, // 14: heddle.agent.v1.MovePortRequest.of:type_name -> heddle.agent.v1.PortIdentity
+	20, // 15: heddle.agent.v1.MovePortResponse.applied:type_name -> heddle.agent.v1.Applied
+	21, // 16: heddle.agent.v1.PortSpec.role:type_name -> heddle.agent.v1.Role
+	18, // 17: heddle.agent.v1.PortSpec.monitor:type_name -> heddle.agent.v1.GuestMonitor
+	22, // 18: heddle.agent.v1.PortSpec.policy:type_name -> heddle.agent.v1.PolicySetting
+	0,  // 19: heddle.agent.v1.PortService.ConnectPort:input_type -> heddle.agent.v1.ConnectPortRequest
+	2,  // 20: heddle.agent.v1.PortService.ReconnectPort:input_type -> heddle.agent.v1.ReconnectPortRequest
+	4,  // 21: heddle.agent.v1.PortService.ConnectIncomingPort:input_type -> heddle.agent.v1.ConnectIncomingPortRequest
+	6,  // 22: heddle.agent.v1.PortService.ExpectGuest:input_type -> heddle.agent.v1.ExpectGuestRequest
+	8,  // 23: heddle.agent.v1.PortService.ActivatePort:input_type -> heddle.agent.v1.ActivatePortRequest
+	10, // 24: heddle.agent.v1.PortService.DisconnectPort:input_type -> heddle.agent.v1.DisconnectPortRequest
+	12, // 25: heddle.agent.v1.PortService.BlockPort:input_type -> heddle.agent.v1.BlockPortRequest
+	14, // 26: heddle.agent.v1.PortService.MovePort:input_type -> heddle.agent.v1.MovePortRequest
+	1,  // 27: heddle.agent.v1.PortService.ConnectPort:output_type -> heddle.agent.v1.ConnectPortResponse
+	3,  // 28: heddle.agent.v1.PortService.ReconnectPort:output_type -> heddle.agent.v1.ReconnectPortResponse
+	5,  // 29: heddle.agent.v1.PortService.ConnectIncomingPort:output_type -> heddle.agent.v1.ConnectIncomingPortResponse
+	7,  // 30: heddle.agent.v1.PortService.ExpectGuest:output_type -> heddle.agent.v1.ExpectGuestResponse
+	9,  // 31: heddle.agent.v1.PortService.ActivatePort:output_type -> heddle.agent.v1.ActivatePortResponse
+	11, // 32: heddle.agent.v1.PortService.DisconnectPort:output_type -> heddle.agent.v1.DisconnectPortResponse
+	13, // 33: heddle.agent.v1.PortService.BlockPort:output_type -> heddle.agent.v1.BlockPortResponse
+	15, // 34: heddle.agent.v1.PortService.MovePort:output_type -> heddle.agent.v1.MovePortResponse
+	27, // [27:35] is the sub-list for method output_type
+	19, // [19:27] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_port_proto_init() }
@@ -1411,7 +1531,7 @@ func file_heddle_agent_v1_port_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_port_proto_rawDesc), len(file_heddle_agent_v1_port_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -152,6 +152,8 @@ const (
 	ProblemCode_PROBLEM_CODE_SHARED_DEVICE ProblemCode = 72
 	// the device carries no Ethernet frames
 	ProblemCode_PROBLEM_CODE_NOT_ETHERNET ProblemCode = 73
+	// somebody else has the device that the port of an arriving guest names
+	ProblemCode_PROBLEM_CODE_DEVICE_IN_USE ProblemCode = 80
 	// another host has the address of an endpoint of a tunnel as well
 	ProblemCode_PROBLEM_CODE_ENDPOINT_SHARED ProblemCode = 86
 )
@@ -222,6 +224,7 @@ var (
 		71: "PROBLEM_CODE_IPV6_OFF",
 		72: "PROBLEM_CODE_SHARED_DEVICE",
 		73: "PROBLEM_CODE_NOT_ETHERNET",
+		80: "PROBLEM_CODE_DEVICE_IN_USE",
 		86: "PROBLEM_CODE_ENDPOINT_SHARED",
 	}
 	ProblemCode_value = map[string]int32{
@@ -288,6 +291,7 @@ var (
 		"PROBLEM_CODE_IPV6_OFF":               71,
 		"PROBLEM_CODE_SHARED_DEVICE":          72,
 		"PROBLEM_CODE_NOT_ETHERNET":           73,
+		"PROBLEM_CODE_DEVICE_IN_USE":          80,
 		"PROBLEM_CODE_ENDPOINT_SHARED":        86,
 	}
 )
@@ -471,7 +475,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xc2\x19\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xf5\x19\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -538,7 +542,8 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x1aPROBLEM_CODE_OWNER_AWAITED\x10<\x1a\x11\x8a\xb5\x18\rowner-awaited\x12'\n" +
 	"\x15PROBLEM_CODE_IPV6_OFF\x10G\x1a\f\x8a\xb5\x18\bipv6-off\x121\n" +
 	"\x1aPROBLEM_CODE_SHARED_DEVICE\x10H\x1a\x11\x8a\xb5\x18\rshared-device\x12/\n" +
-	"\x19PROBLEM_CODE_NOT_ETHERNET\x10I\x1a\x10\x8a\xb5\x18\fnot-ethernet\x125\n" +
+	"\x19PROBLEM_CODE_NOT_ETHERNET\x10I\x1a\x10\x8a\xb5\x18\fnot-ethernet\x121\n" +
+	"\x1aPROBLEM_CODE_DEVICE_IN_USE\x10P\x1a\x11\x8a\xb5\x18\rdevice-in-use\x125\n" +
 	"\x1cPROBLEM_CODE_ENDPOINT_SHARED\x10V\x1a\x13\x8a\xb5\x18\x0fendpoint-shared*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +

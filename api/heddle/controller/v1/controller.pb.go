@@ -1716,7 +1716,9 @@ type HostHere struct {
 	// in answers.
 	Heard *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=heard,proto3" json:"heard,omitempty"`
 	// together is how the host made the newest change that hosts made together; unset where it told nothing of it.
-	Together      *TogetherHere `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	Together *TogetherHere `protobuf:"bytes,100,opt,name=together,proto3" json:"together,omitempty"`
+	// checks_meant: as the host says in its hello.
+	ChecksMeant   bool `protobuf:"varint,120,opt,name=checks_meant,json=checksMeant,proto3" json:"checks_meant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1805,6 +1807,13 @@ func (x *HostHere) GetTogether() *TogetherHere {
 		return x.Together
 	}
 	return nil
+}
+
+func (x *HostHere) GetChecksMeant() bool {
+	if x != nil {
+		return x.ChecksMeant
+	}
+	return false
 }
 
 // TogetherHere is when a host made a change that hosts made together.
@@ -3698,7 +3707,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
-	"\x05known\x18\x1e \x03(\tR\x05known\"\x9d\x03\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xc0\x03\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
@@ -3707,7 +3716,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
 	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x120\n" +
 	"\x05heard\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x05heard\x12>\n" +
-	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\"Z\n" +
+	"\btogether\x18d \x01(\v2\".heddle.controller.v1.TogetherHereR\btogether\x12!\n" +
+	"\fchecks_meant\x18x \x01(\bR\vchecksMeant\"Z\n" +
 	"\fTogetherHere\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03off\x18\x02 \x01(\x03R\x03off\x12\x12\n" +

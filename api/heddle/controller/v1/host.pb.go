@@ -1518,6 +1518,11 @@ type HostHello struct {
 	TellsTogether bool   `protobuf:"varint,120,opt,name=tells_together,json=tellsTogether,proto3" json:"tells_together,omitempty"`
 	TogetherId    string `protobuf:"bytes,121,opt,name=together_id,json=togetherId,proto3" json:"together_id,omitempty"`
 	TogetherOff   int64  `protobuf:"varint,122,opt,name=together_off,json=togetherOff,proto3" json:"together_off,omitempty"`
+	// together_unsure: the host has the change of together_id, and its agent ended before it had noted when it made it.
+	TogetherUnsure bool `protobuf:"varint,123,opt,name=together_unsure,json=togetherUnsure,proto3" json:"together_unsure,omitempty"`
+	// checks_meant: the host knows the fields of calls about moves that say which host and whose port they mean, and
+	// refuses another. An agent without it refuses the fields.
+	ChecksMeant   bool `protobuf:"varint,124,opt,name=checks_meant,json=checksMeant,proto3" json:"checks_meant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1648,6 +1653,20 @@ func (x *HostHello) GetTogetherOff() int64 {
 		return x.TogetherOff
 	}
 	return 0
+}
+
+func (x *HostHello) GetTogetherUnsure() bool {
+	if x != nil {
+		return x.TogetherUnsure
+	}
+	return false
+}
+
+func (x *HostHello) GetChecksMeant() bool {
+	if x != nil {
+		return x.ChecksMeant
+	}
+	return false
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -3030,7 +3049,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06rivals\x18P \x03(\tR\x06rivals\"\x90\x04\n" +
+	"\x06rivals\x18P \x03(\tR\x06rivals\"\xdc\x04\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -3048,7 +3067,9 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x0etells_together\x18x \x01(\bR\rtellsTogether\x12\x1f\n" +
 	"\vtogether_id\x18y \x01(\tR\n" +
 	"togetherId\x12!\n" +
-	"\ftogether_off\x18z \x01(\x03R\vtogetherOff\"\xc1\x01\n" +
+	"\ftogether_off\x18z \x01(\x03R\vtogetherOff\x12'\n" +
+	"\x0ftogether_unsure\x18{ \x01(\bR\x0etogetherUnsure\x12!\n" +
+	"\fchecks_meant\x18| \x01(\bR\vchecksMeant\"\xc1\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +

@@ -1228,7 +1228,7 @@ func (x *MovePortResponse) GetPort() *LocatedPort {
 type CancelMoveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// host is the target; "" where one host alone waits for the guest.
+	// host is the target; "" for all hosts that wait for the guest.
 	Host          string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1280,8 +1280,10 @@ func (x *CancelMoveRequest) GetHost() string {
 
 // CancelMoveResponse is the answer.
 type CancelMoveResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          *LocatedPort           `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  *LocatedPort           `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// away are hosts that do not answer, and had a port that waits: it may be there when they are back.
+	Away          []string `protobuf:"bytes,2,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1319,6 +1321,13 @@ func (*CancelMoveResponse) Descriptor() ([]byte, []int) {
 func (x *CancelMoveResponse) GetPort() *LocatedPort {
 	if x != nil {
 		return x.Port
+	}
+	return nil
+}
+
+func (x *CancelMoveResponse) GetAway() []string {
+	if x != nil {
+		return x.Away
 	}
 	return nil
 }
@@ -1867,9 +1876,10 @@ const file_heddle_controller_v1_move_proto_rawDesc = "" +
 	"\x04port\x18\x05 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\";\n" +
 	"\x11CancelMoveRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"K\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"_\n" +
 	"\x12CancelMoveResponse\x125\n" +
-	"\x04port\x18\x01 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\"=\n" +
+	"\x04port\x18\x01 \x01(\v2!.heddle.controller.v1.LocatedPortR\x04port\x12\x12\n" +
+	"\x04away\x18\x02 \x03(\tR\x04away\"=\n" +
 	"\x13ActivateMoveRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\"M\n" +
