@@ -14,7 +14,7 @@ const asController = "HEDDLE_TEST_CONTROLLER"
 // TestMain lets the test program be the controller and the agent that are measured.
 func TestMain(m *testing.M) {
 	if os.Getenv(asController) != "" {
-		os.Exit(cmd.Main())
+		os.Exit(cmd.Main(""))
 	}
 	asheddle.Verbs(m, "agent", "down")
 }
