@@ -157,7 +157,7 @@ func TestWordsLeadToTheirTopics(t *testing.T) {
 		"hold":       {"field switches[].tunnel.neighbours.hold"},
 		"tunnel.peers": {"field switches[].tunnel.peers[].address", "field switches[].tunnel.peers[].name",
 			"field switches[].tunnel.peers[].subnet", "field switches[].tunnel.peers[].macs[].vni",
-			"field switches[].tunnel.peers[].macs[].mac"},
+			"field switches[].tunnel.peers[].macs[].mac", "rule tunnel-peers"},
 		"tunnel.neighbours": {"field switches[].tunnel.neighbours.answer", "field switches[].tunnel.neighbours.hold"},
 		"half-open":         {"rule half-open"},
 		"discovery":         {"field switches[].discovery.lldp"},
