@@ -44,13 +44,14 @@ func measureAlone(args []string) int {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
 		return 1
 	}
+	before := namesIn(namesDir)
 	status, pid := measure(args, quietOf(dir))
 	if left := sweep(leftTime); len(left) > 0 {
 		fmt.Printf("runtests: the test program left processes behind, which were killed: %s\n",
 			strings.Join(left, ", "))
 		status = max(status, 1)
 	}
-	if left := unname(namesDir, pid); len(left) > 0 {
+	if left := unname(namesDir, pid, before); len(left) > 0 {
 		fmt.Printf("runtests: the test program left network namespaces behind, which were removed: %s\n",
 			strings.Join(left, ", "))
 		status = max(status, 1)
@@ -61,20 +62,28 @@ func measureAlone(args []string) int {
 // namesDir has the names of network namespaces.
 const namesDir = "/run/netns"
 
-// unname removes the named network namespaces that a test program left, and names them. Their names have its process
-// number in them (testkit.NS, and the labs).
-func unname(dir string, pid int) []string {
-	mine := regexp.MustCompile(fmt.Sprintf(`^[a-z]+(%d|%d)(\D|$)`, pid, pid%100000))
-	entries, _ := os.ReadDir(dir) // without it there are none
-	var names []string
+// namesIn are the names of network namespaces; none where there is no such directory.
+func namesIn(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if !mine.MatchString(e.Name()) {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// unname removes the named network namespaces that a test program left, and names them. Their names have its process
+// number in them (testkit.NS, and the labs), and were not there before it: an earlier process may have had the number.
+func unname(dir string, pid int, before []string) []string {
+	mine := regexp.MustCompile(fmt.Sprintf(`^[a-z]+(%d|%d)(\D|$)`, pid, pid%100000))
+	var names []string
+	for _, name := range namesIn(dir) {
+		if !mine.MatchString(name) || slices.Contains(before, name) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
+		path := filepath.Join(dir, name)
 		_ = unix.Unmount(path, unix.MNT_DETACH) // where it is no mount, removing says what is wrong
 		if err := os.Remove(path); err == nil {
-			names = append(names, e.Name())
+			names = append(names, name)
 		}
 	}
 	return names

@@ -196,17 +196,17 @@ func TestThePackagesOfTheListsAreThere(t *testing.T) {
 	}
 }
 
-// Names of other test programs, whose numbers are longer or others, stay.
+// Names of other test programs, whose numbers are longer or others, stay, and those that were there before it.
 func TestNamesOfATestProgramGoWithIt(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"ht23456-1-a", "run123456-2-esx1", "fo123456", "ht234567-1-a", "ht12345-1-a",
-		"eth0"} {
+		"eth0", "ht23456-9-old"} {
 		if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hasLines(t, unname(dir, 123456), "fo123456", "ht23456-1-a", "run123456-2-esx1")
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+	hasLines(t, unname(dir, 123456, []string{"eth0", "ht23456-9-old"}), "fo123456", "ht23456-1-a", "run123456-2-esx1")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 4 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
