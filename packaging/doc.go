@@ -1,4 +1,4 @@
-// Package packaging tests the packages: they are built, installed and upgraded in systemd roots.
+// Package packaging holds what installs Heddle on a host and connects it to other systems; its tests install it.
 //
 //layout:floor=top
 package packaging

@@ -1,4 +1,3 @@
-// Package packaging holds what installs Heddle on a host and connects it to other systems; its tests install it.
 package packaging
 
 import (

@@ -1,4 +1,4 @@
-// Package signin signs people in to a real controller by a real identity provider, as a browser does.
+// Package signin tests how people sign in, with a real identity provider, a real controller and the command line.
 //
 //layout:floor=top
 package signin

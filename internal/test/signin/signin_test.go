@@ -1,4 +1,3 @@
-// Package signin tests how people sign in, with a real identity provider, a real controller and the command line.
 package signin
 
 import (
