@@ -28,7 +28,10 @@ func TestSnapshots_AreTakenAndBringAControllerBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if kept = s.Snapshots; kept != nil && kept.Count == 2 && kept.Last.After(defined.Add(2*kept.Every)) {
+			if kept = s.Snapshots; kept != nil && kept.Problem != "" {
+				t.Fatal(kept.Problem)
+			}
+			if kept != nil && kept.Count == 2 && kept.Last.After(defined.Add(2*kept.Every)) {
 				break
 			}
 			select {
