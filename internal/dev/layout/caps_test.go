@@ -11,11 +11,7 @@ func TestNothingIsLargerThanAgreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	methods, err := Methods(packages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reach, err := Reach(packages)
+	methods, reach, err := Methods(packages)
 	if err != nil {
 		t.Fatal(err)
 	}
