@@ -109,6 +109,12 @@ func findCauses(p *plan.Plan, facts plan.Facts, links Links) Causes {
 			decides[r.String()] = append(decides[r.String()], f)
 		}
 	}
+	recorded := map[string]func(*plan.Port) string{}
+	for _, r := range reasons.Reasons() {
+		if r.Case.Decides != nil {
+			recorded[r.Name()] = r.Case.Decides
+		}
+	}
 	type member struct {
 		sw     *plan.Switch
 		port   *plan.Port
@@ -137,12 +143,17 @@ func findCauses(p *plan.Plan, facts plan.Facts, links Links) Causes {
 				fmt.Fprintf(h, "%s=%s;", f.Path, f.Value(m.port.Policy))
 			}
 		}
-		fmt.Fprint(h, besides(m.sw, m.port, m.uplink, facts[id], reason))
+		if of := recorded[reason]; of != nil && m.port != nil {
+			fmt.Fprint(h, of(m.port))
+		} else {
+			fmt.Fprint(h, besides(m.sw, m.port, m.uplink, facts[id], reason))
+		}
 		return fmt.Sprintf("%x", h.Sum64())
 	}
 }
 
-// besides returns a key of what decides about a reason in addition to the policy fields that name it.
+// besides returns a key of what decides about a reason in addition to the policy fields that name it, where its record
+// does not say that.
 func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason string) string {
 	switch reason {
 	case abi.ReasonMTUExceeded.String():
@@ -166,11 +177,6 @@ func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason 
 		if p != nil {
 			l := &p.Policy.Learning
 			return fmt.Sprint(l.Enabled.V, l.LimitPolicy.V, p.MACRoom())
-		}
-	}
-	for _, r := range reasons.Reasons() {
-		if p != nil && r.Case.Decides != nil && r.Name() == reason {
-			return r.Case.Decides(p)
 		}
 	}
 	return ""
