@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -35,14 +36,7 @@ func (m meant) refusesHost(host string) error {
 	}
 	return api.NewError(api.Invalid, fmt.Sprintf("the call is for host %s, and this host is %s: another host has "+
 		"taken its name meanwhile; look again (heddle host list), and repeat the command", printable.Text(host),
-		orNone(m.self)))
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "in no cluster"
-	}
-	return id
+		cmp.Or(m.self, "in no cluster")))
 }
 
 // refuses says by an error that the host's port of that name is another than the one that is meant; nil where it is
@@ -69,7 +63,8 @@ func (m meant) refuses(name string, of *api.PortIdentity) error {
 	case of.Switch != "" && p.ID.Switch != of.Switch:
 		why = fmt.Sprintf("it is on switch %s now, and was on %s", p.ID.Switch, printable.Text(of.Switch))
 	case vm == "" && p.Device != of.Device:
-		why = fmt.Sprintf("its device is %s now, and was %s", deviceText(p.Device), deviceText(of.Device))
+		why = fmt.Sprintf("its device is %s now, and was %s", cmp.Or(printable.Text(p.Device), "none"),
+			cmp.Or(printable.Text(of.Device), "none"))
 	default:
 		return nil
 	}
@@ -88,12 +83,4 @@ func adapterText(vm, adapter string) string {
 		return "no VM that is known"
 	}
 	return fmt.Sprintf("adapter %s of VM %s", printable.Text(adapter), printable.Text(vm))
-}
-
-// deviceText is a device, for people.
-func deviceText(name string) string {
-	if name == "" {
-		return "none"
-	}
-	return printable.Text(name)
 }
