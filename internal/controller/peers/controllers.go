@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +45,8 @@ type Store interface {
 	List(store.Kind) []store.Object
 	Write(context.Context, []store.Change) (int64, error)
 	Sync(context.Context) error
+	// Confirm says why reads may be old, as the majority says itself; nil when they are current.
+	Confirm(context.Context) error
 	// Revision is that of what Get and List read.
 	Revision() int64
 	// Stale says why reads may be old; nil when they are current.
@@ -59,6 +60,8 @@ type Roster struct {
 	This    Controller
 	links   links
 	syncing coalesced.Call
+	// confirming is the same for who needs to know only that there is a majority.
+	confirming coalesced.Call
 
 	// last is which hosts other controllers had, by their ids.
 	lastMu sync.Mutex
@@ -130,12 +133,4 @@ func NameOf(c Controller) string {
 		return c.ID
 	}
 	return c.Name
-}
-
-// StaleText says why reads may be old; "" where they are current.
-func (r *Roster) StaleText() string {
-	if err := r.store.Stale(); err != nil {
-		return fmt.Sprintf("the controllers have no majority, so that this may be old: %v", err)
-	}
-	return ""
 }

@@ -189,8 +189,8 @@ func (a acts) ActivateMove(ctx context.Context, q *controllerv1.ActivateMoveRequ
 // ListMoves lists the moves that are under way: the hosts are asked that have ports which wait.
 func (a acts) ListMoves(ctx context.Context, _ *controllerv1.ListMovesRequest) (*controllerv1.ListMovesResponse,
 	error) {
-	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
-	out := &controllerv1.ListMovesResponse{Unreachable: there.away, Stale: a.StaleText()}
+	there, stale := a.everywhere().askAll(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	out := &controllerv1.ListMovesResponse{Unreachable: there.away, Stale: stale}
 	hosts, sight, seen := map[string]bool{}, access.GrantedTo(ctx), map[nic]bool{}
 	for _, p := range a.instances(there) {
 		seen[p.nic()] = seen[p.nic()] || sight.Sees(p.GetSwitch(), p.GetPortGroup())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/store"
 )
 
@@ -37,4 +38,19 @@ func (s *everywhere) fresh(ctx context.Context) (stale string) {
 		return fmt.Sprintf("the controllers' state did not answer, so that this may be old: %v", err)
 	}
 	return ""
+}
+
+// confirming has the majority of the controllers confirm that what is read is current, while the caller reads. It
+// returns what says why that may be old, "" where it is not.
+func (s *everywhere) confirming(ctx context.Context) (stale func() string) {
+	said := make(chan string, 1)
+	go func() { said <- s.roster.Confirmed(ctx) }() // bounded by the roster
+	return func() string { return <-said }
+}
+
+// askAll is askHosts for who is told how all hosts are: it also says why that may be old.
+func (s *everywhere) askAll(ctx context.Context, q *controllerv1.GetHostsHereRequest) (*elsewhere, string) {
+	stale := s.confirming(ctx)
+	there := s.askHosts(ctx, q)
+	return there, stale()
 }

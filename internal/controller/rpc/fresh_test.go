@@ -28,6 +28,13 @@ func (l *lagging) Sync(ctx context.Context) error {
 	return l.Store.Sync(ctx)
 }
 
+func (l *lagging) Confirm(ctx context.Context) error {
+	if l.away != nil {
+		return l.away
+	}
+	return l.Store.Confirm(ctx)
+}
+
 func (l *lagging) Watch(ctx context.Context, from int64) <-chan store.Batch {
 	to := make(chan store.Batch)
 	go func() {
@@ -149,5 +156,34 @@ func TestS83_AReadThatMayBeOldSaysSo(t *testing.T) {
 	full := c.behind(store.ErrNoSpace)
 	if d := must(full.GetDefinition(t.Context(), nil))(t); d.GetStale() != "" {
 		t.Errorf("the definition where nobody can write: %+v", d)
+	}
+}
+
+// A controller that lost the majority a moment ago, and has not noticed it yet, does not say that all is well: what it
+// shows of the cluster says that nobody has confirmed it.
+func TestS185_WhatNoMajorityHasConfirmedSaysSo(t *testing.T) {
+	c := newController(t)
+	lost := c.behind(&store.Unavailable{Cause: errors.New("no answer")})
+	if err := lost.Store.Stale(); err != nil {
+		t.Fatalf("the store knows it: %v", err)
+	}
+	ctx := t.Context()
+	for name, stale := range map[string]string{
+		"ListHosts":      must(lost.ListHosts(ctx, &controllerv1.ListHostsRequest{}))(t).GetStale(),
+		"ListFleetPorts": must(lost.ListFleetPorts(ctx, &controllerv1.ListFleetPortsRequest{}))(t).GetStale(),
+		"LocatePorts": must(movers{lost}.LocatePorts(ctx,
+			&controllerv1.LocatePortsRequest{Port: "vm1/eth0"}))(t).GetStale(),
+		"ListMoves": must(acts{movers{lost}}.ListMoves(ctx, &controllerv1.ListMovesRequest{}))(t).GetStale(),
+	} {
+		if !strings.Contains(stale, "a majority of the controllers has not answered") {
+			t.Errorf("%s: %q", name, stale)
+		}
+	}
+	st := Front(lost).Status(ctx)
+	if st.Healthy || st.Store.Stale == "" {
+		t.Errorf("the status: %+v", st)
+	}
+	if there := must(people{c.Server}.ListHosts(ctx, &controllerv1.ListHostsRequest{}))(t); there.GetStale() != "" {
+		t.Errorf("where the majority answers: %q", there.GetStale())
 	}
 }

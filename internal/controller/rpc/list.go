@@ -21,13 +21,13 @@ import (
 // ListHosts lists the hosts and how they follow the definition.
 func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest) (*controllerv1.ListHostsResponse,
 	error) {
-	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{})
+	there, stale := p.everywhere().askAll(ctx, &controllerv1.GetHostsHereRequest{})
 	shared := sharedEndpoints(p.segments.Twice())
 	f := p.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := &controllerv1.ListHostsResponse{Revision: f.revision, Controllers: int32(len(p.Cluster())),
-		Unreachable: there.away, Stale: p.StaleText()}
+		Unreachable: there.away, Stale: stale}
 	for _, h := range f.sorted() {
 		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
@@ -43,12 +43,12 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 	if q.GetHost() != "" {
 		ask.Names = []string{q.GetHost()}
 	}
-	there := p.askHosts(ctx, ask)
+	there, stale := p.everywhere().askAll(ctx, ask)
 	f, sight := p.fleet, access.GrantedTo(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fits := func(want, got string) bool { return want == "" || want == got }
-	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: p.StaleText()}
+	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: stale}
 	for _, h := range f.sorted() {
 		report, connected := there.reportOf(h)
 		if report == nil {

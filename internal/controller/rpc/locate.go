@@ -27,8 +27,9 @@ func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequ
 		return nil, connect.NewError(connect.CodeInvalidArgument,
 			"say which port: the UUID of a VM, or the name of a port")
 	}
+	stale := s.everywhere().confirming(ctx)
 	ports, unreachable := s.locate(ctx, q)
-	return &controllerv1.LocatePortsResponse{Stale: s.StaleText(), Unreachable: unreachable,
+	return &controllerv1.LocatePortsResponse{Stale: stale(), Unreachable: unreachable,
 		Ports: seenPorts(access.GrantedTo(ctx), ports)}, nil
 }
 

@@ -163,7 +163,7 @@ func (s *Server) AddMember(ctx context.Context, q *controllerv1.AddMemberRequest
 func (p people) ListControllers(ctx context.Context, _ *controllerv1.ListControllersRequest) (
 	*controllerv1.ListControllersResponse, error) {
 	members, err := p.Members.Status(ctx)
-	stale := p.StaleText()
+	stale := p.Confirmed(ctx)
 	if err != nil && stale == "" {
 		return nil, fault.OfStore(err)
 	}

@@ -47,6 +47,7 @@ type Store interface {
 	Write(context.Context, []store.Change) (int64, error)
 	Watch(ctx context.Context, from int64) <-chan store.Batch
 	Sync(context.Context) error
+	Confirm(context.Context) error
 	// Revision is that of what Get and List read.
 	Revision() int64
 	// Stale says why reads may be old; nil when they are current.

@@ -105,7 +105,7 @@ func (s Front) places(ctx context.Context) (list []api.ControllerPlace) {
 }
 
 // summary counts the hosts by their states in the whole cluster, and names those that do not have the definition
-// active.
+// active. The majority of the controllers confirms it, or the store is called stale.
 func (s Front) summary(ctx context.Context, out *api.ControllerStatus) (by map[string]int,
 	problems []health.HostProblem) {
 	by, out.Epoch = map[string]int{}, s.Epoch
@@ -114,6 +114,9 @@ func (s Front) summary(ctx context.Context, out *api.ControllerStatus) (by map[s
 		return by, nil
 	}
 	out.Revision = list.GetRevision()
+	if list.GetStale() != "" && out.Store.Stale == "" { // the store has not noticed yet
+		out.Store.Stale = "a majority of the controllers has not answered"
+	}
 	for _, h := range list.GetHosts() {
 		word, why := stateWord(h.GetState()), ""
 		by[word]++

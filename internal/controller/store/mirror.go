@@ -17,7 +17,8 @@ const page = 1000
 
 // mirror keeps the memory at what etcd holds: first all of it, then its changes by one watch.
 type mirror struct {
-	s *Store
+	s     *Store
+	stale *staleness
 	// retry is how long to wait after a failure.
 	retry time.Duration
 	// of is the cluster of etcd that the memory is of.
@@ -27,7 +28,7 @@ type mirror struct {
 }
 
 func newMirror(s *Store) *mirror {
-	m := &mirror{s: s, retry: 200 * time.Millisecond, broken: make(chan error, 1)}
+	m := &mirror{s: s, stale: &s.stale, retry: 200 * time.Millisecond, broken: make(chan error, 1)}
 	if s.opts.Fast {
 		m.retry = 5 * time.Millisecond
 	}
@@ -86,7 +87,7 @@ func (r *mirror) run(ctx context.Context) {
 			return
 		}
 		r.s.log.Debug("watching the state begins anew", "err", err)
-		r.s.setStale(err)
+		r.stale.set(err)
 		pause(ctx, r.retry)
 	}
 }
@@ -140,7 +141,7 @@ func (r *mirror) watch(ctx context.Context) error {
 	if err := r.compare(ctx); err != nil {
 		return err
 	}
-	s.setStale(nil)
+	r.stale.set(nil)
 	answers := s.client.Watch(ctx, s.keys.prefix, clientv3.WithPrefix(), clientv3.WithProgressNotify(),
 		clientv3.WithRev(s.mem.revision()+1))
 	for {
@@ -168,7 +169,7 @@ func (r *mirror) probe(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-r.s.died():
-			r.s.setStale(errStopped)
+			r.stale.set(errStopped)
 			return
 		case <-tick.C:
 		}
@@ -176,7 +177,7 @@ func (r *mirror) probe(ctx context.Context, every time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		if r.s.setStale(err); errors.Is(err, errReplaced) {
+		if r.stale.set(err); errors.Is(err, errReplaced) {
 			select {
 			case r.broken <- err:
 			default: // it is known already

@@ -26,8 +26,7 @@ type Store struct {
 
 	mem   *memory
 	batch *batcher
-	// stale holds why reads may be old; nil when they are current.
-	stale atomic.Pointer[error]
+	stale staleness
 	// identity is what the cluster is known by.
 	identity atomic.Pointer[Cluster]
 	keeper   *keeper
@@ -238,20 +237,4 @@ func (s *Store) touch(ctx context.Context) (revision int64, err error) {
 			return 0, err
 		}
 	}
-}
-
-// Stale says why reads may be old: etcd has no quorum, or doesn't answer. It is nil when they are current.
-func (s *Store) Stale() error {
-	if err := s.stale.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-func (s *Store) setStale(err error) {
-	if err == nil {
-		s.stale.Store(nil)
-		return
-	}
-	s.stale.Store(&err)
 }
