@@ -85,7 +85,7 @@ soak-hostile: check-go ## for DURATION, attack a controller in all ways at once 
 
 # RACES are packages with much that runs side by side. Tests with agents and controllers run those with the detector too: one that finds
 # a race ends, and its log says where.
-RACES ?= ./internal/agent/... ./internal/controller/... ./internal/fabric/... ./internal/binding/... ./internal/slice/... \
+RACES ?= ./internal/agent/... ./internal/controller/... ./internal/platform/... ./internal/fabric/... ./internal/binding/... ./internal/slice/... \
 	./internal/uplinks/... ./internal/observe/... ./internal/test/chaos
 race: check-go ## run tests under Go's race detector, which needs a C compiler: RACES="./internal/agent/..." (root for most)
 	@scripts/deps race

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/access/roles"
+	"heddle/internal/platform/access/roles"
 	"heddle/internal/spec/printable"
 )
 

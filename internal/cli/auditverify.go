@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/audit/export"
+	"heddle/internal/platform/audit/export"
 	"heddle/internal/spec/printable"
 )
 

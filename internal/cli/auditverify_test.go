@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/controller/audit"
+	"heddle/internal/platform/audit"
 )
 
 // A copy of a log is checked without a controller: as it was written it has no fault, one that was changed names the

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
 	"heddle/internal/diagnose/doctor"
+	"heddle/internal/platform/health"
 )
 
 // said reports whether the command line names a controller: then a command that is about this host is about that.

@@ -10,19 +10,21 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access/signin"
-	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rpc"
-	"heddle/internal/controller/snapshots"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/platform/access/signin"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/snapshots"
+	"heddle/internal/platform/store"
 )
 
 // Options are what a controller is started with.
@@ -134,7 +136,7 @@ func run(ctx context.Context, o Options) (ended error) {
 	if err != nil {
 		return errors.Join(err, listen.close())
 	}
-	self.Version = o.Version
+	self.Version, self.Kinds = o.Version, strings.Join(inventory.KindNames(), " ")
 	err = store.Patiently(ctx, st, "say where this controller is", func(ctx context.Context) error {
 		return server.Announce(ctx, self.Controller)
 	})

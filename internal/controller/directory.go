@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // directoryPause is between two looks at a data directory that can't be written.

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // noPeers is ListenPeers of a controller that stays alone.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync"
 
-	"heddle/internal/controller/audit"
-	"heddle/internal/controller/audit/export"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/audit/export"
 )
 
 // exports sends the audit log of the controller of that name to where the options say, until end is called.

@@ -19,11 +19,11 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // Directories of a join: what the cluster gave is staged whole before anything of this controller's own is replaced.

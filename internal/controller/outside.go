@@ -11,8 +11,8 @@ import (
 	"os"
 	"strings"
 
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/platform/store"
 )
 
 // Outside is an existing etcd cluster.

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 	"heddle/internal/test/testkit/powercut"
 )
 

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // Restore says what a cluster's state is restored from.

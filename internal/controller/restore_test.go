@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/pki"
 	"heddle/internal/host/keystore"
+	"heddle/internal/platform/pki"
 	"heddle/internal/test/testkit"
 )
 

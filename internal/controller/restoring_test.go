@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/platform/store"
 )
 
 // Where the power goes while a snapshot is restored, the controller does not start with hosts and tokens in it that

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // turnTime is how often a controller looks whether it is its turn to start anew, as etcd reads whom it trusts when it

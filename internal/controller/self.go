@@ -16,13 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
-	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // Files of the data directory, beside etcd's.

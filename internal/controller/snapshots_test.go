@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/snapshots"
+	"heddle/internal/platform/snapshots"
 )
 
 // A controller takes snapshots by its schedule, removes old ones, says how they are, and is brought back by one; the

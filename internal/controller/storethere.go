@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
+	"heddle/internal/platform/store"
 )
 
 // keptStore is which store a controller has.

@@ -19,8 +19,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
-	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
 	"heddle/internal/test/testkit"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/controller/filling"
+	"heddle/internal/controller/seed"
 )
 
 // newFillHistory is for measurements alone.
@@ -23,7 +23,7 @@ func newFillHistory() *cobra.Command {
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q is no number of changes: give at least 1", args[0])
 			}
-			revision, err := filling.Fill(c.Context(), dir, n)
+			revision, err := seed.Fill(c.Context(), dir, n)
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // quota is the flag of an amount of bytes, with its unit, within the bounds of etcd's quota.

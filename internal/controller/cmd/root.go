@@ -23,9 +23,9 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/api/waitline"
 	"heddle/internal/controller"
-	"heddle/internal/controller/access/signin"
 	"heddle/internal/controller/history"
-	"heddle/internal/controller/snapshots"
+	"heddle/internal/platform/access/signin"
+	"heddle/internal/platform/snapshots"
 	"heddle/internal/version"
 )
 

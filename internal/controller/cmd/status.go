@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
+	"heddle/internal/platform/health"
 )
 
 // statusTime bounds how long the controller may take to answer.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )

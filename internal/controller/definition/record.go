@@ -9,7 +9,7 @@ import (
 
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

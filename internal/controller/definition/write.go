@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
 	"heddle/internal/fabric"
+	"heddle/internal/platform/health"
 )
 
 // Family is one metric.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
 	"heddle/internal/controller/together"
 	"heddle/internal/fabric"
+	"heddle/internal/platform/health"
 )
 
 // Every metric of the list is served, with its labels, and alerts and dashboard use no other.

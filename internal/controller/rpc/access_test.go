@@ -23,8 +23,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/audit"
 	"heddle/internal/identity"
+	"heddle/internal/platform/audit"
 )
 
 // front is a controller that answers people over TLS.

@@ -15,7 +15,7 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/access"
+	"heddle/internal/platform/access"
 )
 
 // acts is the half of a server by which people move ports from host to host. A controller begins a move and reports it;

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

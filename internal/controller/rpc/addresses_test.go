@@ -12,7 +12,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // pooled is a definition whose hosts have so many host ports with addresses from one pool.

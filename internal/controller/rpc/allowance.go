@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/access"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
 )
 
 const (

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/granting"
-	"heddle/internal/controller/access/roles"
-	"heddle/internal/controller/access/sessions"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/granting"
+	"heddle/internal/platform/access/roles"
+	"heddle/internal/platform/access/sessions"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 )
 
@@ -85,9 +85,9 @@ type signing = sessions.Service
 
 func (s Front) desk() desk {
 	grants := granting.Service{Store: s.Server.Store, Book: s.granted.Book, Token: s.apiToken, Tokens: s.apiTokens,
-		Now: s.TLS.Now, GroupsOfProvider: s.SignIn != nil, Failed: fault.OfStore}
+		Now: s.TLS.Now, GroupsOfProvider: s.SignIn != nil, Failed: rpcerrors.OfStore}
 	return desk{people(s), grants, signing{Store: s.Server.Store, Kind: apiTokenKind, Tokens: s.apiTokens,
-		Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: fault.OfStore}}
+		Provider: s.SignIn, Guard: s.guard, Trust: s.trust, Now: s.TLS.Now, Failed: rpcerrors.OfStore}}
 }
 
 // WhoAmI says as whom the caller is known.
@@ -154,7 +154,7 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 		changes = append(changes, Front(p).longExpired(now)...)
 	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateAPITokenResponse{Token: token.Text(), Id: string(token.ID),
@@ -200,7 +200,7 @@ func (p people) RevokeAPIToken(ctx context.Context, q *controllerv1.RevokeAPITok
 	changes := append([]store.Change{{Key: key, Delete: true, IfVersion: o.Version}},
 		p.revoked.confirming(tokenAs(identity.TokenID(q.GetId())))...)
 	if _, err := p.Store.Write(ctx, changes); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	return &controllerv1.RevokeAPITokenResponse{}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/fault"
+	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/spec"
 )
 
@@ -35,7 +35,7 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 	}
 	to := (locating{s.fleet}).hostOf(peer.Name.ID)
 	if to == nil {
-		return nil, fault.Removed()
+		return nil, rpcerrors.Removed()
 	}
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
 	if _, err := (portKeeper{s.fleet}).mayServe(to, group); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // Controllers that are asked at the same time share nothing of a call within which they are asked: one that was written

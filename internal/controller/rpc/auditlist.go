@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/audit"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/peers"
 )
 
 // Bounds of a list of the audit log.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // VerifyAudit checks at all controllers that the audit log is as it was written.

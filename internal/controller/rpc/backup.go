@@ -15,9 +15,9 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/backup"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
@@ -62,10 +62,10 @@ func (s Front) Backup(ctx context.Context) ([]byte, error) {
 // file is a backup of what there is, as of one revision.
 func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
 	if err := i.catchUp(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if err := i.definitions().Fold(ctx); err != nil && !errors.Is(err, store.ErrNoSpace) {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	for range mostReads {
 		revision := i.Store.Revision()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 const backedUp = `switches:

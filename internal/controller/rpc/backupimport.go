@@ -14,12 +14,12 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/backup"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -66,13 +66,13 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	if err := i.catchUp(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if err := i.settled(ctx); err != nil {
 		return nil, err
 	}
 	if err := i.definitions().Fold(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if !q.GetDryRun() {
 		if err := clearPorts(ctx, i.Server); err != nil {
@@ -111,7 +111,7 @@ func (i importer) carryOut(ctx context.Context, im *importing) (*controllerv1.Ap
 	defer i.imports.Unlock()
 	drop, err := i.stage(ctx, im)
 	if err != nil {
-		return nil, errors.Join(fault.OfStore(err), drop())
+		return nil, errors.Join(rpcerrors.OfStore(err), drop())
 	}
 	out, err := i.applied(ctx, im.define)
 	if err != nil {
@@ -363,7 +363,7 @@ func (i importer) settled(ctx context.Context) error {
 		return errImporting(doc.At)
 	}
 	i.Log.Warn("an import of a backup was cut off; what it left is removed", "groups", doc.Groups)
-	return fault.OfStore(i.drop(ctx, doc.ID))
+	return rpcerrors.OfStore(i.drop(ctx, doc.ID))
 }
 
 func errImporting(since time.Time) error {

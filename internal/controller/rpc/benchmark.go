@@ -15,10 +15,10 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/probes"
 	"heddle/internal/fabric"
 	"heddle/internal/fabric/benchmark"
+	"heddle/internal/platform/access"
 	"heddle/internal/spec/printable"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // noBinding is what stands for the binding of an adapter that has no static port.

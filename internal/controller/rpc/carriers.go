@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // carriers are the hosts connected here that run a controller's machine as a VM: a port there has the MAC of an adapter

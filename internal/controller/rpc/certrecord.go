@@ -7,8 +7,8 @@ import (
 
 	"connectrpc.com/connect/v2"
 
-	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
 )
 
 // Bounds of what a host can have written by renewing its certificate. Its own record pays for all of it.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

@@ -7,8 +7,8 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
 )
 
 // claimTime bounds how long the other controllers may take to say whether a host is connected to them: one of them may
@@ -69,10 +69,10 @@ func (s *Server) present(ctx context.Context, id string) error {
 		return nil
 	}
 	if err := s.Store.Sync(ctx); err != nil {
-		return fault.OfStore(err)
+		return rpcerrors.OfStore(err)
 	}
 	if _, _, ok := s.hostOf(id); !ok {
-		return fault.Removed()
+		return rpcerrors.Removed()
 	}
 	ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
 	defer cancel()

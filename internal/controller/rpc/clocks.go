@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/pki"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/pki"
 )
 
 // hostClock is what a host's clock has shown, what this controller's did then, and when that was by a clock that nobody

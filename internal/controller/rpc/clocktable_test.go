@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/controller/access/roles"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access/roles"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/pki"
 )
 
 // clockCase is a cluster in which one clock is off.

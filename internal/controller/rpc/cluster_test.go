@@ -23,13 +23,14 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
-	"heddle/internal/controller/audit"
 	"heddle/internal/controller/history"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
+	"heddle/internal/controller/inventory"
 	"heddle/internal/host/keystore"
 	"heddle/internal/identity"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // patience is how long a condition may take; no test waits that long when all is well.
@@ -160,7 +161,8 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
 	must(again(t, func() (any, error) {
-		return nil, c.Announce(t.Context(), peers.Controller{ID: id, Name: id, Address: c.address})
+		return nil, c.Announce(t.Context(), peers.Controller{ID: id, Name: id, Address: c.address,
+			Kinds: strings.Join(inventory.KindNames(), " ")})
 	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	srv := c.HTTP(c.Hosts())

@@ -3,7 +3,7 @@ package rpc
 import (
 	"testing"
 
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // A controller that starts again as it was has nothing to write: it starts where etcd takes no writes.

@@ -14,14 +14,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/defined"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
+	"heddle/internal/controller/visibility"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -55,7 +55,7 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 		return err
 	})
 	if err != nil || q.GetDryRun() {
-		return out, fault.OfStore(err)
+		return out, rpcerrors.OfStore(err)
 	}
 	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
@@ -88,10 +88,10 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	}
 	err = p.Store.Sync(ctx)
 	if err != nil && (!q.GetDryRun() || !errors.Is(err, store.ErrNoSpace)) { // at the quota nobody can write
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if err := p.definitions().Fold(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if !q.importing && !q.GetDryRun() {
 		if err := (importer{p}).settled(ctx); err != nil {
@@ -125,7 +125,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
 		return nil, err
 	}
-	if err := p.AllKnow(next); err != nil {
+	if err := p.AllKnow(inventory.KindsIn(next)); err != nil {
 		return nil, err
 	}
 	way, err := stager{p}.wayOf(ctx, q, stages, have, next)
@@ -205,7 +205,7 @@ func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1
 	entry.How, entry.Restores = way.how(), cmp.Or(entry.Restores, way.restores(current.Version))
 	record, entry, err := p.recorder().Record(ctx, entry, have, change)
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	definitions := p.definitions()
 	definitions.Ids, definitions.Ports = q.ids, sizes.work(q.GetForce())
@@ -346,7 +346,7 @@ func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinition
 	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
 	p.fleet.mu.Unlock()
 	if a := access.GrantedTo(ctx); !a.SeesAll() {
-		seen, err := inventory.New(defined.Visible(a, v.Objects()))
+		seen, err := inventory.New(visibility.Visible(a, v.Objects()))
 		if err != nil {
 			return nil, err
 		}

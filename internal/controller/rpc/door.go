@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"heddle/internal/controller/access"
+	"heddle/internal/platform/access"
 )
 
 // Bounds of connections that have not proved who they are.

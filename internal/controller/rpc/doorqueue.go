@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"heddle/internal/controller/access"
+	"heddle/internal/platform/access"
 )
 
 // doorQueue gives seats to those who have said hello: one network after the other has its turn, and of a network who

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // mostPatience bounds how long one controller waits for hosts on behalf of another.

@@ -12,8 +12,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )

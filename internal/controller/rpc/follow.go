@@ -10,8 +10,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/fault"
 	"heddle/internal/identity"
+	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/slice"
 )
 
@@ -122,7 +122,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	}
 	h := f.hosts[id]
 	if h == nil {
-		return nil, fault.Removed()
+		return nil, rpcerrors.Removed()
 	}
 	if h.conn != nil {
 		h.conn.end(errors.New("the host has connected again"))

@@ -11,11 +11,11 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/foreseen"
+	"heddle/internal/controller/impact"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/slice"
 )
 
@@ -49,7 +49,7 @@ func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitio
 			})
 	}()
 	here := f.here(ctx, after, g)
-	sum, asked := &foreseen.Sum{}, map[string]bool{}
+	sum, asked := &impact.Sum{}, map[string]bool{}
 	parts := []*controllerv1.ForeseeHereResponse{here}
 	for _, a := range <-there {
 		parts = append(parts, a.Got)
@@ -76,7 +76,7 @@ func (o others) ForeseeHere(ctx context.Context, q *controllerv1.ForeseeHereRequ
 	}
 	p := people(o)
 	if err := p.Store.Sync(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	next, err := p.wanted(ctx, q.GetRequest())
 	if err != nil {
@@ -107,7 +107,7 @@ type foreseeing struct {
 // here asks the hosts that are connected here, many at the same time.
 func (f foreseer) here(ctx context.Context, after *inventory.Inventory, g *grant) *controllerv1.ForeseeHereResponse {
 	list := f.questions(after, g)
-	out, sum := &controllerv1.ForeseeHereResponse{}, &foreseen.Sum{}
+	out, sum := &controllerv1.ForeseeHereResponse{}, &impact.Sum{}
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()
 	next := make(chan foreseeing)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // freshTime is how long a reader waits until this controller has the newest state. A leader of etcd is elected sooner.

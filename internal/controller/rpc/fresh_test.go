@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 )
 
 // lagging is a store that tells its server of changes only when somebody wants to be sure to have all of them.

@@ -16,9 +16,9 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // grows says of each kind of stored objects by whose wish there are more of them, or larger ones, and what bounds that.
@@ -50,7 +50,7 @@ func TestS122_EachKindOfObjectsHasABound(t *testing.T) {
 	kinds := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^\s*(?:const )?\w*Kind\w*\s+(?:store\.|slice\.)?Kind\s+= "(\w+)"|` +
 		`^\s*(?:Template|Host) slice\.Kind = "(\w+)"`)
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	read := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -59,7 +59,8 @@ func TestS122_EachKindOfObjectsHasABound(t *testing.T) {
 			kinds[m[1]+m[2]] = true
 		}
 		return err
-	})
+	}
+	err := errors.Join(filepath.WalkDir("..", read), filepath.WalkDir("../../platform", read))
 	if err != nil || len(kinds) < 20 {
 		t.Fatal(len(kinds), err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/conflict"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // portKeeper is the part of a fleet that knows whose the static ports are, and on which hosts adapters run.

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/defined"
-	"heddle/internal/controller/access/roles"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/controller/visibility"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/roles"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -52,7 +52,7 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 	for looked := 0; looked < most; looked += page {
 		list, err := h.Past.Newest(ctx, out.More, page+1)
 		if err != nil {
-			return nil, fault.OfStore(err)
+			return nil, rpcerrors.OfStore(err)
 		}
 		if done, err := sift(out, list, page, limit, filter, access.GrantedTo(ctx)); done || err != nil {
 			return out, err
@@ -110,7 +110,7 @@ func (h historian) CompareDefinitions(ctx context.Context, q *controllerv1.Compa
 		return nil, err
 	}
 	sight := access.GrantedTo(ctx)
-	from, to = defined.Visible(sight, from), defined.Visible(sight, to)
+	from, to = visibility.Visible(sight, from), visibility.Visible(sight, to)
 	return &controllerv1.CompareDefinitionsResponse{From: q.GetFrom(), To: revision,
 		Objects: objectChanges(from, slice.Between(from, to))}, nil
 }
@@ -122,7 +122,7 @@ func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPas
 	if err != nil {
 		return nil, err
 	}
-	set = defined.Visible(access.GrantedTo(ctx), set)
+	set = visibility.Visible(access.GrantedTo(ctx), set)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPas
 // at is the definition of a revision; 0 for the one that is in force.
 func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
 	if err := h.Store.Sync(ctx); err != nil {
-		return nil, 0, fault.OfStore(err)
+		return nil, 0, rpcerrors.OfStore(err)
 	}
 	h.fleet.mu.Lock()
 	now, current := h.fleet.inventory.Objects(), h.fleet.revision
@@ -149,7 +149,7 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 	// A definition that was changed without a record is whole in the record of the change that came after it.
 	next, err := h.Past.On(ctx, revision)
 	if err != nil {
-		return nil, 0, fault.OfStore(err)
+		return nil, 0, rpcerrors.OfStore(err)
 	}
 	if next != nil {
 		s, err := h.step(ctx, *next)
@@ -172,7 +172,7 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 func (h historian) stretch(ctx context.Context, revision int64) (steps []history.Step, err error) {
 	list, err := h.Past.Newest(ctx, revision, history.Stretch)
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if len(list) == 0 || list[0].Revision != revision {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("revision %d is none of the definition's, or "+
@@ -201,7 +201,7 @@ func (h historian) step(ctx context.Context, r store.Record) (s history.Step, er
 		if packed, err = h.Past.Kept(ctx, s.Base, s.ID, s.Pieces); errors.Is(err, store.ErrPieceMissing) {
 			return s, fmt.Errorf("revision %d: %w", s.Revision, err)
 		} else if err != nil {
-			return s, fault.OfStore(err)
+			return s, rpcerrors.OfStore(err)
 		}
 	}
 	s.Body, err = history.Unpack(packed)

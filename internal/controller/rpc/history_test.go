@@ -10,9 +10,9 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/history"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

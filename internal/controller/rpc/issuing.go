@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/peers"
 	"heddle/internal/identity"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/peers"
 )
 
 // readingTime is for how long it counts what another controller's clock has shown.

@@ -10,11 +10,11 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 )
 
@@ -78,7 +78,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		return err
 	})
 	if done(err); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	s.gate.SetHost(host.ID, doc.holding(version)) // before the host comes with it
 	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())

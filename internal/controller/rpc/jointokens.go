@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 // keepToken writes the record of a new token, of a host or a controller that is to join, and removes some of those that
@@ -23,7 +23,7 @@ func (p people) keepToken(ctx context.Context, id identity.TokenID, record any) 
 		changes = append(changes, joinsLongExpired(p.Store, p.TLS.Now())...)
 	}
 	if _, err = p.Store.Write(ctx, changes); err != nil {
-		return fault.OfStore(err)
+		return rpcerrors.OfStore(err)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/defined"
-	"heddle/internal/controller/access/roles"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/visibility"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/roles"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -23,9 +23,9 @@ func judged(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, have, n
 	if a.Has(roles.Network, roles.Cluster()) && a.Has(roles.Security, roles.Cluster()) {
 		return next, nil
 	}
-	next = defined.Complete(a, have, next, q.GetRestore() > 0)
+	next = visibility.Complete(a, have, next, q.GetRestore() > 0)
 	c, _ := access.Of(ctx)
-	if err := defined.Judge(c.Title(), a, have, slice.Between(have, next)); err != nil {
+	if err := visibility.Judge(c.Title(), a, have, slice.Between(have, next)); err != nil {
 		return nil, access.Refused(err)
 	}
 	if q.GetAllowUnprotected() {

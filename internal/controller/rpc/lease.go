@@ -7,7 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // portLease is for how long a host that has lost its controllers holds its static ports, unless the operator says

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 	"heddle/internal/overlay/span"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 // ListHosts lists the hosts and how they follow the definition.
@@ -93,7 +93,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
 	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())
 	return &controllerv1.RemoveHostResponse{}, nil

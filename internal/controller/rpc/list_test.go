@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/health"
+	"heddle/internal/platform/health"
 )
 
 // TestS177_BothHostsWithOneEndpointSaySo: the list of hosts has it at both, and the controller is not healthy.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/peers"
 )
 
 // movers is the half of a server that says where ports are.

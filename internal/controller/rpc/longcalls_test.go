@@ -14,8 +14,8 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // A capture that runs ends when its token is revoked, when its person signs out, and when the grant by which it

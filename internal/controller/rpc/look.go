@@ -15,7 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
-	"heddle/internal/controller/access/passing"
+	"heddle/internal/controller/proxy"
 )
 
 // lookPath is where people look at hosts: below it is the host's name, and then the path of a call of the agent's
@@ -39,12 +39,12 @@ type looks struct {
 	// others: the callers are other controllers, which look for the host themselves.
 	others bool
 	// captures are those that people have begun by way of this controller.
-	captures *passing.Captures
+	captures *proxy.Captures
 }
 
 // newLooks answers people or, where others says so, other controllers about hosts that are connected here.
 func newLooks(s *Server, others bool) *looks {
-	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter(), others, &passing.Captures{}}
+	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter(), others, &proxy.Captures{}}
 }
 
 // ServeHTTP passes a call on, and the answer back.

@@ -13,7 +13,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // elsewhere passes a call on to the controller that the host is connected to. away is the error where there is none.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // resolve lets all controllers ask the others about hosts in doubt.

@@ -14,12 +14,12 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 )
 
@@ -98,7 +98,7 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 		_, err = s.Store.Write(ctx, []store.Change{*change, {Key: store.Key{Kind: peers.ControllerKind, Name: id},
 			Doc: doc, IfVersion: store.New}})
 		if done(err); err != nil {
-			return nil, fault.OfStore(err)
+			return nil, rpcerrors.OfStore(err)
 		}
 		s.Log.Info("a controller joined", "controller", q.GetName(), "id", id, "address", addressOf(ctx), "token",
 			token.String())
@@ -133,7 +133,7 @@ func (s *Server) admitted(ctx context.Context, id string) (*controllerv1.JoinCon
 	}
 	st, err := s.Members.Status(ctx)
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	return &controllerv1.JoinControllerResponse{Controller: id, Authority: authority, Secret: s.Secret.Content(),
 		Controllers: s.Controllers(), Embedded: st.Embedded}, nil
@@ -165,7 +165,7 @@ func (p people) ListControllers(ctx context.Context, _ *controllerv1.ListControl
 	members, err := p.Members.Status(ctx)
 	stale := p.Confirmed(ctx)
 	if err != nil && stale == "" {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	said := map[string]peers.Answer[*controllerv1.GetControllerResponse]{p.This.ID: {Got: p.standing(ctx, false)}}
 	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
@@ -257,7 +257,7 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 	}
 	members, err := p.Members.Status(ctx)
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	id, known := q.GetName(), false
 	for _, c := range p.Cluster() {
@@ -305,7 +305,7 @@ func (p people) forget(ctx context.Context, id, name string) error {
 		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
 	_, err = p.Store.Write(ctx, changes)
-	return fault.OfStore(err)
+	return rpcerrors.OfStore(err)
 }
 
 // JoinCluster makes this controller part of another cluster, if there is nothing that would be lost by it.
@@ -334,7 +334,7 @@ func (p people) TakeSnapshot(ctx context.Context, _ *controllerv1.TakeSnapshotRe
 	stream controllerv1connect.MemberServiceTakeSnapshotServerStream) error {
 	st, err := p.Members.Status(ctx)
 	if err != nil {
-		return fault.OfStore(err)
+		return rpcerrors.OfStore(err)
 	}
 	if !st.Embedded {
 		return connect.NewError(connect.CodeFailedPrecondition, "an existing etcd cluster is saved by its own tools "+
@@ -346,7 +346,7 @@ func (p people) TakeSnapshot(ctx context.Context, _ *controllerv1.TakeSnapshotRe
 		err = to.Flush()
 	}
 	if err != nil {
-		return fault.OfStore(err)
+		return rpcerrors.OfStore(err)
 	}
 	p.Log.Info("a snapshot was taken", "bytes", size)
 	return nil

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 const (

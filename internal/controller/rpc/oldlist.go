@@ -11,11 +11,11 @@ import (
 
 	"connectrpc.com/connect/v2"
 
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 // A controller of the version before reads what is revoked from one list, and writes records of hosts without what it
@@ -142,7 +142,7 @@ func (l oldList) follow(ctx context.Context, every time.Duration) {
 		}
 		err := l.complete(ctx)
 		switch {
-		case err == nil, fault.IsConflict(err): // another controller writes it as well
+		case err == nil, rpcerrors.IsConflict(err): // another controller writes it as well
 			said = false
 		case !said && ctx.Err() == nil:
 			said = true

@@ -10,8 +10,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 )
 
 // faulty is a store of which one write fails, in one of several ways.

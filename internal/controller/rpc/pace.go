@@ -57,7 +57,7 @@ type paced struct {
 	c *conn
 
 	mu      sync.Mutex
-	waits   []*batch
+	waits   []*reportBatch
 	bytes   int           // of all that waits
 	running bool          // somebody judges those that wait
 	less    chan struct{} // holds one token when fewer wait

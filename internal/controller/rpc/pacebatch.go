@@ -6,10 +6,10 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
-// batch is what a host has reported in messages that wait, as one: the last report as a whole, what has changed since,
-// and what was said about them. What is superseded is left out, so that it grows with the host's ports and not with how
-// often it reports.
-type batch struct {
+// reportBatch is what a host has reported in messages that wait, as one: the last report as a whole, what has changed
+// since, and what was said about them. What is superseded is left out, so that it grows with the host's ports and not
+// with how often it reports.
+type reportBatch struct {
 	said   *controllerv1.FollowSliceRequest // without report and change
 	report *controllerv1.HostReport
 	change *controllerv1.HostReportChange // without ports
@@ -18,16 +18,16 @@ type batch struct {
 	bytes  int // of the messages that it is made of, but for those before the last whole report
 }
 
-func newBatch() *batch {
-	return &batch{said: &controllerv1.FollowSliceRequest{}, put: map[portKey]*controllerv1.HostPort{},
+func newBatch() *reportBatch {
+	return &reportBatch{said: &controllerv1.FollowSliceRequest{}, put: map[portKey]*controllerv1.HostPort{},
 		gone: map[portKey]bool{}}
 }
 
 // sealed reports whether nothing may be added: an acknowledgement is about the reports before it.
-func (b *batch) sealed() bool { return b.said.GetAcknowledgement() != nil }
+func (b *reportBatch) sealed() bool { return b.said.GetAcknowledgement() != nil }
 
 // add takes in a message of that size behind the others, and returns by how much the batch has grown.
-func (b *batch) add(m *controllerv1.FollowSliceRequest, size int) (grown int) {
+func (b *reportBatch) add(m *controllerv1.FollowSliceRequest, size int) (grown int) {
 	before := b.bytes
 	b.bytes += size
 	if r := m.GetReport(); r != nil {
@@ -55,12 +55,12 @@ func (b *batch) add(m *controllerv1.FollowSliceRequest, size int) (grown int) {
 }
 
 // probe has a report where the batch has one, or a change.
-func (b *batch) probe() *controllerv1.FollowSliceRequest {
+func (b *reportBatch) probe() *controllerv1.FollowSliceRequest {
 	return &controllerv1.FollowSliceRequest{Report: b.report, Change: b.change}
 }
 
 // message is all of it: a report comes before what has changed since.
-func (b *batch) message() *controllerv1.FollowSliceRequest {
+func (b *reportBatch) message() *controllerv1.FollowSliceRequest {
 	m := b.said
 	if m.Report = b.report; b.change == nil {
 		return m

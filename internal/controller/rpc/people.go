@@ -18,8 +18,8 @@ import (
 
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/metrics"
+	"heddle/internal/platform/access"
 )
 
 // people is the half of the server that people call.

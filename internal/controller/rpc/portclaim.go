@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -209,7 +209,7 @@ func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, as store.Clai
 			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
 		}
 		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
-			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !fault.IsNotFound(err) {
+			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !rpcerrors.IsNotFound(err) {
 			return err
 		}
 		has = nil
@@ -240,7 +240,7 @@ func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, as store.Cla
 	}
 	p, err := s.Store.Claim(ctx, r)
 	// It was removed, or made after a snapshot that was restored.
-	if fault.IsNotFound(err) && r.Port != "" && has == nil {
+	if rpcerrors.IsNotFound(err) && r.Port != "" && has == nil {
 		r.Port, r.Spare = "", true
 		p, err = s.Store.Claim(ctx, r)
 	}
@@ -291,10 +291,10 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 		return fmt.Errorf("static port %s stays bound: it was claimed again meanwhile, so that this release is late",
 			q.GetPort())
 	}
-	if err == nil || fault.IsNotFound(err) {
+	if err == nil || rpcerrors.IsNotFound(err) {
 		s.keeper().starts(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}, 0)
 	}
-	if fault.IsNotFound(err) { // it is so already
+	if rpcerrors.IsNotFound(err) { // it is so already
 		return nil
 	}
 	return err

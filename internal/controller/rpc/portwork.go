@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/fault"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/rpcerrors"
 )
 
 // portsOf makes static ports what the definition says.
@@ -21,9 +21,9 @@ func clearPorts(ctx context.Context, s *Server) error {
 		return nil
 	}
 	if err := portsOf(s).Clear(ctx); err != nil {
-		return fault.OfStore(fmt.Errorf("remove static ports that an earlier change has left: %w", err))
+		return rpcerrors.OfStore(fmt.Errorf("remove static ports that an earlier change has left: %w", err))
 	}
-	return fault.OfStore(s.catchUp(ctx))
+	return rpcerrors.OfStore(s.catchUp(ctx))
 }
 
 // askForPorts writes what is to be done for static ports where the definition stays as it is.
@@ -33,7 +33,7 @@ func askForPorts(ctx context.Context, s *Server, w definition.Ports) error {
 		return err
 	}
 	_, err = s.Store.Write(ctx, changes)
-	return fault.OfStore(err)
+	return rpcerrors.OfStore(err)
 }
 
 // settlePorts does what a change that counts has left to do for static ports. What fails is a note: the change counts,

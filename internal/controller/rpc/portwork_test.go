@@ -9,7 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // Whichever write of a change fails that ends static ports: where the change counts, its ports are removed by the

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
 	"heddle/internal/controller/together"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

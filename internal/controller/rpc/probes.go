@@ -7,10 +7,10 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/probes"
 	"heddle/internal/fabric"
 	"heddle/internal/fabric/wire"
+	"heddle/internal/platform/peers"
 )
 
 // FollowProbes hands a host whom to probe, and takes what it finds. That rests on nothing that etcd has to confirm.

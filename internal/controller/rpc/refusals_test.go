@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
 )
 
 // Who comes with the certificate of another cluster, or with no TLS at all, is refused, counted by reason, and fills no

@@ -9,10 +9,10 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	}
 	o, doc, ok := s.hostOf(peer.Name.ID)
 	if !ok {
-		return nil, fault.Removed()
+		return nil, rpcerrors.Removed()
 	}
 	now := s.TLS.Now()
 	if err := (issuing{s}).mayRenew(ctx, peer, q.GetNow()); err != nil {
@@ -52,7 +52,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 	}
 	version, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}})
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	s.gate.SetHost(o.ID, doc.holding(version)) // before the host comes with it
 	s.Log.Info("a host renewed its certificate", "host", doc.Name, "address", addressOf(ctx), "expires", doc.Expires)
@@ -113,7 +113,7 @@ func issuerOf(p *identity.Peer, trust identity.Trust) (root identity.Fingerprint
 func (s *Server) renewOnly(ctx context.Context, e entry,
 	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
 	if _, _, ok := s.hostOf(e.peer.Name.ID); !ok {
-		return fault.Removed()
+		return rpcerrors.Removed()
 	}
 	first, err := hear(ctx, s, e, stream, func() error { return nil })
 	if err == nil { // a host that can't renew it here goes to another controller

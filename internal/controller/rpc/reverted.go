@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec/printable"
 )
@@ -90,7 +90,7 @@ func (p people) RetryHost(ctx context.Context, q *controllerv1.RetryHostRequest)
 	}
 	_, err = p.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}})
 	if err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	p.Log.Info("a host is to try again what it went back from", "host", q.GetName(), "revision", revision)
 	return &controllerv1.RetryHostResponse{Revision: revision}, nil
@@ -102,7 +102,7 @@ func (f *fleet) retry(id string, there *elsewhere) (*retry, int64, error) {
 	defer f.mu.Unlock()
 	h := f.hosts[id]
 	if h == nil {
-		return nil, 0, fault.Removed()
+		return nil, 0, rpcerrors.Removed()
 	}
 	if r := there.hosts[id].GetReverted(); h.conn == nil && r != nil {
 		h.reverted = r

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 const (

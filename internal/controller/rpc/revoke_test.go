@@ -6,8 +6,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/store"
 )
 
 // A host that is removed is cut off, told why and not let in again; it goes on by what it has.

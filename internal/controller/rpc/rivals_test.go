@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // vmOf is the VM of these tests.

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

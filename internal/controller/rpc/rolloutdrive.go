@@ -8,12 +8,12 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/audit"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/rollout/kept"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/peers"
 )
 
 // rolloutWorld is the hosts, for the driver of a rollout.

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/peers"
 )
 
 // leading is the part of a server that drives rollouts.

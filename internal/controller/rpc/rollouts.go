@@ -14,14 +14,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/defined"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/store"
+	"heddle/internal/controller/visibility"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 
@@ -83,7 +83,7 @@ func sortHosts(out *controllerv1.Rollout) {
 // all are the rollouts that the caller sees, the newest first.
 func (c rollouts) all(ctx context.Context) (list []kept.Rollout, err error) {
 	if err := c.Store.Sync(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	for _, o := range c.Store.List(kept.Kind) {
 		k, err := kept.Of(o)
@@ -102,7 +102,7 @@ func (c rollouts) all(ctx context.Context) (list []kept.Rollout, err error) {
 func sees(ctx context.Context, k *kept.Rollout) bool {
 	a := access.GrantedTo(ctx)
 	return a.SeesAll() || !slices.ContainsFunc(k.Switches, func(sw string) bool {
-		return sw == rollout.All || !defined.SeesNamed(a, slice.Key{Kind: slice.Switch, Name: sw})
+		return sw == rollout.All || !visibility.SeesNamed(a, slice.Key{Kind: slice.Switch, Name: sw})
 	})
 }
 
@@ -223,7 +223,7 @@ func (c rollouts) may(ctx context.Context, k *kept.Rollout) error {
 	}
 	have, _ := c.stored()
 	who, _ := access.Of(ctx)
-	if err := defined.Judge(who.Title(), access.GrantedTo(ctx), have, undo); err != nil {
+	if err := visibility.Judge(who.Title(), access.GrantedTo(ctx), have, undo); err != nil {
 		return access.Refused(err)
 	}
 	return nil
@@ -250,7 +250,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 		case errors.Is(err, driving.ErrOther): // its driver was faster
 			continue
 		case err != nil:
-			return nil, fault.OfStore(err)
+			return nil, rpcerrors.OfStore(err)
 		}
 		if next.State == rollout.Done {
 			recordOf(c.Server).release(ctx)

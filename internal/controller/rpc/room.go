@@ -8,9 +8,9 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 )
 
 // Etcd ends where it can't write, and whoever proposes a change has all members write it. So a controller asks the

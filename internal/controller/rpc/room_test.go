@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 )
 
 // A change is held back where, without the controllers whose disks are full and those that do not answer, there is no

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 // AuthorityKind is the kind of the one object with the cluster's authority.
@@ -104,7 +104,7 @@ const mostWaitingNamed = 10
 func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootRequest) (*controllerv1.RotateRootResponse,
 	error) {
 	if err := p.Store.Sync(ctx); err != nil {
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	o, _ := p.Store.Get(AuthorityKey())
 	d, err := pki.Decode(o.Doc)
@@ -121,7 +121,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 			return nil, err
 		}
 		if _, err := p.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
-			return nil, fault.OfStore(err)
+			return nil, rpcerrors.OfStore(err)
 		}
 		p.Log.Info("a rotation of the root goes on", "stage", next.Stage)
 		access.Note(ctx, "root is "+string(next.Stage))

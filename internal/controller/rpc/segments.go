@@ -12,9 +12,9 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/segments"
 	"heddle/internal/overlay/span"
+	"heddle/internal/platform/peers"
 	"heddle/internal/slice"
 )
 

@@ -15,20 +15,20 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/granting"
-	"heddle/internal/controller/access/signin"
-	"heddle/internal/controller/audit"
-	"heddle/internal/controller/coalesced"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
 	"heddle/internal/controller/probes"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/segments"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/granting"
+	"heddle/internal/platform/access/signin"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/batch"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports.
@@ -132,7 +132,7 @@ type Server struct {
 	// allowance bounds what hosts may send at a time.
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
-	filling *coalesced.Call
+	filling *batch.Call
 	// sight is who drives rollouts.
 	sight *driverlease.Sight
 	// turns are those of the hosts' claims.
@@ -180,7 +180,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		Roster: peers.New(o.Store), quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced.Call{},
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
 		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		benchmark: &benchmarkTurn{},
 		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )

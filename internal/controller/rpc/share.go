@@ -8,7 +8,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // Controllers tell one another which adapters of VMs run on their hosts, so that one VM on hosts of two controllers is

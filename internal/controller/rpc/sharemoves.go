@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // Where the two hosts of a move are connected to different controllers, the target's tells the source's what the target

@@ -13,10 +13,10 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/defined"
-	"heddle/internal/controller/access/passing"
-	"heddle/internal/controller/access/roles"
+	"heddle/internal/controller/proxy"
+	"heddle/internal/controller/visibility"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/roles"
 	"heddle/internal/slice"
 )
 
@@ -104,7 +104,7 @@ func (l *looks) mayLook(ctx context.Context, w http.ResponseWriter, host string,
 // mayEnd refuses to end a capture, but to those who began it and to those who may capture what it is about.
 func (l *looks) mayEnd(ctx context.Context, host, what string, begin *controllerv1.HostCallBegin) (func(error), error) {
 	q := &agentv1.EndCaptureRequest{}
-	if err := passing.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
+	if err := proxy.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	parts, mine := l.captures.Ending(host, q.GetId(), access.NameOf(ctx))
@@ -121,10 +121,10 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 		return nil, nil
 	}
 	q := &agentv1.CaptureRequest{}
-	if err := passing.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
+	if err := proxy.Request(begin.GetHeaders()["Content-Type"], begin.GetBody(), q); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	sw, names, ok := passing.CapturedPorts(q)
+	sw, names, ok := proxy.CapturedPorts(q)
 	if !ok {
 		return nil, nil
 	}
@@ -160,7 +160,7 @@ func seenChange(a *roles.Access, c *controllerv1.DefinitionChange) bool {
 	c.Objects = slices.DeleteFunc(c.GetObjects(), func(line string) bool {
 		kind, rest, _ := strings.Cut(line, " ")
 		i := strings.LastIndexByte(rest, ' ')
-		return i < 0 || !defined.SeesNamed(a, slice.Key{Kind: slice.Kind(kind), Name: rest[:i]})
+		return i < 0 || !visibility.SeesNamed(a, slice.Key{Kind: slice.Kind(kind), Name: rest[:i]})
 	})
 	c.Left = 0
 	return len(c.GetObjects()) > 0

@@ -9,7 +9,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 )
 

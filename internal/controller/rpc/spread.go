@@ -5,7 +5,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
+	"heddle/internal/platform/peers"
 )
 
 // mostMoved is how many hosts are sent to other controllers at a time.

@@ -11,10 +11,10 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

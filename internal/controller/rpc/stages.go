@@ -14,14 +14,14 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/fault"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 
@@ -170,7 +170,7 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 		return kept.UndoKey(r.Token, n)
 	})
 	r.Parts = written.Parts
-	return fault.OfStore(err)
+	return rpcerrors.OfStore(err)
 }
 
 // begins is the change of the store by which the rollout begins. It is made on that revision of the definition.

@@ -17,8 +17,8 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/audit"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/audit"
+	"heddle/internal/platform/store"
 )
 
 // counters are a machine's: its ports send a thousand frames a second, which are dropped while it has that VLAN.

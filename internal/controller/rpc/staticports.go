@@ -11,10 +11,10 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/roles"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/roles"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -129,7 +129,7 @@ func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controlle
 func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseStaticPortRequest) (
 	*controllerv1.ReleaseStaticPortResponse, error) {
 	if err := p.catchUp(ctx); err != nil { // it may have been bound by another controller a moment ago
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	f := p.fleet.keeper()
 	f.mu.Lock()
@@ -194,7 +194,7 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	*controllerv1.SettleStaticPortResponse, error) {
 	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
 	if err := p.catchUp(ctx); err != nil { // it may have been bound by another controller a moment ago
-		return nil, fault.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	r, seen, err := p.fleet.keeper().settling(n, q, there)
@@ -318,5 +318,5 @@ func portError(f portKeeper, err error) error {
 	case errors.As(err, &missing):
 		return connect.NewError(connect.CodeNotFound, err.Error())
 	}
-	return fault.OfStore(err)
+	return rpcerrors.OfStore(err)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // nic is an adapter of a VM, which it is on whatever host the VM runs. A port's name says nothing: equal names on two

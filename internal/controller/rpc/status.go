@@ -17,12 +17,12 @@ import (
 	optionsv1 "heddle/api/heddle/options/v1"
 	"heddle/internal/api"
 	"heddle/internal/api/wire"
-	"heddle/internal/controller/health"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/snapshots"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/health"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/snapshots"
+	"heddle/internal/platform/store"
 )
 
 // Self is the controller that a server is part of.

@@ -15,11 +15,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
 	"heddle/internal/controller/together"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // pair is two controllers of one cluster, with a host at each; the hosts' clocks are hours apart.

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/pki"
 	"heddle/internal/identity"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
 )
 
 // etcd reads whom its members trust when it starts, and never again. So each controller starts anew when the roots are

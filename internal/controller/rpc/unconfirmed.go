@@ -12,11 +12,11 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/fault"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/rpcerrors"
+	"heddle/internal/platform/store"
 )
 
 const (
@@ -183,7 +183,7 @@ func confirmSome(ctx context.Context, s *Server, some []*controllerv1.RestoredId
 		return err
 	}
 	if _, err := s.Store.Write(ctx, changes); err != nil {
-		return fault.OfStore(err)
+		return rpcerrors.OfStore(err)
 	}
 	for _, one := range some {
 		access.Note(ctx, one.GetKind()+" "+one.GetName()+" ("+one.GetId()+")")

@@ -10,9 +10,9 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/pki"
-	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki"
+	"heddle/internal/platform/store"
 )
 
 // After a restore what the snapshot had of hosts and tokens counts when an admin has confirmed it: neither a host that

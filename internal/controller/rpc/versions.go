@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
 )

@@ -12,8 +12,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/peers"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
 )
@@ -165,7 +165,7 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 func TestAllKnow_WaitsForTheLastController(t *testing.T) {
 	c := newController(t)
 	next := setOf(t, 10)
-	if err := c.AllKnow(next); err != nil {
+	if err := c.AllKnow(inventory.KindsIn(next)); err != nil {
 		t.Error(err)
 	}
 	next.Put(slice.Object{Key: slice.Key{Kind: "note", Name: "n"}, Doc: []byte("{}")})
@@ -175,15 +175,15 @@ func TestAllKnow_WaitsForTheLastController(t *testing.T) {
 	}
 	announces("c1", `{"address":"new:1","kinds":"switch portGroup template hostEntry note"}`)
 	announces("c2", `{"address":"old:1"}`)
-	if err := c.AllKnow(next); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
+	if err := c.AllKnow(inventory.KindsIn(next)); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
 		!strings.Contains(err.Error(), "controller c2 at old:1 does not know objects of the kind note") {
 		t.Errorf("%v", err)
 	}
-	if err := c.AllKnow(setOf(t, 20)); err != nil {
+	if err := c.AllKnow(inventory.KindsIn(setOf(t, 20))); err != nil {
 		t.Errorf("what both know: %v", err)
 	}
 	announces("c2", `{"address":"old:1","kinds":"switch portGroup template hostEntry note"}`)
-	if err := c.AllKnow(next); err != nil {
+	if err := c.AllKnow(inventory.KindsIn(next)); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
-	"heddle/internal/controller/peers"
 	"heddle/internal/controller/rollout"
+	"heddle/internal/platform/peers"
 )
 
 // Bounds of reading what hosts have counted.

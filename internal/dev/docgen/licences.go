@@ -35,7 +35,7 @@ const covered = 75
 func licencesPage(root string) (string, error) {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not "+
 		".Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/...",
-		"./internal/controller/...")
+		"./internal/controller/...", "./internal/platform/...")
 	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "GOOS=linux", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {

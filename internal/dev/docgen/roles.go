@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/controller/access"
-	"heddle/internal/controller/access/roles"
+	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/roles"
 )
 
 const rolesIntro = `# Roles
@@ -48,7 +48,7 @@ and traces do, takes ` + "`capture`" + ` of the port groups that are shown, and 
 // rolesPage says which role may make which call.
 func rolesPage() string {
 	var b strings.Builder
-	b.WriteString(generated("internal/controller/access and internal/controller/access/roles") + rolesIntro)
+	b.WriteString(generated("internal/platform/access and internal/platform/access/roles") + rolesIntro)
 	b.WriteString("| permission | allows | roles |\n|---|---|---|\n")
 	for _, p := range roles.Permissions() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p, cell(p.What()), roles.Words(roles.With(p), "and"))

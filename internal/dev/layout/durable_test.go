@@ -38,9 +38,9 @@ func passingFiles() []passing {
 		{"internal/controller/directory.go", beside},
 		{"internal/controller/join.go", state},
 		{"internal/controller/restoring.go", "only what a restore that failed has made is removed so"},
-		{"internal/controller/audit/series.go", pruned},
-		{"internal/controller/snapshots/keeper.go", pruned},
-		{"internal/controller/store/snapshot.go", "its callers sync the directory, or make etcd's own data in it"},
+		{"internal/platform/audit/series.go", pruned},
+		{"internal/platform/snapshots/keeper.go", pruned},
+		{"internal/platform/store/snapshot.go", "its callers sync the directory, or make etcd's own data in it"},
 		{"internal/controller/cmd/save.go", beside},
 	}
 }
@@ -49,7 +49,7 @@ func passingFiles() []passing {
 // power brings back a removed file, or the old name, where the directory was not synced (ownfile.Remove and Rename do).
 func TestNothingIsRemovedUnsynced(t *testing.T) {
 	found := map[string]bool{}
-	for _, room := range []string{"agent", "controller", "host", "flow"} {
+	for _, room := range []string{"agent", "controller", "platform", "host", "flow"} {
 		err := filepath.WalkDir("../../"+room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -22,6 +22,7 @@ const (
 	Answers
 	Kernel
 	Network
+	Platform
 	Process
 	Workshop
 	Verbs
@@ -37,6 +38,7 @@ func titles() [Top + 1]string {
 		Answers:  "what a switch does, in plain Go, and the words in which it is reported",
 		Kernel:   "the switch in the kernel, the explanation of what it does, and metering",
 		Network:  "the conversation with the physical network",
+		Platform: "a cluster's store, certificates, access and audit log; it knows no switch",
 		Process:  "one host's agent and what attaches guests to it; the controller",
 		Workshop: "labs and measurements, and the check of a whole host",
 		Verbs:    "the command line",
@@ -47,7 +49,7 @@ func titles() [Top + 1]string {
 // names are the floors as packages write them.
 func names() [Top + 1]string {
 	return [...]string{Words: "words", Plans: "plans", Kinds: "kinds", Answers: "answers", Kernel: "kernel",
-		Network: "network", Process: "process", Workshop: "workshop", Verbs: "verbs", Top: "top"}
+		Network: "network", Platform: "platform", Process: "process", Workshop: "workshop", Verbs: "verbs", Top: "top"}
 }
 
 // directive is the line of a package's doc.go that says its floor, and whether it is pure, as in

@@ -31,7 +31,7 @@ func TestTheAgentCarriesNoEtcd(t *testing.T) {
 		switch {
 		case p.Path == "cmd/heddle" && slices.ContainsFunc(p.Foreign, etcd):
 			t.Errorf("%s reaches %s", p.Path, p.Foreign[slices.IndexFunc(p.Foreign, etcd)])
-		case p.Path == "cmd/heddle" || p.Path == "internal/controller/store" && slices.ContainsFunc(p.Foreign, etcd):
+		case p.Path == "cmd/heddle" || p.Path == "internal/platform/store" && slices.ContainsFunc(p.Foreign, etcd):
 			seen++
 		}
 	}

@@ -67,7 +67,7 @@ func TestS103_ADeviceIsOfOneConfiguration(t *testing.T) {
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
 	f.controller.Start()
 	f.controller.Join(f.hosts[0].Host, "esx0", map[string]string{"rack": "a"})
-	f.inState("esx0", api.HostUp) // a join returns before the host is connected, and "not connected" would be the answer
+	f.inState("esx0", api.HostUp) // a join returns before; "not connected" would be the answer
 	out := f.controller.Define(strings.Replace(fleetText, "device: eno2", "device: eno1", 1))
 	if len(out.Waiting) != 1 || out.Waiting[0].Host != "esx0" {
 		t.Fatalf("a definition with the file's device: %+v", out)

@@ -19,8 +19,8 @@ import (
 	"heddle/internal/cli/contexts"
 	"heddle/internal/cli/signin"
 	"heddle/internal/controller"
-	signing "heddle/internal/controller/access/signin"
 	"heddle/internal/identity"
+	signing "heddle/internal/platform/access/signin"
 	"heddle/internal/test/testkit/idp"
 )
 

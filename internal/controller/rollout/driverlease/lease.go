@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // Key is where the lease is in the store.

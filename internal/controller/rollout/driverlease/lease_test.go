@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/controller/rollout/driverlease"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // memory is a store of one object.

@@ -7,7 +7,7 @@ import (
 
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/rollout"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
 

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
-	"heddle/internal/controller/store"
+	"heddle/internal/platform/store"
 )
 
 // Store is what a record needs of the store.

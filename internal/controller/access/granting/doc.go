@@ -1,4 +1,0 @@
-// Package granting is how people grant roles to one another at a controller, and ask who may do what.
-//
-//layout:floor=process
-package granting

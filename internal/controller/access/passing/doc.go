@@ -1,5 +1,0 @@
-// Package passing reads calls that a controller passes on to a host, as far as it has to know what they are about. It
-// is pure.
-//
-//layout:floor=process pure
-package passing

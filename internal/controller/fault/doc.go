@@ -1,4 +1,0 @@
-// Package fault says how the store's errors, and those about who calls, are told to callers.
-//
-//layout:floor=process
-package fault

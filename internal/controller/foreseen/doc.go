@@ -1,4 +1,0 @@
-// Package foreseen joins what single hosts say that a change would newly lose into one answer of bounded size. Pure.
-//
-//layout:floor=process pure
-package foreseen

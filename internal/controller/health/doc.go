@@ -1,4 +1,0 @@
-// Package health says what of a controller is not as it should be, and what to do.
-//
-//layout:floor=process
-package health

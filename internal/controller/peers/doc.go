@@ -1,4 +1,0 @@
-// Package peers knows the controllers of a cluster, and asks the others.
-//
-//layout:floor=process
-package peers
