@@ -22,7 +22,7 @@ func (an *answers) devicesToAsk() (map[plan.PortID]advise.Ability, error) {
 		if err != nil {
 			return nil, err
 		}
-		at, attached := an.effect.applied.Attachments[h.ID]
+		at, attached := an.Active().Applied.Attachments[h.ID]
 		if tap := d.Kind == hostdev.Tap; ok && attached && at.Ifindex == d.Index && (tap || h.Uplink) {
 			all[h.ID] = advise.Ability{Device: d.Name, Tap: tap && !h.Uplink}
 		}

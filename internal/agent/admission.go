@@ -32,7 +32,7 @@ func (a admission) refuses(p spec.Port) error {
 	if err := a.refusesMAC(p); err != nil || p.Device == "" {
 		return err
 	}
-	for _, other := range a.ports.cfg.Ports {
+	for _, other := range a.Active().Config.Ports {
 		if other.Device == p.Device && other.Name != p.Name && !a.isOwn(other.Name) {
 			return a.inUse(p, fmt.Sprintf("port %s has it", other.Name))
 		}
@@ -54,7 +54,7 @@ func (a admission) refusesMAC(p spec.Port) error {
 	if err != nil || mac.IsZero() {
 		return nil
 	}
-	for _, other := range a.ports.cfg.Ports {
+	for _, other := range a.Active().Config.Ports {
 		m, err := plan.ParseMAC(other.MAC)
 		if err == nil && m == mac && other.Switch == p.Switch && !a.isOwn(other.Name) {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s cannot have the MAC %s on this host: port %s of "+

@@ -68,7 +68,7 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 	}
 	if !ok {
 		n := known.Names{What: "device", Else: map[string]string{}}
-		for _, sw := range ad.ports.plan.Switches {
+		for _, sw := range ad.Active().Plan.Switches {
 			for _, u := range sw.Uplinks {
 				n.All = append(n.All, u.Device)
 				n.Else[u.ID.Name] = "an uplink, whose device is " + known.Shown(u.Device)
@@ -84,7 +84,7 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("the adoption of %s by %s is not finished: confirm it "+
 			"first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, printable.ShellWord(r.Port.Name)))
 	}
-	for _, sw := range ad.ports.plan.Switches {
+	for _, sw := range ad.Active().Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if u.Device == name {
 				return d, u, nil
@@ -97,7 +97,7 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 
 // adoptablePort returns the host port for the uplink's device, and what forbids it.
 func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (spec.Port, []string) {
-	sw := ad.ports.plan.Switch(u.ID.Switch)
+	sw := ad.Active().Plan.Switch(u.ID.Switch)
 	port := spec.Port{Name: q.Name, Switch: sw.Name, PortGroup: q.PortGroup, Role: spec.Host, MAC: d.MAC.String(),
 		MTU: d.MTU}
 	if port.Name == "" {
@@ -114,7 +114,7 @@ func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink
 			lines = append(lines, fmt.Sprintf("a device %s exists already: choose another name with --name", name))
 		}
 	}
-	if planned(ad.ports.plan, port.Name) != nil {
+	if planned(ad.Active().Plan, port.Name) != nil {
 		return port, append(lines, fmt.Sprintf("a port %s exists already: choose another name with --name", port.Name))
 	}
 	if port.PortGroup == "" {
@@ -148,7 +148,7 @@ func (ad *adoptions) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.De
 // onlyGroup returns the one port group that fits; if there is not exactly one, why lists those there are.
 func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) {
 	var fit []string
-	for _, s := range ad.ports.cfg.Switches {
+	for _, s := range ad.Active().Config.Switches {
 		for _, g := range s.PortGroups {
 			p.PortGroup = g.Name
 			if s.Name == p.Switch && len(ad.groupAgainst(p, u)) == 0 {
@@ -229,7 +229,7 @@ func (ad *adoptions) freeInterface() string {
 		name := fmt.Sprintf("vmk%d", n)
 		_, taken, _ := ad.dev.Device(name)
 		_, end, _ := ad.dev.Device(devices.SwitchEnd(name))
-		if !taken && !end && planned(ad.ports.plan, name) == nil {
+		if !taken && !end && planned(ad.Active().Plan, name) == nil {
 			return name
 		}
 	}

@@ -25,7 +25,7 @@ import (
 func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 	out = []api.HostPort{}
 	return out, ad.do(ctx, func() error {
-		for _, sw := range ad.ports.plan.Switches {
+		for _, sw := range ad.Active().Plan.Switches {
 			for _, p := range sw.Ports {
 				if p.Role == spec.Host {
 					out = append(out, ad.viewHostPort(sw, p))

@@ -19,7 +19,6 @@ type adoptions struct {
 	*shared
 	ports     *ports
 	records   *records
-	effect    *effect
 	attaching *attaching
 	holding   *holding
 	trials    *trials

@@ -108,13 +108,13 @@ func (an *answers) kept() (all []event.Event) {
 
 // traceHost returns, in the loop, the active plan and the state that explains it.
 func (an *answers) traceHost() (*trace.Host, error) {
-	if an.effect.applied == nil {
+	if an.Active().Applied == nil {
 		return nil, errors.New("nothing is active yet")
 	}
-	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
-		Reach:    maps.Clone(an.effect.applied.Reach),
+	h := &trace.Host{Plan: copied(an.Active().Applied.Plan), Facts: maps.Clone(an.Active().Applied.Facts),
+		Reach:    maps.Clone(an.Active().Applied.Reach),
 		NewModel: model.New, File: an.state.Config.File,
-		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: traceGroups(an.ports.cfg),
+		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: traceGroups(an.Active().Config),
 		Silent: an.silent(), Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
@@ -126,12 +126,12 @@ func (an *answers) traceHost() (*trace.Host, error) {
 		}
 		h.ByCommand[name] = by
 	}
-	an.effect.eachMember(func(id plan.PortID) {
+	for _, id := range an.Active().Members() {
 		if why := an.attaching.whyNotAttached(id); !why.None() {
 			h.Waiting[id] = why
-		} else if _, connected := an.effect.applied.Facts[id]; !connected {
-			h.Waiting[id] = an.effect.problems[id]
+		} else if _, connected := an.Active().Applied.Facts[id]; !connected {
+			h.Waiting[id] = an.Active().Problems[id]
 		}
-	})
+	}
 	return h, nil
 }

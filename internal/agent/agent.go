@@ -145,7 +145,7 @@ func (a *Agent) notified(n hostdev.Note) {
 		}
 		if c {
 			changed = true
-			a.teaming.watchLinks()
+			a.teaming.watchLinks(a.Active().Plan)
 			a.teaming.failOver()
 		}
 		more, ok := next(a.dev.Notes())

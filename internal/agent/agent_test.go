@@ -46,14 +46,14 @@ func (r *rig) block(port string, blocked bool) error {
 
 func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 	r := newRig(t, base)
-	a, b := planned(r.ports.plan, "a").Number, planned(r.ports.plan, "b").Number
+	a, b := planned(r.Active().Plan, "a").Number, planned(r.Active().Plan, "b").Number
 	if a == 0 || a == b {
 		t.Fatalf("numbers %d and %d", a, b)
 	}
 	if err := r.connect(spec.Port{Name: "c", PortGroup: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	c := planned(r.ports.plan, "c").Number
+	c := planned(r.Active().Plan, "c").Number
 	without := strings.Replace(base, "  - {name: a, switch: lab, portGroup: web, device: pa, mac: "+
 		"\"02:00:00:00:00:0a\"}\n", "", 1)
 	if err := r.apply(without); err != nil {
@@ -62,10 +62,10 @@ func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 	if err := r.restart(""); err != nil {
 		t.Fatal(err)
 	}
-	if got := planned(r.ports.plan, "b").Number; got != b {
+	if got := planned(r.Active().Plan, "b").Number; got != b {
 		t.Errorf("b had %d, has %d", b, got)
 	}
-	if got := planned(r.ports.plan, "c").Number; got != c {
+	if got := planned(r.Active().Plan, "c").Number; got != c {
 		t.Errorf("c had %d, has %d", c, got)
 	}
 }
@@ -117,8 +117,8 @@ func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 		t.Errorf("declaring its name: %v", err)
 	}
 	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil ||
-		planned(r.ports.plan, "c") == nil {
-		t.Errorf("apply: %v, port %v", err, planned(r.ports.plan, "c"))
+		planned(r.Active().Plan, "c") == nil {
+		t.Errorf("apply: %v, port %v", err, planned(r.Active().Plan, "c"))
 	}
 }
 
@@ -147,13 +147,13 @@ func TestPortThatNoLongerFitsAtStartIsLeftOutAndSaid(t *testing.T) {
 	if err := r.restart(edited); err != nil {
 		t.Fatal(err)
 	}
-	if planned(r.ports.plan, "c") != nil || len(r.ports.misfits) != 1 {
+	if planned(r.Active().Plan, "c") != nil || len(r.ports.misfits) != 1 {
 		t.Fatalf("misfits %v", r.ports.misfits)
 	}
 	if err := r.connect(spec.Port{Name: "d", PortGroup: "other"}); err != nil {
 		t.Errorf("a known misfit stands in the way: %v", err)
 	}
-	if err := r.restart(base); err != nil || planned(r.ports.plan, "c") == nil {
+	if err := r.restart(base); err != nil || planned(r.Active().Plan, "c") == nil {
 		t.Errorf("fits again and is not back: %v", err)
 	}
 }
@@ -269,7 +269,7 @@ func TestAMoveToAPortGroupThatIsGoneSaysHowToForgetIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := texts(r.ports.misfits)
-	if a := planned(r.ports.plan, "a"); a == nil || a.PortGroup != "web" || len(got) != 1 ||
+	if a := planned(r.Active().Plan, "a"); a == nil || a.PortGroup != "web" || len(got) != 1 ||
 		!strings.HasSuffix(got[0], "to forget the move: heddle port move a --port-group web)") {
 		t.Fatalf("port %+v, misfits %q", a, got)
 	}
@@ -290,7 +290,7 @@ func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T
 		"portGroup: other", 1)); err != nil {
 		t.Fatal(err)
 	}
-	a := planned(r.ports.plan, "a")
+	a := planned(r.Active().Plan, "a")
 	if a == nil || a.Policy.Blocked.V || a.PortGroup != "other" || len(r.ports.misfits) != 1 {
 		t.Errorf("port %+v, misfits %v", a, r.ports.misfits)
 	}

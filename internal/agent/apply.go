@@ -63,11 +63,11 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	out := &api.Applied{}
 	defer func() {
 		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(),
-			cg.ports.macTableWarnings(cfg, cg.ports.plan),
+			cg.ports.macTableWarnings(cfg, cg.Active().Plan),
 			cg.looping.pastWarnings(cfg), cg.ports.maintained(cfg))
-		cg.chains.warnBefore(out, cg.effect.allMembers()...)
+		cg.chains.warnBefore(out, cg.Active().Members()...)
 	}()
-	was, before := cg.ports.file, cg.ports.plan
+	was, before := cg.ports.file, cg.Active().Plan
 	var restored []api.Effect
 	err := cg.restoring.collecting(&restored, func() error {
 		return cg.effect.timed(out, q.ReadAt, func() error {
@@ -79,12 +79,12 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	cg.ports.parsed.Store(cfg)
 	cg.ports.unused = nil
-	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
+	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.Active().Plan))
 	// What is only reported is computed once the change is active.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
-	out.Effects = append(changes.Effects(before, cg.ports.plan), restored...)
+	out.Effects = append(changes.Effects(before, cg.Active().Plan), restored...)
 	out.Kept = cg.ports.keptBeside(cfg)
 	cg.logApplied(src.File, out)
 	if len(out.Changes) > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -18,7 +19,7 @@ const ownAddressesOnly = "1"
 // would get the MAC of the uplink device as well as that of the interface, and send past the switch. A switch without
 // host interfaces leaves the device as it is (S96). The previous setting is written to disk first, so that a crash
 // cannot lose it.
-func (hd *holding) keepARPApart(bounds []bound) error {
+func (hd *holding) keepARPApart(now *active.Draft, bounds []bound) error {
 	var errs []error
 	for _, b := range bounds {
 		h := hd.state.Of(b.id)
@@ -26,7 +27,7 @@ func (hd *holding) keepARPApart(bounds []bound) error {
 			continue
 		}
 		var err error
-		switch hosts := hasHostInterface(hd.ports.plan.Switch(b.id.Switch)); {
+		switch hosts := hasHostInterface(now.Plan.Switch(b.id.Switch)); {
 		case hosts:
 			err = hd.ignoreForeignARP(b, h)
 		case h.WasARPIgnore != "":

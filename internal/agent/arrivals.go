@@ -23,7 +23,7 @@ import (
 // Activate records that the guest of a waiting port runs here.
 func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 	return c.do(ctx, func() error {
-		p := planned(c.ports.plan, q.Port)
+		p := planned(c.Active().Plan, q.Port)
 		if p == nil {
 			return c.ports.noPort(q.Port)
 		}
@@ -233,7 +233,7 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	if err != nil || mac.IsZero() {
 		return w
 	}
-	for _, other := range wt.ports.cfg.Ports {
+	for _, other := range wt.Active().Config.Ports {
 		if m, err := plan.ParseMAC(other.MAC); err == nil && m == mac && other.Switch == p.Switch &&
 			other.Name != p.Name && other.Device != p.Device {
 			w.Take(p)
@@ -245,7 +245,7 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 
 // serves reports whether a port's device exists and is up.
 func (wt *waiting) serves(p spec.Port) bool {
-	return wt.effect.applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
+	return wt.Active().Applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
 }
 
 // succeedAll lets ports whose guests have arrived replace the ports that they were made to replace.

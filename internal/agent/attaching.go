@@ -21,8 +21,7 @@ const (
 // attaching keeps which devices have yet to be attached and detached.
 type attaching struct {
 	*shared
-	effect *effect
-	mount  func() error // mounts the file system for the pins unless it is mounted
+	mount func() error // mounts the file system for the pins unless it is mounted
 	// attached is called with the devices that had waited, and the errors of those that failed.
 	attached func(waited map[uint32]error)
 
@@ -83,7 +82,7 @@ func (t *attaching) moreToAttach() <-chan struct{} {
 
 // whyNotAttached returns why frames of the port do not reach the switch yet, none when they do.
 func (t *attaching) whyNotAttached(id plan.PortID) problem.Problem {
-	at, connected := t.effect.applied.Attachments[id]
+	at, connected := t.Active().Applied.Attachments[id]
 	if !connected {
 		return problem.Problem{}
 	}
@@ -99,10 +98,10 @@ func (t *attaching) whyNotAttached(id plan.PortID) problem.Problem {
 
 // whyNotServed returns the problem of a port that is in the plan, none if it is served.
 func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
-	if err := t.missing[t.effect.applied.Attachments[id].Ifindex]; err != nil {
+	if err := t.missing[t.Active().Applied.Attachments[id].Ifindex]; err != nil {
 		return problem.Failed(problem.AttachFailed, "", err)
 	}
-	return t.effect.problems[id]
+	return t.Active().Problems[id]
 }
 
 // doAttached runs f in the loop and waits for it, and then, while the loop continues, waits until every device is

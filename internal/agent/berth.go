@@ -25,9 +25,9 @@ type berth struct {
 
 // berth is what is known now. It is called in the loop.
 func (c *commands) berth() berth {
-	return berth{cfg: c.ports.cfg, src: view.Source{Plan: c.ports.plan, Applied: c.effect.applied, Remembered: c.state,
-		Problems: c.effect.problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
-		return c.effect.applied != nil && c.effect.applied.Facts[id].Up
+	return berth{cfg: c.Active().Config, src: view.Source{Plan: c.Active().Plan, Applied: c.Active().Applied, Remembered: c.state,
+		Problems: c.Active().Problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
+		return c.Active().Applied != nil && c.Active().Applied.Facts[id].Up
 	}, table: c.kernel.MACTable(), held: c.heldMACs}
 }
 

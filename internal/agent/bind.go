@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
@@ -18,28 +19,28 @@ type bound struct {
 
 // bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
 // doubt it also checks every setting of host interfaces against the plan.
-func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
+func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]bound, error) {
 	if fresh { // every host port's interface is looked at, and some ports are gone
 		hd.enforced = make(map[plan.PortID]problem.Problem, len(hd.enforced))
 	}
-	all := make([]bound, 0, hd.ports.plan.Members())
+	all := make([]bound, 0, now.Plan.Members())
 	vms := (owned{hd.shared}).vms()
-	for _, sw := range hd.ports.plan.Switches {
+	for _, sw := range now.Plan.Switches {
 		for _, u := range sw.Uplinks {
-			d, ok, err := hd.find(u.ID, u.Device, spec.Host)
+			d, ok, err := hd.find(now, u.ID, u.Device, spec.Host)
 			if err != nil {
 				return nil, err
 			}
 			if ok && d.MTU < sw.MTU {
-				hd.effect.problems[u.ID] = problem.Problem{Code: problem.LowMTU, Device: d.Name, Have: d.MTU,
-					Want: sw.MTU, Peer: sw.Name}
+				now.Report(u.ID, problem.Problem{Code: problem.LowMTU, Device: d.Name, Have: d.MTU,
+					Want: sw.MTU, Peer: sw.Name})
 			}
 			if ok {
 				all = append(all, bound{id: u.ID, device: d, uplink: u})
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(p, fresh, doubt, vms[p.ID.Name])
+			d, ok, err := hd.bindPort(now, p, fresh, doubt, vms[p.ID.Name])
 			if err != nil {
 				return nil, err
 			}
@@ -51,35 +52,37 @@ func (hd *holding) bind(fresh, doubt bool) ([]bound, error) {
 	return all, nil
 }
 
-func (hd *holding) bindPort(p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool, error) {
+func (hd *holding) bindPort(now *active.Draft, p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool,
+	error) {
 	if vms || p.Role != spec.Host {
-		return hd.vnic(p, vms)
+		return hd.vnic(now, p, vms)
 	}
 	if p.InitialMAC.IsZero() {
 		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
 	}
-	d, err := hd.hostInterface(p, fresh, doubt)
+	d, err := hd.hostInterface(now, p, fresh, doubt)
 	if err != nil {
-		hd.effect.problems[p.ID] = problem.Failed(problem.HostInterface, p.Device, err)
+		now.Report(p.ID, problem.Failed(problem.HostInterface, p.Device, err))
 		return hostdev.Device{}, false, nil
 	}
 	return d, true, nil
 }
 
 // vnic returns the device of a guest's port, of a VM's where vms says so.
-func (hd *holding) vnic(p *plan.Port, vms bool) (d hostdev.Device, ok bool, err error) {
+func (hd *holding) vnic(now *active.Draft, p *plan.Port, vms bool) (d hostdev.Device, ok bool, err error) {
 	if vms {
-		d, ok, err = hd.findOf(p)
+		d, ok, err = hd.findOf(now, p)
 	} else {
-		d, ok, err = hd.find(p.ID, p.Device, spec.VNIC)
+		d, ok, err = hd.find(now, p.ID, p.Device, spec.VNIC)
 	}
-	return d, ok && err == nil && hd.admits(p, d), err
+	return d, ok && err == nil && hd.admits(now, p, d), err
 }
 
 // find returns the device of that name if it can serve; otherwise the cause is added to the port's problems.
-func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
+func (hd *holding) find(now *active.Draft, id plan.PortID, name string, role spec.Role) (hostdev.Device, bool,
+	error) {
 	if name == "" {
-		hd.effect.problems[id] = problem.Of(problem.NoDevice)
+		now.Report(id, problem.Of(problem.NoDevice))
 		return hostdev.Device{}, false, nil
 	}
 	d, ok, err := hd.dev.Device(name)
@@ -87,11 +90,11 @@ func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.De
 	case err != nil:
 		return d, false, err
 	case !ok:
-		hd.effect.problems[id] = problem.Problem{Code: problem.DeviceMissing, Device: name}
+		now.Report(id, problem.Problem{Code: problem.DeviceMissing, Device: name})
 		return d, false, nil
 	}
 	if why := devices.Unusable(d, role); !why.None() {
-		hd.effect.problems[id] = why
+		now.Report(id, why)
 		return d, false, nil
 	}
 	return d, true, nil

@@ -40,7 +40,7 @@ func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 
 // movedWithin announces the ports that use the uplink, and publishes an event about it.
 func (t *teaming) movedWithin(b bound, from string, now *teams.Teams) {
-	sw := t.ports.plan.Switch(b.id.Switch)
+	sw := t.Active().Plan.Switch(b.id.Switch)
 	var list []teams.Subject
 	for _, p := range sw.Ports {
 		if u := now.Of(p.ID); u.Up && slices.Contains(u.Using, b.id.Name) {

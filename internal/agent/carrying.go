@@ -306,7 +306,7 @@ func (cr *carrying) learnRest(id plan.PortID, list []observe.MACEntry, came time
 
 // foreign leaves out the MACs that are ports' own, and those of VLANs that the port is not in, and ages the others.
 func (cr *carrying) foreign(id plan.PortID, list []observe.MACEntry, age time.Duration) []observe.MACEntry {
-	sw, p := cr.ports.plan.Switch(id.Switch), cr.ports.plan.Port(id)
+	sw, p := cr.Active().Plan.Switch(id.Switch), cr.Active().Plan.Port(id)
 	if sw == nil || p == nil {
 		return nil
 	}

@@ -17,7 +17,6 @@ type strangers map[uint32][]dataplane.Stranger
 // chains knows which other programs run on the devices.
 type chains struct {
 	*shared
-	effect    *effect
 	settler   *settler
 	attaching *attaching
 
@@ -28,11 +27,11 @@ type chains struct {
 // lookAtChains compares the programs on every device with the switch's own: another program may have been put before
 // it, or somebody may have removed it.
 func (ch *chains) lookAtChains() {
-	if ch.effect.applied == nil {
+	if ch.Active().Applied == nil {
 		return
 	}
-	seen := make(map[uint32]bool, len(ch.effect.applied.Attachments))
-	for _, at := range ch.effect.applied.Attachments {
+	seen := make(map[uint32]bool, len(ch.Active().Applied.Attachments))
+	for _, at := range ch.Active().Applied.Attachments {
 		seen[at.Ifindex] = true
 	}
 	changed := len(ch.strangers) > len(seen)
@@ -146,7 +145,7 @@ const mostWarned = 16
 func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 	var devices []uint32
 	for _, id := range ids {
-		if at, ok := ch.effect.applied.Attachments[id]; ok {
+		if at, ok := ch.Active().Applied.Attachments[id]; ok {
 			devices = append(devices, at.Ifindex)
 		}
 	}

@@ -93,7 +93,7 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 	r.settler.settle()
 	numbers := map[string]uint32{}
 	for _, name := range []string{"a", "b", "c"} {
-		numbers[name] = planned(r.ports.plan, name).Number
+		numbers[name] = planned(r.Active().Plan, name).Number
 	}
 	oldIndex := c.Index
 	r.state.Place = "another boot 1"
@@ -123,7 +123,7 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 			if len(at) != i+1 || at[id(step.port)].Ifindex != r.dev.byName[step.device].Index {
 				t.Errorf("with %s: attachments %+v", step.device, at)
 			}
-			if got := planned(r.ports.plan, step.port).Number; got != numbers[step.port] {
+			if got := planned(r.Active().Plan, step.port).Number; got != numbers[step.port] {
 				t.Errorf("port %s had number %d, has %d", step.port, numbers[step.port], got)
 			}
 		})

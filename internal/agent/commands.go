@@ -96,14 +96,14 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 				return c.ports.notBlockable(q)
 			}
 			defer func() {
-				if p := planned(c.ports.plan, q.Port); p != nil && q.Blocked && err == nil {
+				if p := planned(c.Active().Plan, q.Port); p != nil && q.Blocked && err == nil {
 					c.chains.warnBefore(out, p.ID)
 				}
 			}()
-			if p := planned(c.ports.plan, q.Port); p != nil && !q.Blocked {
+			if p := planned(c.Active().Plan, q.Port); p != nil && !q.Blocked {
 				out.Warnings = c.looping.retryLoop(p.ID)
 			}
-			if p := planned(c.ports.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
+			if p := planned(c.Active().Plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
 				return nil
 			}
 			if err := c.records.cutsOff(q.Port); err != nil && q.Blocked {
@@ -154,7 +154,7 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {
 			defer func() {
-				if p := planned(c.ports.plan, q.Port); p != nil && err == nil {
+				if p := planned(c.Active().Plan, q.Port); p != nil && err == nil {
 					c.chains.warnBefore(out, p.ID)
 				}
 			}()
@@ -162,7 +162,7 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 				return err
 			}
 			var from string
-			if p := planned(c.ports.plan, q.Port); p != nil {
+			if p := planned(c.Active().Plan, q.Port); p != nil {
 				from = p.PortGroup
 			}
 			edit := c.ports.moves(q)

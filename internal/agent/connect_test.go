@@ -31,25 +31,25 @@ func TestReconnectTakesTheDeviceOfAGuestThatDied(t *testing.T) {
 		t.Errorf("connect took a device that is in use: %v", err)
 	}
 	out, err := r.reconnect(next)
-	if err != nil || planned(r.ports.plan, "dead/net0") != nil || planned(r.ports.plan, "next/net0") == nil ||
+	if err != nil || planned(r.Active().Plan, "dead/net0") != nil || planned(r.Active().Plan, "next/net0") == nil ||
 		len(out.Changes) != 2 {
 		t.Fatalf("%v, %+v", err, out)
 	}
-	n := planned(r.ports.plan, "next/net0").Number
+	n := planned(r.Active().Plan, "next/net0").Number
 	next.PortGroup = "other"
-	if _, err := r.reconnect(next); err != nil || planned(r.ports.plan, "next/net0").PortGroup != "other" ||
-		planned(r.ports.plan, "next/net0").Number != n {
-		t.Errorf("another port group: %v, %+v", err, planned(r.ports.plan, "next/net0"))
+	if _, err := r.reconnect(next); err != nil || planned(r.Active().Plan, "next/net0").PortGroup != "other" ||
+		planned(r.Active().Plan, "next/net0").Number != n {
+		t.Errorf("another port group: %v, %+v", err, planned(r.Active().Plan, "next/net0"))
 	}
 	if out, err := r.reconnect(next); err != nil || len(out.Changes) != 0 {
 		t.Errorf("once more: %v %+v", err, out)
 	}
 	next.PortGroup = "nowhere"
-	if _, err := r.reconnect(next); !notFound(err) || planned(r.ports.plan, "next/net0").PortGroup != "other" {
+	if _, err := r.reconnect(next); !notFound(err) || planned(r.Active().Plan, "next/net0").PortGroup != "other" {
 		t.Errorf("into a port group that is not there: %v", err)
 	}
 	if _, err := r.reconnect(spec.Port{Name: "a", PortGroup: "web", Device: "vnet0"}); !invalid(err) ||
-		planned(r.ports.plan, "next/net0") == nil {
+		planned(r.Active().Plan, "next/net0") == nil {
 		t.Errorf("the name of a declared port: %v", err)
 	}
 	if _, err := r.reconnect(spec.Port{Name: "x", PortGroup: "web", Device: "pa"}); !invalid(err) {
@@ -73,8 +73,8 @@ func TestDisconnectByDevice(t *testing.T) {
 	if err := r.disconnect(api.Disconnect{Device: "pa"}); !invalid(err) {
 		t.Errorf("the device of a declared port: %v", err)
 	}
-	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil || planned(r.ports.plan, "vm") != nil ||
-		planned(r.ports.plan, "bare") == nil {
+	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil || planned(r.Active().Plan, "vm") != nil ||
+		planned(r.Active().Plan, "bare") == nil {
 		t.Errorf("tap0: %v", err)
 	}
 }

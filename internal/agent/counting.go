@@ -32,12 +32,12 @@ type counting struct {
 // counting collects, in the loop, what reading the counters needs. devices selects the devices that are asked for their
 // losses; nil asks none.
 func (an *answers) counting(devices func(*state.Held) bool) (c counting, err error) {
-	c = counting{members: view.Members(an.ports.plan), reader: an.kernel.CounterReader(),
+	c = counting{members: view.Members(an.Active().Plan), reader: an.kernel.CounterReader(),
 		before: an.state.Bases()}
 	if devices == nil || an.losses == nil {
 		return c, nil
 	}
-	c.devices = make(map[plan.PortID]hostdev.Device, len(an.effect.applied.Attachments))
+	c.devices = make(map[plan.PortID]hostdev.Device, len(an.Active().Applied.Attachments))
 	c.speeds = map[plan.PortID]uint64{}
 	for i := range an.state.Held {
 		h := &an.state.Held[i]
@@ -48,7 +48,7 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 		if err != nil {
 			return c, err
 		}
-		if at, attached := an.effect.applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
+		if at, attached := an.Active().Applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
 			c.devices[h.ID] = d
 			if h.Uplink {
 				c.speeds[h.ID] = uint64(an.dev.Speed(d.Name))
@@ -60,7 +60,7 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 
 // tunnelDevices adds the devices of tunnels: what they drop by themselves, the tunnel's program does not see.
 func (an *answers) tunnelDevices(c counting) error {
-	for _, sw := range an.ports.plan.Switches {
+	for _, sw := range an.Active().Plan.Switches {
 		if sw.Tunnel == nil {
 			continue
 		}
@@ -68,7 +68,7 @@ func (an *answers) tunnelDevices(c counting) error {
 		if err != nil {
 			return err
 		}
-		if at, attached := an.effect.applied.Attachments[sw.Tunnel.ID]; ok && attached && at.Ifindex == d.Index {
+		if at, attached := an.Active().Applied.Attachments[sw.Tunnel.ID]; ok && attached && at.Ifindex == d.Index {
 			c.devices[sw.Tunnel.ID] = d
 		}
 	}

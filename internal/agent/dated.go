@@ -33,7 +33,6 @@ const (
 // a file in the run directory: like the counters they outlive the agent, but not the boot.
 type dated struct {
 	*shared
-	effect  *effect
 	teaming *teaming
 
 	ledger *sightings.Ledger
@@ -146,7 +145,7 @@ func (da *dated) soon() {
 // note dates, in the loop, the values that were just read, and returns the content to write to disk, nil if nothing
 // changed.
 func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) {
-	d := da.effect.applied
+	d := da.Active().Applied
 	if d == nil {
 		return nil, nil
 	}
@@ -176,8 +175,10 @@ func (da *dated) lost(p *plan.Plan) advise.Links {
 
 // watch records, in the loop, which ports and uplinks have a device.
 func (da *dated) watch() {
-	has := map[plan.PortID]bool{}
-	da.effect.eachMember(func(id plan.PortID) { _, has[id] = da.effect.applied.Facts[id] })
+	has, now := map[plan.PortID]bool{}, da.Active()
+	for _, id := range now.Members() {
+		_, has[id] = now.Applied.Facts[id]
+	}
 	da.ledger.Watch(time.Now(), has)
 }
 

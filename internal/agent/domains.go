@@ -39,7 +39,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 		}
 	})
 	a.follow(libvirtDomains{d, func(id plan.PortID) bool {
-		return a.effect.problems[id].Code == problem.OwnerAwaited
+		return a.Active().Problems[id].Code == problem.OwnerAwaited
 	}})
 	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { d.Again(p.Domain) })
 }

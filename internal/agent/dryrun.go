@@ -51,11 +51,11 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*ahead, *needsAsking
 	after := next.plan
 	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg),
 		cg.ports.maintained(cfg))
-	out.Effects, out.Kept = changes.Effects(cg.ports.plan, after), cg.ports.keptBeside(cfg)
+	out.Effects, out.Kept = changes.Effects(cg.Active().Plan, after), cg.ports.keptBeside(cfg)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
 		return nil, nil, err
 	}
-	risks := reach.Risks(cg.ports.plan, after, cg.trials.reachHost())
+	risks := reach.Risks(cg.Active().Plan, after, cg.trials.reachHost())
 	if len(risks) == 0 {
 		return next, nil, nil
 	}
@@ -65,10 +65,10 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*ahead, *needsAsking
 
 // heardAt is what LLDP hears at a device that serves an uplink now.
 func (cg *changer) heardAt(device string) (heard []api.Neighbour) {
-	if cg.ports.plan == nil {
+	if cg.Active().Plan == nil {
 		return nil
 	}
-	for _, sw := range cg.ports.plan.Switches {
+	for _, sw := range cg.Active().Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if s, ok := cg.teaming.neighboursOf(u.ID); ok && u.Device == device {
 				heard = append(heard, view.Neighbours(s.Neighbours)...)

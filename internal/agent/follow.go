@@ -32,23 +32,23 @@ func (a *Agent) follow(f follower) {
 }
 
 func (rc *reconciler) tellFollowers(bounds []bound) {
-	now := uplinks.InForce{Plan: rc.ports.plan, Facts: rc.effect.applied.Facts,
+	now := uplinks.InForce{Plan: rc.Active().Plan, Facts: rc.Active().Applied.Facts,
 		Devices: make(map[plan.PortID]hostdev.Device, len(bounds)),
-		Groups:  func(sw string) []*plan.Effective { return plan.OfGroups(rc.ports.cfg, sw) }}
+		Groups:  func(sw string) []*plan.Effective { return plan.OfGroups(rc.Active().Config, sw) }}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
-	now.Reach, now.Tunnels = rc.effect.applied.Reach, map[string]uint32{}
-	for _, sw := range rc.ports.plan.Switches {
+	now.Reach, now.Tunnels = rc.Active().Applied.Reach, map[string]uint32{}
+	for _, sw := range rc.Active().Plan.Switches {
 		if sw.Tunnel != nil {
-			now.Tunnels[sw.Name] = rc.effect.applied.Attachments[sw.Tunnel.ID].Ifindex
+			now.Tunnels[sw.Name] = rc.Active().Applied.Attachments[sw.Tunnel.ID].Ifindex
 		}
 	}
 	for _, f := range rc.followers {
 		f.Settled(now)
 	}
 	if rc.flowing.flows != nil {
-		rc.flowing.flows.Settled(rc.ports.plan, portGroupNames(rc.ports.cfg), leftPorts(now.Facts))
+		rc.flowing.flows.Settled(rc.Active().Plan, portGroupNames(rc.Active().Config), leftPorts(now.Facts))
 	}
 }
 
@@ -93,7 +93,7 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.follow(a.teaming.lags)
 	a.follow(a.teaming.neighbours)
 	partners, trees := uplinks.FollowPartners(host, open), uplinks.FollowTrees(host, open)
-	storms := uplinks.FollowStorms(host, meter{a.shared, a.effect})
+	storms := uplinks.FollowStorms(host, meter{a.shared})
 	a.teaming.trees, a.teaming.watches = trees, []watch{partners, trees, storms}
 	a.follow(partners)
 	a.follow(trees)
@@ -117,28 +117,25 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 
 // followLoad starts moving ports off loaded uplinks.
 func (a *Agent) followLoad(o uplinks.LoadOptions) {
-	p := uplinks.NewLoad(a.uplinkHost(), meter{a.shared, a.effect}, o)
+	p := uplinks.NewLoad(a.uplinkHost(), meter{a.shared}, o)
 	p.Start()
 	a.follow(p)
 }
 
 // meter measures load with the agent's kernel and devices.
-type meter struct {
-	*shared
-	effect *effect
-}
+type meter struct{ *shared }
 
-func (m meter) Applied() *binding.Desired                           { return m.effect.applied }
+func (m meter) Applied() *binding.Desired                           { return m.Active().Applied }
 func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.kernel.Counters() }
 
 // Uplinks returns the counters of the uplinks of the active plan, without those that are not attached yet.
 func (m meter) Uplinks() (map[plan.PortID]observe.Counters, error) {
-	if m.effect.applied == nil {
+	if m.Active().Applied == nil {
 		return nil, nil
 	}
 	r := m.kernel.CounterReader()
 	out := map[plan.PortID]observe.Counters{}
-	for _, sw := range m.effect.applied.Plan.Switches {
+	for _, sw := range m.Active().Applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if !r.Has(u.ID) {
 				continue

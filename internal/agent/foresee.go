@@ -169,7 +169,7 @@ func (fo *foreseer) facts(now *trace.Host, after *plan.Plan) plan.Facts {
 		}
 	})
 	each(after, func(id plan.PortID, name string) {
-		if _, had := fo.answers.effect.problems[id]; had {
+		if _, had := fo.Active().Problems[id]; had {
 			return
 		}
 		if _, ok := facts[id]; ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/hostdev"
@@ -135,19 +136,19 @@ func (ow owned) gives(p spec.Port, nic *state.NIC, byController bool) {
 }
 
 // findOf is find for the port of a VM.
-func (hd *holding) findOf(p *plan.Port) (hostdev.Device, bool, error) {
+func (hd *holding) findOf(now *active.Draft, p *plan.Port) (hostdev.Device, bool, error) {
 	if p.Device == "" {
-		return hd.find(p.ID, p.Device, spec.VNIC)
+		return hd.find(now, p.ID, p.Device, spec.VNIC)
 	}
 	d, there, err := hd.dev.Device(p.Device)
 	if err != nil {
 		return d, false, err
 	}
 	if !(owned{hd.shared}).mayTake(p.ID, d, there) {
-		hd.effect.problems[p.ID] = problem.Problem{Code: problem.OwnerAwaited, Device: p.Device, Peer: p.ID.Name}
+		now.Report(p.ID, problem.Problem{Code: problem.OwnerAwaited, Device: p.Device, Peer: p.ID.Name})
 		return d, false, nil
 	}
-	return hd.find(p.ID, p.Device, spec.VNIC)
+	return hd.find(now, p.ID, p.Device, spec.VNIC)
 }
 
 // keepGiven records the devices that VMs' ports hold now. Where another device has taken name and index of the one that

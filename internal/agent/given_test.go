@@ -78,9 +78,9 @@ func TestS148_AVMsPortTakesNoOtherDeviceOfTheName(t *testing.T) {
 			for _, s := range steps {
 				s(r)
 			}
-			if r.state.Of(id("vm1/net0")) != nil || r.effect.problems[id("vm1/net0")].Code != problem.OwnerAwaited {
+			if r.state.Of(id("vm1/net0")) != nil || r.Active().Problems[id("vm1/net0")].Code != problem.OwnerAwaited {
 				t.Errorf("the port has the device %+v, problem %+v", r.state.Of(id("vm1/net0")),
-					r.effect.problems[id("vm1/net0")])
+					r.Active().Problems[id("vm1/net0")])
 			}
 			if d := r.dev.byName["vnet0"]; d.AdminUp || r.dev.ipv6Off["vnet0"] {
 				t.Errorf("the other VM's device was touched: %+v", r.dev.changes)
@@ -89,7 +89,7 @@ func TestS148_AVMsPortTakesNoOtherDeviceOfTheName(t *testing.T) {
 				t.Error("the port counts as one with a device")
 			}
 			if err := r.hook(ofVM(movingVM, "vnet0")); err != nil || r.state.Of(id("vm1/net0")) == nil {
-				t.Errorf("the hook's next call does not connect it: %v, %+v", err, r.effect.problems)
+				t.Errorf("the hook's next call does not connect it: %v, %+v", err, r.Active().Problems)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestS148_ADeviceThatTheHookAnnouncesIsTakenOnce(t *testing.T) {
 	if err := r.hook(ofVM(movingVM, "vnet0")); err != nil {
 		t.Fatal(err)
 	}
-	if c := r.effect.problems[id("vm1/net0")].Code; c != problem.DeviceMissing {
+	if c := r.Active().Problems[id("vm1/net0")].Code; c != problem.DeviceMissing {
 		t.Errorf("it waits for its device by the problem %s", c)
 	}
 	r.dev.veth("vnet0", "02:00:00:00:00:77")
@@ -163,7 +163,7 @@ func TestS148_VMsKeepTheirPortsOverAnUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.state.Of(id("vm1/net0")) == nil || r.state.GivenTo(id("vm1/net0")) == nil {
-			t.Fatalf("the port has lost its device: %+v", r.effect.problems[id("vm1/net0")])
+			t.Fatalf("the port has lost its device: %+v", r.Active().Problems[id("vm1/net0")])
 		}
 	}
 }
@@ -252,11 +252,11 @@ func TestS148_LibvirtIsAskedAboutDomainsThatPortsAwait(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := libvirtDomains{awaits: func(id plan.PortID) bool {
-		return r.effect.problems[id].Code == problem.OwnerAwaited
+		return r.Active().Problems[id].Code == problem.OwnerAwaited
 	}}
 	look := func(wanted, awaited int) {
 		t.Helper()
-		now := uplinks.InForce{Plan: r.ports.plan, Devices: map[plan.PortID]hostdev.Device{}}
+		now := uplinks.InForce{Plan: r.Active().Plan, Devices: map[plan.PortID]hostdev.Device{}}
 		if h := r.state.Of(id("vm1/net0")); h != nil {
 			now.Devices[h.ID] = *r.dev.byName["vnet0"]
 		}
@@ -296,7 +296,7 @@ func TestS148_AHookIsHeardBeforeTheNotificationsOfItsDevice(t *testing.T) {
 			}
 			r.settler.settle()
 			if h := r.state.Of(id("vm1/net0")); h == nil || h.Index != now.Index {
-				t.Errorf("the port has %+v in place of device %d: %+v", h, now.Index, r.effect.problems[id("vm1/net0")])
+				t.Errorf("the port has %+v in place of device %d: %+v", h, now.Index, r.Active().Problems[id("vm1/net0")])
 			}
 		})
 	}

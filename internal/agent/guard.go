@@ -183,14 +183,14 @@ func risksText(risks []reach.Risk) string {
 // written to disk.
 func (tr *trials) guardChange(before intent) error {
 	g := tr.guard
-	if g == nil || tr.ports.plan == nil {
+	if g == nil || tr.Active().Plan == nil {
 		return nil
 	}
 	next, err := tr.ports.resolve(tr.ports.cfg)
 	if err != nil {
 		return err
 	}
-	risks := reach.Risks(tr.ports.plan, next, tr.reachHost())
+	risks := reach.Risks(tr.Active().Plan, next, tr.reachHost())
 	if len(risks) == 0 {
 		tr.ports.next = next
 		return nil
@@ -259,8 +259,8 @@ func (tr *trials) interfaces(risks []reach.Risk) (list []reach.Interface, err er
 // ownMACs returns the MACs behind this host's ports: frames for them do not leave the host.
 func (tr *trials) ownMACs() map[[6]byte]bool {
 	own := map[[6]byte]bool{}
-	for _, sw := range tr.ports.plan.Switches {
-		for i, e := range compile.EffectiveMACs(sw, tr.effect.applied.Facts) {
+	for _, sw := range tr.Active().Plan.Switches {
+		for i, e := range compile.EffectiveMACs(sw, tr.Active().Applied.Facts) {
 			own[e.MAC] = true
 			own[sw.Ports[i].InitialMAC] = true
 		}

@@ -52,7 +52,7 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 	var source state.Source
 	var merged *spec.Config
 	err = h.do(ctx, func() error {
-		source, merged = h.state.Config, h.ports.cfg
+		source, merged = h.state.Config, h.Active().Config
 		return nil
 	})
 	if err != nil {

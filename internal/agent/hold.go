@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/host/hostroute"
@@ -71,7 +72,7 @@ type holding struct {
 // takeHold compares the devices that ports have now with the held ones. Before anything is done to a device, its change
 // of holder and its original settings are written to disk, so that a crash cannot lose them. After an error everything
 // held is as before.
-func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
+func (hd *holding) takeHold(now *active.Draft, bounds []bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
 	}
@@ -79,7 +80,7 @@ func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	held, released, departed, intended := hd.state.Held, slices.Clip(
 		hd.state.Released), hd.state.Departed, hd.ports.intent()
 	hd.state.Released = released
-	changed, lost, err := hd.compareHold(bounds)
+	changed, lost, err := hd.compareHold(now.Plan, bounds)
 	if err == nil && changed {
 		err = hd.store.Save(hd.state)
 	}
@@ -116,7 +117,7 @@ func (hd *holding) holds(bounds []bound) bool {
 }
 
 // compareHold makes the held devices those that ports have now; lost reports the owners that left.
-func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
+func (hd *holding) compareHold(p *plan.Plan, bounds []bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
 		now[b.id] = b
@@ -145,7 +146,7 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 		} else {
 			hd.state.Released = append(hd.state.Released, h)
 		}
-		lost = append(lost, hd.lostOwner(h))
+		lost = append(lost, hd.lostOwner(p, h))
 	}
 	for _, b := range bounds {
 		if _, isNew := now[b.id]; !isNew {
@@ -165,13 +166,13 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 
 // inHand returns those devices that were held before; why the others cannot be taken becomes the problem of their
 // ports.
-func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
+func (hd *holding) inHand(now *active.Draft, bounds []bound, why error) (have []bound) {
 	for _, b := range bounds {
 		if h := hd.state.Of(b.id); h != nil && h.Index == b.device.Index && !hd.replaced(b, *h) {
 			have = append(have, b)
 			continue
 		}
-		hd.effect.problems[b.id] = problem.Failed(problem.DeviceNotTaken, b.device.Name, why)
+		now.Report(b.id, problem.Failed(problem.DeviceNotTaken, b.device.Name, why))
 	}
 	return have
 }
@@ -240,7 +241,7 @@ func adoptable(h *state.Held, b bound) bool {
 
 // prepareAll prepares newly taken devices: a port's link is set up. What was done once is not repeated, so that an
 // operator may set a device down and it stays down.
-func (hd *holding) prepareAll(bounds []bound) error {
+func (hd *holding) prepareAll(now *active.Draft, bounds []bound) error {
 	var errs []error
 	for i := range bounds {
 		b := &bounds[i]
@@ -249,7 +250,7 @@ func (hd *holding) prepareAll(bounds []bound) error {
 			continue
 		}
 		if err := hd.prepare(b, h); err != nil {
-			hd.effect.problems[b.id] = problem.Failed(problem.DeviceFailed, b.device.Name, err)
+			now.Report(b.id, problem.Failed(problem.DeviceFailed, b.device.Name, err))
 			errs = append(errs, fmt.Errorf("port %s: %w", b.id, err))
 			continue
 		}
@@ -298,9 +299,9 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 
 // lostOwner removes the overrides of a port whose owner has disconnected, if its port group demands that; tell reports
 // the removal to the operator.
-func (hd *holding) lostOwner(h state.Held) (tell func()) {
+func (hd *holding) lostOwner(now *plan.Plan, h state.Held) (tell func()) {
 	var was []string
-	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
+	if p := now.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
 		was = hd.ports.reset(h.ID.Name)
 	}
 	return func() {

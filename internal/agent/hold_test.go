@@ -16,8 +16,8 @@ import (
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
 	// 100 ms have passed before the uplink is used
 	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1))
-	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")].Code != problem.DeviceMissing {
-		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.effect.problems)
+	if len(r.kernel.last().Attachments) != 0 || r.Active().Problems[id("a")].Code != problem.DeviceMissing {
+		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.Active().Problems)
 	}
 	r.dev.nic("eno1", 1500)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
@@ -95,7 +95,7 @@ func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
 	d := r.dev.veth("pb", "02:00:00:00:00:01")
 	d.Peer.AdminUp = false
 	r.settler.settle()
-	if mac := planned(r.ports.plan, "b").InitialMAC; !mac.IsZero() {
+	if mac := planned(r.Active().Plan, "b").InitialMAC; !mac.IsZero() {
 		t.Errorf("taken before the adapter was up: %s", mac)
 	}
 	d.Peer.MAC, d.Peer.AdminUp = plan.MAC{2, 0, 0, 0, 0, 0xb}, true
@@ -129,7 +129,7 @@ func TestD2_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
 		t.Errorf("b has a's MAC %s", mac)
 	}
 	r.settler.settle()
-	if p := r.effect.problems[id("b")]; p.Code != problem.DuplicateMAC || p.Peer != "a" {
+	if p := r.Active().Problems[id("b")]; p.Code != problem.DuplicateMAC || p.Peer != "a" {
 		t.Errorf("problem: %q", p)
 	}
 }
@@ -140,7 +140,7 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if !slices.Contains(r.dev.changes, "create vmk0 sw-vmk0") {
 		t.Fatalf("%v", r.dev.changes)
 	}
-	mac := planned(r.ports.plan, "vmk0").InitialMAC
+	mac := planned(r.Active().Plan, "vmk0").InitialMAC
 	if mac.IsZero() || mac[0]&3 != 2 {
 		t.Errorf("derived MAC %s is not a locally administered unicast address", mac)
 	}
@@ -155,9 +155,9 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if err := r.apply(file + "  - {name: foreign, switch: lab, portGroup: web, role: host}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("foreign")].Text(), "did not make") ||
+	if !strings.Contains(r.Active().Problems[id("foreign")].Text(), "did not make") ||
 		slices.Contains(r.dev.changes, "delete foreign") {
-		t.Errorf("problem %q, changes %v", r.effect.problems[id("foreign")], r.dev.changes)
+		t.Errorf("problem %q, changes %v", r.Active().Problems[id("foreign")], r.dev.changes)
 	}
 }
 

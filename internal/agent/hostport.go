@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
@@ -16,7 +17,7 @@ import (
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With fresh, a new plan, and
 // with doubt it sets the MAC, MTU and addresses of the host's end to the plan's. What of these cannot be set is a
 // problem of a port that serves with the others.
-func (hd *holding) hostInterface(p *plan.Port, fresh, doubt bool) (hostdev.Device, error) {
+func (hd *holding) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt bool) (hostdev.Device, error) {
 	end, there, err := hd.knownPair(p)
 	if err != nil {
 		return end, err
@@ -33,7 +34,7 @@ func (hd *holding) hostInterface(p *plan.Port, fresh, doubt bool) (hostdev.Devic
 		hd.enforced[p.ID] = why
 	}
 	if !why.None() {
-		hd.effect.problems[p.ID] = why
+		now.Report(p.ID, why)
 	}
 	d, ok, err := hd.dev.DeviceAt(end.Index)
 	if err == nil && !ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/host/hostroute"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -14,7 +15,6 @@ import (
 // stay.
 type routing struct {
 	*shared
-	effect    *effect
 	restoring *restoring
 
 	// done is what was set last, and on which interface: while that is the same, the kernel is not asked unless there
@@ -24,7 +24,7 @@ type routing struct {
 
 // setAll makes the routes of all host ports those of the plan. The interfaces are up: the kernel keeps no route of
 // one that is down. A port of which the route can't be set says why, and it is tried again.
-func (r *routing) setAll(bounds []bound) {
+func (r *routing) setAll(now *active.Draft, bounds []bound) {
 	seen := make(map[plan.PortID]bool, len(r.done))
 	for _, b := range bounds {
 		if b.port == nil || b.port.Role != spec.Host {
@@ -33,8 +33,8 @@ func (r *routing) setAll(bounds []bound) {
 		seen[b.id] = true
 		if err := r.set(b); err != nil {
 			delete(r.done, b.id)
-			if r.effect.problems[b.id].None() {
-				r.effect.problems[b.id] = problem.Failed(problem.HostInterface, b.port.Device, err)
+			if !now.Reported(b.id) {
+				now.Report(b.id, problem.Failed(problem.HostInterface, b.port.Device, err))
 			}
 		}
 	}

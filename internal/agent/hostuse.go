@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -18,7 +19,7 @@ type hostUse struct {
 
 // of says for what the host needs the device of that name; "" for nothing, and for a device that is yet to be made.
 func (u hostUse) of(device string) (string, error) {
-	for _, sw := range u.ports.cfg.Switches {
+	for _, sw := range u.Active().Config.Switches {
 		for _, up := range sw.Uplinks {
 			if up.Device == device {
 				return fmt.Sprintf("it is uplink %s of switch %s", up.Name, sw.Name), nil
@@ -55,7 +56,7 @@ func inUse(port, device, why string) problem.Problem {
 // device is judged again when it is there: at the announcement it may have been yet to be made, and the host may have
 // put it to its own use since. One that the port has is not asked about again. That the guest runs, as somebody says,
 // is no reason: who says it may be the same controller.
-func (hd *holding) admits(p *plan.Port, d hostdev.Device) bool {
+func (hd *holding) admits(now *active.Draft, p *plan.Port, d hostdev.Device) bool {
 	if g := hd.state.GivenTo(p.ID); g == nil || !g.ByController {
 		return true
 	}
@@ -66,6 +67,6 @@ func (hd *holding) admits(p *plan.Port, d hostdev.Device) bool {
 	if why == "" {
 		return true
 	}
-	hd.effect.problems[p.ID] = inUse(p.ID.Name, d.Name, why)
+	now.Report(p.ID, inUse(p.ID.Name, d.Name, why))
 	return false
 }

@@ -43,7 +43,7 @@ func TestS174_TheDeviceOfAnArrivingPortIsJudgedAgainWhenItIsBound(t *testing.T) 
 			d := r.dev.veth("tap9", "52:54:00:00:00:09")
 			row.use(r, d)
 			r.settler.settle()
-			why := r.effect.problems[id("vm/eth0")]
+			why := r.Active().Problems[id("vm/eth0")]
 			if why.Code != problem.DeviceInUse || !strings.HasSuffix(why.Text(), row.says+
 				"; say which device its guest gets here (--device)") || r.state.Of(id("vm/eth0")) != nil {
 				t.Errorf("%+v: %s; held %+v", why, why, r.state.Of(id("vm/eth0")))
@@ -51,7 +51,7 @@ func TestS174_TheDeviceOfAnArrivingPortIsJudgedAgainWhenItIsBound(t *testing.T) 
 			row.free(r, d)
 			r.settler.settle()
 			if h := r.state.Of(id("vm/eth0")); h == nil || h.Index != d.Index {
-				t.Fatalf("a free device is not taken: %v", r.effect.problems[id("vm/eth0")])
+				t.Fatalf("a free device is not taken: %v", r.Active().Problems[id("vm/eth0")])
 			}
 			row.use(r, d)
 			r.settler.settle()
@@ -84,7 +84,7 @@ func TestS174_AGuestThatIsSaidToRunGetsNoDeviceOfTheHost(t *testing.T) {
 	}
 	r.dev.veth("tap9", "52:54:00:00:00:09").HostTraffic = true
 	r.settler.settle()
-	if why := r.effect.problems[id("vm/eth0")]; why.Code != problem.DeviceInUse || r.state.Of(id("vm/eth0")) != nil {
+	if why := r.Active().Problems[id("vm/eth0")]; why.Code != problem.DeviceInUse || r.state.Of(id("vm/eth0")) != nil {
 		t.Errorf("%+v; held %+v", why, r.state.Of(id("vm/eth0")))
 	}
 	own := func(ctx context.Context) error { _, err := r.commands.Connect(ctx, q); return err }
@@ -93,6 +93,6 @@ func TestS174_AGuestThatIsSaidToRunGetsNoDeviceOfTheHost(t *testing.T) {
 	}
 	r.settler.settle()
 	if r.state.Of(id("vm/eth0")) == nil {
-		t.Errorf("connected on the host: %+v", r.effect.problems[id("vm/eth0")])
+		t.Errorf("connected on the host: %+v", r.Active().Problems[id("vm/eth0")])
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
-	"heddle/internal/plan"
-	"heddle/internal/plan/problem"
 )
 
 // effect is what is active in the kernel.
@@ -19,14 +18,12 @@ type effect struct {
 	*shared
 	ports *ports
 
-	applied   *binding.Desired  // nil before anything is active
-	redo      bool              // the last plan was applied only in part
-	flip      dataplane.Instant // when applied became active
-	notBefore int64             // the instant (CLOCK_MONOTONIC) before which the present change is not active; 0: none
-	writing   time.Duration     // how long it took to write the last plan, without making it active
-	littered  bool              // a change since the last tick left garbage
-	commanded bool              // the present reconcile is for a command, and is refused if it cannot be saved
-	problems  map[plan.PortID]problem.Problem
+	current   *active.Current
+	redo      bool          // the last plan was applied only in part
+	notBefore int64         // the instant (CLOCK_MONOTONIC) before which the present change is not active; 0: none
+	writing   time.Duration // how long it took to write the last plan, without making it active
+	littered  bool          // a change since the last tick left garbage
+	commanded bool          // the present reconcile is for a command, and is refused if it cannot be saved
 }
 
 // activate makes the desired plan active in the kernel, for all ports at one instant, and saves the state file. The new
@@ -55,7 +52,8 @@ func (ef *effect) activate(d binding.Desired) error {
 		}
 		return err
 	}
-	ef.applied, ef.redo, ef.flip = &d, err != nil, at
+	ef.redo = err != nil
+	ef.current.Activated(&d, at)
 	if next != nil {
 		err = errors.Join(err, next.Commit())
 	}
@@ -91,7 +89,7 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 	if readAt <= 0 || readAt > now { // the client sent none, or has another clock
 		readAt = now
 	}
-	before := ef.flip
+	before := ef.Active().Flip
 	// A change of a thousand ports makes some megabytes of garbage. Collecting it takes as long as the change itself,
 	// and can wait.
 	collect := debug.SetGCPercent(-1)
@@ -100,28 +98,11 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 	if err != nil {
 		return err
 	}
-	if ef.flip != before {
-		out.ActiveAfterSeconds = float64(ef.flip.After-readAt) / 1e9
-		out.ActiveAt = &api.Instant{Before: ef.flip.Before, After: ef.flip.After}
+	if flip := ef.Active().Flip; flip != before {
+		out.ActiveAfterSeconds = float64(flip.After-readAt) / 1e9
+		out.ActiveAt = &api.Instant{Before: flip.Before, After: flip.After}
 		ef.log.Info("the change is active", slog.Float64("ms", out.ActiveAfterSeconds*1e3))
 		ef.littered = true
 	}
 	return nil
-}
-
-func (ef *effect) eachMember(f func(plan.PortID)) {
-	for _, sw := range ef.applied.Plan.Switches {
-		for _, u := range sw.Uplinks {
-			f(u.ID)
-		}
-		for _, p := range sw.Ports {
-			f(p.ID)
-		}
-	}
-}
-
-// allMembers returns the IDs of the plan's ports and uplinks.
-func (ef *effect) allMembers() (ids []plan.PortID) {
-	ef.eachMember(func(id plan.PortID) { ids = append(ids, id) })
-	return ids
 }

@@ -87,7 +87,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	if out.ActiveAt == nil || len(out.Changes) != 1 {
 		t.Errorf("the first time: %+v", out)
 	}
-	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.effect.flip
+	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.Active().Flip
 	stamp, err := os.Stat(filepath.Join(r.dir, "state.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	if err != nil || !os.SameFile(stamp, again) {
 		t.Errorf("the state was written again (%v)", err)
 	}
-	if len(r.kernel.applied) != plans || r.effect.flip != flip || !slices.Equal(r.dev.changes, changes) {
+	if len(r.kernel.applied) != plans || r.Active().Flip != flip || !slices.Equal(r.dev.changes, changes) {
 		t.Errorf("%d plans, devices %v", len(r.kernel.applied)-plans, r.dev.changes[len(changes):])
 	}
 }
@@ -239,7 +239,7 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	if _, there := facts[other]; there || facts[uplink].Up || !facts[port].Up {
 		t.Errorf("with a device that cannot be written down: %+v", facts)
 	}
-	if why := r.effect.problems[other]; !strings.Contains(why.Text(), "pb cannot be taken") {
+	if why := r.Active().Problems[other]; !strings.Contains(why.Text(), "pb cannot be taken") {
 		t.Errorf("b: %q", why)
 	}
 	delete(r.dev.byName, "pa")

@@ -14,7 +14,6 @@ import (
 type isolation struct {
 	*shared
 	ports     *ports
-	effect    *effect
 	attaching *attaching
 
 	last  map[string]bool // by the name of the switch, as it was told last
@@ -48,13 +47,13 @@ func (b *beginning) begins(name string, isolated bool, now time.Time) bool {
 
 // source is what the states of uplinks are made from.
 func (is *isolation) source() view.Source {
-	return view.Source{Plan: is.ports.plan, Applied: is.effect.applied, Remembered: is.state,
-		Problems: is.effect.problems, Unattached: is.attaching.whyNotAttached, Now: time.Now()}
+	return view.Source{Plan: is.Active().Plan, Applied: is.Active().Applied, Remembered: is.state,
+		Problems: is.Active().Problems, Unattached: is.attaching.whyNotAttached, Now: time.Now()}
 }
 
 // Settled is called in the loop after each reconcile.
 func (is *isolation) Settled(uplinks.InForce) {
-	if is.effect.applied == nil {
+	if is.Active().Applied == nil {
 		return
 	}
 	is.held = false
@@ -110,7 +109,7 @@ func (is *isolation) Close() error { return nil }
 
 // hostSwitches is how the switches of those names are, as controllers are told.
 func (is *isolation) hostSwitches(given map[string]bool) (list []*controllerv1.HostSwitch) {
-	if is.effect.applied == nil {
+	if is.Active().Applied == nil {
 		return nil
 	}
 	src := is.source()

@@ -87,7 +87,7 @@ func TestIsolation_IsReported(t *testing.T) {
 // use takes an uplink out of use.
 func (r *teamRig) use(uplink string, block bool) {
 	r.t.Helper()
-	sw := r.ports.plan.Switch("lab")
+	sw := r.Active().Plan.Switch("lab")
 	i := slices.IndexFunc(sw.Uplinks, func(u *plan.Uplink) bool { return u.ID.Name == uplink })
 	sw.Uplinks[i].Blocked, sw.Uplinks[i].Drained = block, true
 }

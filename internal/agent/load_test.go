@@ -53,7 +53,7 @@ func (r *loadRig) start(config string) {
 	if err := r.restart(config); err != nil {
 		r.t.Fatal(err)
 	}
-	r.load = uplinks.NewLoad(r.uplinkHost(), meter{r.shared, r.effect}, uplinks.LoadOptions{Window: 30 * time.Second})
+	r.load = uplinks.NewLoad(r.uplinkHost(), meter{r.shared}, uplinks.LoadOptions{Window: 30 * time.Second})
 	r.reconciler.followers = append(r.reconciler.followers, r.load)
 	r.settler.settle()
 	r.kernel.counters = map[plan.PortID]observe.Counters{}

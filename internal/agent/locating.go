@@ -23,7 +23,6 @@ import (
 type locating struct {
 	*shared
 	ports      *ports
-	effect     *effect
 	settler    *settler
 	generation func(*state.NIC) uint64
 
@@ -58,7 +57,7 @@ func (l *locating) defined() (list []*plan.Switch) {
 	if l.ports.slice == nil || l.keeper == nil {
 		return nil
 	}
-	for _, sw := range l.ports.plan.Switches {
+	for _, sw := range l.Active().Plan.Switches {
 		if sw.Tunnel != nil && l.isDefined(sw.Name) {
 			list = append(list, sw)
 		}
@@ -197,14 +196,14 @@ func (l *locating) listens() bool {
 
 // say has the controllers told what this host has.
 func (l *locating) say() {
-	if l.keeper == nil || l.effect.applied == nil {
+	if l.keeper == nil || l.Active().Applied == nil {
 		return
 	}
 	var endpoints []span.Endpoint
 	have := map[span.VNI]map[span.Key]span.Claim{}
 	now := time.Now().UnixMilli()
 	for _, sw := range l.defined() {
-		fact := l.effect.applied.Facts[sw.Tunnel.ID]
+		fact := l.Active().Applied.Facts[sw.Tunnel.ID]
 		for _, a := range fact.Endpoints {
 			endpoints = append(endpoints, span.Endpoint{Address: a, MTU: uint32(fact.MTU)})
 		}
@@ -238,7 +237,7 @@ func (l *locating) toldEnds(endpoints []span.Endpoint) {
 
 // own adds the ports of a switch. One that waits for its guest claims nothing: the guest runs elsewhere.
 func (l *locating) own(sw *plan.Switch, have map[span.VNI]map[span.Key]span.Claim, now int64) {
-	d := l.effect.applied
+	d := l.Active().Applied
 	macs := compile.EffectiveMACs(sw, d.Facts)
 	for i, p := range sw.Ports {
 		if p.VNI == 0 || i >= len(macs) {

@@ -11,11 +11,11 @@ import (
 // them. It does not list the MACs behind them: a file's word counts more than what frames show, and would hold a guest
 // to its host for ever. Frames for all of a segment reach every peer, and show where the guests are.
 func (l *locating) peers(name string) (list []spec.TunnelPeer) {
-	sw := l.ports.plan.Switch(name)
-	if sw == nil || sw.Tunnel == nil || !l.isDefined(name) || l.effect.applied == nil {
+	sw := l.Active().Plan.Switch(name)
+	if sw == nil || sw.Tunnel == nil || !l.isDefined(name) || l.Active().Applied == nil {
 		return nil
 	}
-	own := l.effect.applied.Facts[sw.Tunnel.ID].Endpoints
+	own := l.Active().Applied.Facts[sw.Tunnel.ID].Endpoints
 	for _, e := range l.reach(sw).Endpoints {
 		if slices.Contains(own, e.Address) {
 			continue

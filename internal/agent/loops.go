@@ -22,7 +22,6 @@ import (
 type looping struct {
 	*shared
 	ports   *ports
-	effect  *effect
 	settler *settler
 
 	machine *loops.Machine
@@ -76,24 +75,24 @@ func (l *looping) loopsDue() <-chan time.Time {
 }
 
 // seeLoops notes, before a plan is activated, which ports exist and which network loops their devices show.
-func (l *looping) seeLoops(bounds []bound) {
+func (l *looping) seeLoops(now *plan.Plan, bounds []bound) {
 	if l.machine == nil {
 		return
 	}
-	now := time.Now()
+	at := time.Now()
 	there := make(map[plan.PortID]bool, len(bounds))
 	for _, b := range bounds {
 		there[b.id] = true
 		if b.port != nil && !b.port.Policy.LoopDetection.V {
-			l.machine.Free(b.id, now)
+			l.machine.Free(b.id, at)
 		}
 	}
 	isThere := func(id plan.PortID) bool { return there[id] }
 	l.machine.Keep(isThere)
 	l.relay.Keep(isThere)
-	if joints := jointsOf(bounds); l.in != l.ports.plan || !slices.Equal(joints, l.joints) {
-		l.joints, l.in = joints, l.ports.plan
-		l.machine.See(loops.Ways(l.ports.plan, joints), now)
+	if joints := jointsOf(bounds); l.in != now || !slices.Equal(joints, l.joints) {
+		l.joints, l.in = joints, now
+		l.machine.See(loops.Ways(now, joints), at)
 	}
 	l.state.Loops = l.machine.Blocks()
 	l.wakeForLoops()
@@ -185,7 +184,7 @@ func (l *looping) wakeForLoops() {
 
 // goOnWithLoops sends the probes that are due, and blocks or unblocks ports.
 func (l *looping) goOnWithLoops() {
-	if l.machine == nil || l.effect.applied == nil {
+	if l.machine == nil || l.Active().Applied == nil {
 		return
 	}
 	send, changes := l.machine.Due(time.Now())
@@ -218,7 +217,7 @@ func (l *looping) tellLoops(changes []loops.Change) {
 
 // heardOfLoop processes a sign of a loop, or a probe that was received.
 func (l *looping) heardOfLoop(t dataplane.Told) {
-	if l.machine == nil || l.effect.applied == nil {
+	if l.machine == nil || l.Active().Applied == nil {
 		return
 	}
 	if t.Kind == abi.TellSign {
@@ -246,7 +245,7 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 // leads nowhere, and neither does a port that is blocked because of a loop: if it forwarded probes, the other host's
 // end could never be unblocked.
 func (l *looping) sendOn(t dataplane.Told, in loops.End) {
-	port := l.effect.applied.Plan.Port(t.Port)
+	port := l.Active().Applied.Plan.Port(t.Port)
 	first, ok := l.sender.Other(t.Probe)
 	if _, blocked := l.blocked(t.Port); port == nil || !ok || blocked || !port.Policy.ForgedTransmits.V {
 		return
@@ -263,11 +262,11 @@ func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 // endFor returns the segment in which the port or uplink receives a frame with that tag, and false if it accepts no
 // such frame.
 func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
-	if u := l.effect.applied.Plan.Uplink(id); u != nil {
+	if u := l.Active().Applied.Plan.Uplink(id); u != nil {
 		seg, ok := loops.SegmentOf(id.Switch, &plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true, vlan, ad)
 		return loops.End{ID: id, Number: u.Number, Uplink: true, Segment: seg}, ok
 	}
-	p := l.effect.applied.Plan.Port(id)
+	p := l.Active().Applied.Plan.Port(id)
 	if p == nil {
 		return loops.End{}, false
 	}
@@ -282,7 +281,7 @@ func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 		e.Segment = loops.Segment{Switch: e.ID.Switch, VLAN: p.VLAN, AD: p.AD}
 		return e, true
 	}
-	for _, sw := range l.effect.applied.Plan.Switches {
+	for _, sw := range l.Active().Applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if u.Number == p.Number {
 				return at(loops.End{ID: u.ID, Number: u.Number, Uplink: true})

@@ -31,15 +31,15 @@ func TestWarningsOfTheMACTable(t *testing.T) {
 		{4096, 4096, []string{"add up to 8192, and the host's table holds 4096: 2 ports get"}},
 		{8192, 4096, []string{"takes effect when the agent is restarted"}},
 	} {
-		r.ports.plan.SetMACTable(c.inKernel)
+		r.Active().Plan.SetMACTable(c.inKernel)
 		r.kernel.macTable = c.inKernel
 		cfg := *r.ports.file
 		cfg.Host.MACTable = c.asked
-		got := r.ports.macTableWarnings(&cfg, r.ports.plan)
+		got := r.ports.macTableWarnings(&cfg, r.Active().Plan)
 		if len(got) != len(c.want) || len(got) > 0 && !strings.Contains(got[0], c.want[0]) {
 			t.Errorf("%d in the kernel, %d asked for: %q, want %q", c.inKernel, c.asked, got, c.want)
 		}
-		if n := copied(r.ports.plan).MACTable; n != c.inKernel {
+		if n := copied(r.Active().Plan).MACTable; n != c.inKernel {
 			t.Errorf("a copy of the plan says %d, want %d", n, c.inKernel)
 		}
 	}

@@ -72,7 +72,7 @@ func (mt *maintaining) rehearse(ctx context.Context, q api.Maintain, applied *ap
 		if err != nil {
 			return err
 		}
-		risks := reach.Risks(mt.ports.plan, after, mt.trials.reachHost())
+		risks := reach.Risks(mt.Active().Plan, after, mt.trials.reachHost())
 		if len(risks) == 0 {
 			return nil
 		}
@@ -112,19 +112,19 @@ func (mt *maintaining) foresee(q api.Maintain, out *api.Maintained, applied *api
 	}
 	for _, name := range names {
 		id := plan.PortID{Switch: sw.Name, Name: name}
-		was, is := mt.ports.plan.Uplink(id), after.Uplink(id)
+		was, is := mt.Active().Plan.Uplink(id), after.Uplink(id)
 		if err := mt.saidByFile(q.Use, is); err != nil {
 			return nil, err
 		}
 		differs(applied, is, "drained", was.Drained, is.Drained)
 		differs(applied, is, "blocked", was.Blocked, is.Blocked)
-		if f := mt.effect.applied.Facts[id]; f.HostTraffic && q.Use != api.InUse {
+		if f := mt.Active().Applied.Facts[id]; f.HostTraffic && q.Use != api.InUse {
 			applied.Warnings = append(applied.Warnings,
 				fmt.Sprintf("uplink %s/%s: the host's own addresses on %s stay "+
 					"on that device: without its link they are cut off", sw.Name, name, is.Device))
 		}
 	}
-	rehomed(out, mt.effect.applied, now, sw)
+	rehomed(out, mt.Active().Applied, now, sw)
 	if len(out.CutOff) > 0 && q.Use != api.InUse && !q.Force {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("%s no other uplink that can be used, and would be cut off: "+
 			"%s; give --force to do it all the same", printable.Count(len(out.CutOff), "port has", "ports have"),
@@ -148,7 +148,7 @@ func (mt *maintaining) named(q api.Maintain) (at *plan.Switch, names []string, e
 		n.Owner = "switch " + q.Switch
 	}
 	var on []string
-	for _, sw := range mt.ports.plan.Switches {
+	for _, sw := range mt.Active().Plan.Switches {
 		if q.Switch != "" && q.Switch != sw.Name {
 			continue
 		}
@@ -169,7 +169,7 @@ func (mt *maintaining) named(q api.Maintain) (at *plan.Switch, names []string, e
 	}
 	delete(n.Else, "")
 	switch {
-	case q.Switch != "" && mt.ports.plan.Switch(q.Switch) == nil:
+	case q.Switch != "" && mt.Active().Plan.Switch(q.Switch) == nil:
 		return nil, nil, api.NewError(api.NotFound, mt.noSwitch(q.Switch))
 	case len(on) == 0:
 		return nil, nil, api.NewError(api.NotFound, n.Missing(q.Uplink))
@@ -182,7 +182,7 @@ func (mt *maintaining) named(q api.Maintain) (at *plan.Switch, names []string, e
 
 func (mt *maintaining) noSwitch(name string) string {
 	n := known.Names{What: "switch"}
-	for _, sw := range mt.ports.plan.Switches {
+	for _, sw := range mt.Active().Plan.Switches {
 		n.All = append(n.All, sw.Name)
 	}
 	return n.Missing(name)
@@ -229,7 +229,7 @@ func (mt *maintaining) with(list []state.Maintenance) (*binding.Desired, *plan.P
 	if err != nil {
 		return nil, nil, err
 	}
-	d := *mt.effect.applied
+	d := *mt.Active().Applied
 	d.Plan, d.Facts = p, maps.Clone(d.Facts)
 	teams.Form(&d, mt.teaming.formed())
 	return &d, p, nil

@@ -48,7 +48,7 @@ func (m meant) refuses(name string, of *api.PortIdentity) error {
 	if err := m.refusesHost(of.Host); err != nil {
 		return err
 	}
-	p := planned(m.ports.plan, name)
+	p := planned(m.Active().Plan, name)
 	if p == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (m member) Clock() (int64, error) { return dataplane.Monotonic() }
 
 // ActiveAt is when the kernel began to forward by the version that was activated last.
 func (m member) ActiveAt(ctx context.Context) (at int64, err error) {
-	err = m.do(ctx, func() error { at = m.slicing.effect.flip.After; return nil })
+	err = m.do(ctx, func() error { at = m.slicing.Active().Flip.After; return nil })
 	return at, err
 }
 

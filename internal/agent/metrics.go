@@ -51,7 +51,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 	err = an.do(ctx, func() error {
 		ports, switches = an.samplePorts()
 		before, base = an.kernel.CounterReader(), an.state.Bases()
-		for id, x := range an.effect.applied.Attachments {
+		for id, x := range an.Active().Applied.Attachments {
 			at[id] = x.Ifindex
 		}
 		return nil
@@ -88,7 +88,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 // samplePorts returns the loop's state of every port and uplink.
 func (an *answers) samplePorts() (ports []metrics.Port, switches []string) {
 	src := an.source()
-	for _, sw := range an.ports.plan.Switches {
+	for _, sw := range an.Active().Plan.Switches {
 		switches = append(switches, sw.Name)
 		for _, u := range sw.Uplinks {
 			state, _ := src.UplinkState(u)

@@ -140,7 +140,7 @@ func (r *rig) until(what string, ok func() bool) {
 		case <-r.settler.itsTurn():
 			r.settler.settle()
 		case <-deadline:
-			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.effect.problems, r.waiting.adapters)
+			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.Active().Problems, r.waiting.adapters)
 		}
 	}
 }
@@ -174,19 +174,19 @@ func monitoredPort(t *testing.T, path string) *rig {
 	return r
 }
 
-func (r *rig) fact(port string) plan.Fact { return r.effect.applied.Facts[id(port)] }
+func (r *rig) fact(port string) plan.Fact { return r.Active().Applied.Facts[id(port)] }
 
 func TestD1_D2_AMonitorShowsTheAdapterBehindATap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	r := monitoredPort(t, path)
-	r.until("why nothing is known", func() bool { return r.effect.problems[id("vm")].Code == problem.MonitorMissing })
+	r.until("why nothing is known", func() bool { return r.Active().Problems[id("vm")].Code == problem.MonitorMissing })
 	if f := r.fact("vm"); !f.Up || !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
 		t.Errorf("without a monitor: %+v", f)
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
 	r.until("seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || !r.effect.problems[id("vm")].None() {
-		t.Errorf("%+v, problem %q", f, r.effect.problems[id("vm")])
+	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || !r.Active().Problems[id("vm")].None() {
+		t.Errorf("%+v, problem %q", f, r.Active().Problems[id("vm")])
 	}
 	q.becomes(nicFilter("52:54:00:00:00:99", true))
 	r.until("changed", func() bool {
@@ -225,7 +225,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", true))
 	r.until("one is seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if p := r.effect.problems[id("vm/1")]; p.Code != problem.AdapterUnknown {
+	if p := r.Active().Problems[id("vm/1")]; p.Code != problem.AdapterUnknown {
 		t.Errorf("%q", p)
 	}
 	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[",
@@ -238,7 +238,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 		Monitor: spec.Monitor{Socket: path}}); err != nil {
 		t.Fatal(err)
 	}
-	if p := r.effect.problems[id("vm")]; p.Code != problem.AdapterAmbiguous || !r.fact("vm").SeenMAC.IsZero() {
+	if p := r.Active().Problems[id("vm")]; p.Code != problem.AdapterAmbiguous || !r.fact("vm").SeenMAC.IsZero() {
 		t.Errorf("without nic: %q, %+v", p, r.fact("vm"))
 	}
 	q.mu.Lock()
@@ -260,7 +260,7 @@ func TestD2_AnAdapterThatIsPluggedAfterItsPortIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until("the adapter is missed", func() bool {
-		return r.effect.problems[id("vm/1")].Code == problem.AdapterUnknown
+		return r.Active().Problems[id("vm/1")].Code == problem.AdapterUnknown
 	})
 	q.isReadAgain(t, 4)
 	q.mu.Lock()
@@ -279,8 +279,8 @@ func TestBrokenMonitorIsToldInOurOwnWords(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "qmp")
 		newFakeQEMU(t, path, answer)
 		r := monitoredPort(t, path)
-		r.until(want, func() bool { return strings.Contains(r.effect.problems[id("vm")].Text(), want) })
-		if p := r.effect.problems[id("vm")].Text(); strings.Contains(p, "malici") || !strings.Contains(p, path) {
+		r.until(want, func() bool { return strings.Contains(r.Active().Problems[id("vm")].Text(), want) })
+		if p := r.Active().Problems[id("vm")].Text(); strings.Contains(p, "malici") || !strings.Contains(p, path) {
 			t.Errorf("%q", p)
 		}
 	}

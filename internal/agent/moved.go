@@ -16,7 +16,7 @@ import (
 // moved is called when teams have become active: it publishes which ports moved where, and announces every port that
 // moved, was connected, or is in other VLANs now (S47, S49, S50).
 func (t *teaming) moved(now *teams.Teams) {
-	c := teams.Compare(t.formed(), now, t.effect.applied, t.linkState)
+	c := teams.Compare(t.formed(), now, t.Active().Applied, t.linkState)
 	t.inForce = now
 	t.announce(c.Announced, now)
 	took := t.sinceNoted()
@@ -36,7 +36,7 @@ func (t *teaming) sinceNoted() time.Duration {
 	if err != nil {
 		return 0
 	}
-	return max(0, time.Since(t.noted)-time.Duration(clock-t.effect.flip.After))
+	return max(0, time.Since(t.noted)-time.Duration(clock-t.Active().Flip.After))
 }
 
 func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
@@ -69,7 +69,7 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 		return
 	}
 	at := time.Now()
-	r := teams.NewRound(t.effect.applied, now, t.speakersOf(list), t.kernel.Number)
+	r := teams.NewRound(t.Active().Applied, now, t.speakersOf(list), t.kernel.Number)
 	for _, p := range list {
 		frames := r.Own(p)
 		if t.ready.sentOwn(p.Port.ID, frames) {

@@ -158,7 +158,7 @@ func (ad *adoptions) connectAdopted(r *adopt.Record) error {
 		ad.attaching.attach(nextTurn)
 	}
 	id := portID(r)
-	if why := ad.effect.problems[id]; !why.None() {
+	if why := ad.Active().Problems[id]; !why.None() {
 		return errors.New(why.Text())
 	}
 	if why := ad.attaching.whyNotAttached(id); !why.None() {
@@ -169,7 +169,7 @@ func (ad *adoptions) connectAdopted(r *adopt.Record) error {
 
 // disconnectAdopted removes the port. At the start, before there is a plan, the plan is then made without the port.
 func (ad *adoptions) disconnectAdopted(r *adopt.Record) error {
-	if ad.ports.plan != nil {
+	if ad.Active().Plan != nil {
 		return ad.changer.change(func() { ad.ports.dropRunTime(r.Port.Name) })
 	}
 	ad.ports.dropRunTime(r.Port.Name)

@@ -18,7 +18,7 @@ import (
 // is a VM's and goes to another port group.
 func (c *commands) switchOf(ctx context.Context, q *api.Move) (anew bool, err error) {
 	err = c.do(ctx, func() error {
-		p := planned(c.ports.plan, q.Port)
+		p := planned(c.Active().Plan, q.Port)
 		switch {
 		case p == nil && q.PortGroup == "":
 			return c.ports.noPort(q.Port)
@@ -132,7 +132,7 @@ func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, err
 			return err
 		}
 		// An error in the words of the definition comes before the controllers are asked.
-		known := slices.ContainsFunc(c.ports.cfg.Switches, func(s spec.Switch) bool {
+		known := slices.ContainsFunc(c.Active().Config.Switches, func(s spec.Switch) bool {
 			return s.Name == q.Switch && slices.ContainsFunc(s.PortGroups,
 				func(g spec.PortGroup) bool { return g.Name == q.PortGroup })
 		})

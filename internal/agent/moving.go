@@ -58,7 +58,6 @@ type caller interface {
 type moving struct {
 	*shared
 	ports   *ports
-	effect  *effect
 	waiting *waiting
 	// goods is what travels; nil where nothing does.
 	goods baggage

@@ -51,7 +51,7 @@ func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.Port
 			slices.SortStableFunc(list, func(a, b api.PortMove) int { return beganAt(a).Compare(beganAt(b)) })
 		}
 		out = append(out, last...)
-		if len(out) == 0 && q.Port != "" && planned(m.ports.plan, q.Port) == nil {
+		if len(out) == 0 && q.Port != "" && planned(m.Active().Plan, q.Port) == nil {
 			return m.ports.noPort(q.Port)
 		}
 		return nil
@@ -133,7 +133,7 @@ func (m movers) leavingBy(q api.PortMoveOf) (*state.Travel, error) {
 	}
 	t := m.travelOf(port)
 	switch {
-	case planned(m.ports.plan, port) == nil:
+	case planned(m.Active().Plan, port) == nil:
 		return nil, m.ports.noPort(port)
 	case t == nil:
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s can't move to another host: nobody said whose it "+
@@ -150,7 +150,7 @@ func (m movers) leavingBy(q api.PortMoveOf) (*state.Travel, error) {
 func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
 	out = &api.PortMove{Steps: []api.MoveStep{}}
 	return out, m.do(ctx, func() error {
-		p := planned(m.ports.plan, q.Port)
+		p := planned(m.Active().Plan, q.Port)
 		if p == nil {
 			return m.ports.noPort(q.Port)
 		}
@@ -207,7 +207,7 @@ func (wt *waiting) silenced(id plan.PortID, changed bool) error {
 
 // isSilent reports whether nothing passes a port by what is active in the kernel.
 func (wt *waiting) isSilent(id plan.PortID) bool {
-	d := wt.effect.applied
+	d := wt.Active().Applied
 	if d == nil || wt.effect.redo {
 		return false
 	}
@@ -258,7 +258,7 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 		return nil
 	}
 	err := m.do(ctx, func() error {
-		p := planned(m.ports.plan, q.Port)
+		p := planned(m.Active().Plan, q.Port)
 		if p != nil {
 			return judge(p.ID) // of a port of the file, too
 		}

@@ -36,7 +36,7 @@ type addressing struct {
 
 // answers reports whether a tunnel of this host answers for stations of other hosts.
 func (l *locating) answers() bool {
-	for _, sw := range l.ports.plan.Switches {
+	for _, sw := range l.Active().Plan.Switches {
 		if sw.Tunnel != nil && sw.Tunnel.Hold > 0 {
 			return true
 		}
@@ -48,7 +48,7 @@ func (l *locating) answers() bool {
 // the loop than its share.
 func (l *locating) hears() bool {
 	n := &l.addressing
-	if l.effect.applied == nil || !l.answers() {
+	if l.Active().Applied == nil || !l.answers() {
 		n.here, n.contested = nil, nil
 		return false
 	}
@@ -115,7 +115,7 @@ func (l *locating) behind(learned []observe.MACEntry) behind {
 		m := &learned[i]
 		put(&all, m.Switch, learnedAt(m.VNI, m.VLAN, m.MAC), m.Port)
 	}
-	d := l.effect.applied
+	d := l.Active().Applied
 	for _, sw := range d.Plan.Switches {
 		if sw.Tunnel == nil {
 			continue

@@ -82,7 +82,7 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device",
 		"a": "in bridge br0: take it out (ip link set pa nomaster)"} {
 		t.Run(name, func(t *testing.T) {
-			if got := r.effect.problems[id(name)]; !strings.Contains(got.Text(), want) {
+			if got := r.Active().Problems[id(name)]; !strings.Contains(got.Text(), want) {
 				t.Errorf("%s: %q does not say %q", name, got, want)
 			}
 		})
@@ -90,7 +90,7 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 	nic.Master, pa.Master = hostdev.Master{Name: "blue", Driver: "vrf"}, hostdev.Master{}
 	r.settler.settle()
 	if len(r.kernel.last().Attachments) != 2 {
-		t.Errorf("not taken: %v", r.effect.problems)
+		t.Errorf("not taken: %v", r.Active().Problems)
 	}
 }
 

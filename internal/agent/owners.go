@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
@@ -55,32 +56,34 @@ type owners struct {
 
 // join makes the owners and connects them.
 func join(s *shared) (o owners) {
+	current := &active.Current{}
+	s.Reader = current.Reader()
 	o.ports = &ports{shared: s, stale: true}
 	o.records = &records{shared: s, ports: o.ports}
-	o.effect = &effect{shared: s, ports: o.ports}
+	o.effect = &effect{shared: s, ports: o.ports, current: current}
 	o.settler = &settler{shared: s}
-	o.attaching = &attaching{shared: s, effect: o.effect}
-	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
-	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains,
-		refused: refusals{effect: o.effect, list: map[plan.PortID][]refusal{}}}
+	o.attaching = &attaching{shared: s}
+	o.chains = &chains{shared: s, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
+	o.reporter = &reporter{shared: s, ports: o.ports, chains: o.chains,
+		refused: refusals{Reader: s.Reader, list: map[plan.PortID][]refusal{}}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
 		verdicts: uplinks.Verdicts{}}
-	o.dated = &dated{shared: s, effect: o.effect, teaming: o.teaming, ledger: sightings.New(),
+	o.dated = &dated{shared: s, teaming: o.teaming, ledger: sightings.New(),
 		due: make(chan struct{}, 1)}
 	o.flowing = &flowing{}
-	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
+	o.looping = &looping{shared: s, ports: o.ports, settler: o.settler}
 	o.restoring = &restoring{shared: s}
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect, restoring: o.restoring}
-	o.routing = &routing{shared: s, effect: o.effect, restoring: o.restoring, done: map[plan.PortID]string{}}
+	o.routing = &routing{shared: s, restoring: o.restoring, done: map[plan.PortID]string{}}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.moving = newMoving(s)
-	o.moving.ports, o.moving.effect, o.moving.waiting, o.moving.goods = o.ports, o.effect, o.waiting, o.carrying
-	o.locating = &locating{shared: s, ports: o.ports, effect: o.effect, settler: o.settler,
+	o.moving.ports, o.moving.waiting, o.moving.goods = o.ports, o.waiting, o.carrying
+	o.locating = &locating{shared: s, ports: o.ports, settler: o.settler,
 		generation: o.moving.generationOf}
-	o.paths = &pathMTU{shared: s, effect: o.effect, settler: o.settler, ask: hostdev.PathMTUs}
-	o.tunnels = &tunnels{shared: s, ports: o.ports, effect: o.effect, locating: o.locating, paths: o.paths}
+	o.paths = &pathMTU{shared: s, settler: o.settler, ask: hostdev.PathMTUs}
+	o.tunnels = &tunnels{shared: s, locating: o.locating, paths: o.paths}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
@@ -94,7 +97,7 @@ func join(s *shared) (o owners) {
 	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
 		changer: o.changer}
 	o.history = &history{shared: s, ports: o.ports}
-	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
+	o.answers = &answers{shared: s, ports: o.ports, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving, tracing: make(chan struct{}, 1)}
 	o.foreseer = &foreseer{shared: s, ports: o.ports, changer: o.changer, slicing: o.slicing, answers: o.answers,
@@ -102,7 +105,7 @@ func join(s *shared) (o owners) {
 	o.changer.foresee = o.foreseer.of
 	o.statics = &statics{shared: s, ports: o.ports}
 	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
-		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,
+		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, attaching: o.attaching,
 			limit: event.Limiter[string]{Burst: tellBurst, Every: tellEvery}}}
 	o.answers.member = o.membership.Membership
 	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
@@ -110,7 +113,7 @@ func join(s *shared) (o owners) {
 	o.statics.change = o.changer.change
 	o.statics.unsettled = o.membership.settle
 	o.benchmarking = &benchmarking{log: s.log, open: linkproto.OpenBulk, who: o.membership.who}
-	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
+	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}
 	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
@@ -155,5 +158,5 @@ var _ api.Service = service{}
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
 		a.flowing, a.membership, a.foreseer, movers{a.moving, a.commands},
-		whoHas{a.shared, a.effect, a.locating}, a.benchmarking}
+		whoHas{a.shared, a.locating}, a.benchmarking}
 }

@@ -100,7 +100,7 @@ func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 // remove them. Devices that only look similar stay. A failure here does not stop the agent.
 func (hd *holding) removeStrays() {
 	inUse := map[string]bool{}
-	for _, sw := range hd.ports.plan.Switches {
+	for _, sw := range hd.Active().Plan.Switches {
 		for _, p := range sw.Ports {
 			inUse[p.Device] = true
 		}

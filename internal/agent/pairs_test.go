@@ -87,9 +87,9 @@ func TestADeviceWithTheNameAndAliasOfAHostPortIsNotOurs(t *testing.T) {
 	if err := r.apply(withVMK); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("vmk0")].Text(), "did not make") || r.state.Of(id("vmk0")) != nil ||
+	if !strings.Contains(r.Active().Problems[id("vmk0")].Text(), "did not make") || r.state.Of(id("vmk0")) != nil ||
 		len(r.dev.changes) > 0 {
-		t.Errorf("%q, %v", r.effect.problems[id("vmk0")], r.dev.changes)
+		t.Errorf("%q, %v", r.Active().Problems[id("vmk0")], r.dev.changes)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestTheRouteOfAHostPortFollowsThePlan(t *testing.T) {
 	if err := r.apply(changed); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.effect.problems[id("vmk0")].Text(); !strings.Contains(got, "no room") {
+	if got := r.Active().Problems[id("vmk0")].Text(); !strings.Contains(got, "no room") {
 		t.Errorf("the port's problem is %q", got)
 	}
 	delete(r.dev.fail, second)

@@ -34,7 +34,7 @@ func whereIs(p hostdev.Past) string {
 
 // pastNow returns, in the loop, the devices that send past the switches, as advise describes them.
 func (an *answers) pastNow() (all []advise.Past) {
-	for _, b := range an.boundBy(an.ports.cfg) {
+	for _, b := range an.boundBy(an.Active().Config) {
 		for _, p := range an.dev.Past(b.device) {
 			all = append(all, advise.Past{At: b.id, Device: p.Name, Driver: p.Driver, Where: whereIs(p)})
 		}

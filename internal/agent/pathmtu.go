@@ -17,7 +17,6 @@ import (
 // beside the loop.
 type pathMTU struct {
 	*shared
-	effect  *effect
 	settler *settler
 	ask     func([]hostdev.Way) (map[netip.Addr]int, error)
 
@@ -70,7 +69,7 @@ func (p *pathMTU) take(known map[netip.Addr]int, err error) {
 
 // ways are those to all endpoints that the tunnels know.
 func (p *pathMTU) ways() (list []hostdev.Way) {
-	d := p.effect.applied
+	d := p.Active().Applied
 	if d == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
@@ -239,20 +240,19 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	return p, compile.Fits(p)
 }
 
-// freshen makes the plan of the present configuration if the plan is stale, and reports whether it was. The plan may
-// have been made ahead of reconcile.
-func (ps *ports) freshen() (fresh bool, err error) {
-	if !ps.stale {
-		return false, nil
-	}
-	p := ps.next
-	if ps.next = nil; p == nil {
-		if p, err = ps.resolve(ps.cfg); err != nil {
-			return true, err
+// draft begins the value that a reconcile makes. It makes the plan of the present configuration if the plan is stale,
+// and reports whether it was. The plan may have been made ahead of the reconcile.
+func (ps *ports) draft() (now *active.Draft, fresh bool, err error) {
+	if fresh = ps.stale; fresh {
+		p := ps.next
+		if ps.next = nil; p == nil {
+			if p, err = ps.resolve(ps.cfg); err != nil {
+				return nil, true, err
+			}
 		}
+		ps.plan, ps.stale = p, false
 	}
-	ps.plan, ps.stale = p, false
-	return true, nil
+	return active.NewDraft(ps.cfg, ps.plan), fresh, nil
 }
 
 // save writes the state if it changed. A new configuration is added to the history; if that fails, the change stays

@@ -68,7 +68,7 @@ func (p *prober) run() {
 // without loop detection get none.
 func (l *looping) probes(s loops.Send) (list []outgoing) {
 	for _, seg := range s.Segments {
-		sw := l.effect.applied.Plan.Switch(seg.Switch)
+		sw := l.Active().Applied.Plan.Switch(seg.Switch)
 		if sw == nil {
 			continue
 		}
@@ -99,8 +99,8 @@ func carries(u *plan.Uplink, seg loops.Segment) bool { return !u.Blocked && u.VL
 
 // outOf adds a frame that leaves by a port or uplink, if it is connected and up.
 func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []outgoing {
-	at, connected := l.effect.applied.Attachments[id]
-	if !connected || !l.effect.applied.Facts[id].Up {
+	at, connected := l.Active().Applied.Attachments[id]
+	if !connected || !l.Active().Applied.Facts[id].Up {
 		return list
 	}
 	return append(list, outgoing{at.Ifindex, frame})
@@ -108,7 +108,7 @@ func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []
 
 // onward returns another host's probe, for every uplink of a segment.
 func (l *looping) onward(probe []byte, seg loops.Segment) (list []outgoing) {
-	sw := l.effect.applied.Plan.Switch(seg.Switch)
+	sw := l.Active().Applied.Plan.Switch(seg.Switch)
 	if sw == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestSettlingForOthersHasItsShareOfTheTime(t *testing.T) {
 		pa := r.dev.veth("pa", "02:00:00:00:00:0a")
 		r.settler.settle()
 		settled := func() bool {
-			return r.effect.applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp
+			return r.Active().Applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp
 		}
 		const each = 20 * time.Millisecond
 		r.kernel.staged = func() { time.Sleep(each) } // the duration of a reconcile

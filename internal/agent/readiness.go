@@ -106,7 +106,7 @@ func (r *readiness) bring(id plan.PortID, frames []announce.Announcement) (now b
 // makeReady makes the announcements of the ports that are silent now. It runs when teams have become active.
 func (t *teaming) makeReady() {
 	ready := map[uint32]*readyPort{}
-	d, subjects := *t.effect.applied, map[plan.PortID]teams.Subject{}
+	d, subjects := *t.Active().Applied, map[plan.PortID]teams.Subject{}
 	for _, sw := range d.Plan.Switches {
 		for _, p := range sw.Ports {
 			if f, ok := d.Facts[p.ID]; ok && f.Waits() {
@@ -163,7 +163,7 @@ func (t *teaming) sawAwake(batch []dataplane.Tell) {
 // announceMoved announces MACs that came with a port: at once if its guest runs here, otherwise as soon as it does
 // (S50, S79). The entries name VLANs and MACs; later ones replace those of a port that is still silent.
 func (t *teaming) announceMoved(id plan.PortID, macs []observe.MACEntry) {
-	if t.announcer == nil || t.effect.applied == nil {
+	if t.announcer == nil || t.Active().Applied == nil {
 		return
 	}
 	var frames []announce.Announcement
@@ -176,9 +176,9 @@ func (t *teaming) announceMoved(id plan.PortID, macs []observe.MACEntry) {
 		if !t.ready.bring(id, frames) {
 			return
 		}
-	} else if port := t.effect.applied.Plan.Port(id); port != nil {
-		p = teams.Subject{Switch: t.effect.applied.Plan.Switch(id.Switch), Port: port}
-		round := teams.NewRound(t.effect.applied, t.formed(), t.speakersOf([]teams.Subject{p}), t.kernel.Number)
+	} else if port := t.Active().Applied.Plan.Port(id); port != nil {
+		p = teams.Subject{Switch: t.Active().Applied.Plan.Switch(id.Switch), Port: port}
+		round := teams.NewRound(t.Active().Applied, t.formed(), t.speakersOf([]teams.Subject{p}), t.kernel.Number)
 		frames = learned(round, p, macs)
 	}
 	if at := time.Now(); len(frames) > 0 {

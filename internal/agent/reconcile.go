@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
@@ -38,46 +39,75 @@ type reconciler struct {
 func (rc *reconciler) reconcile() error {
 	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
 	rc.settler.settling = true
-	fresh, err := rc.ports.freshen()
-	if err != nil {
-		return err
+	for {
+		if again, err := rc.round(); !again {
+			return err
+		}
 	}
-	if rc.waiting.keepWaits() {
+}
+
+// round makes the plan and what it needs; again asks for another round by a changed configuration.
+func (rc *reconciler) round() (again bool, err error) {
+	now, fresh, err := rc.ports.draft()
+	if err != nil {
+		return false, err
+	}
+	if rc.waiting.keepWaits(now) {
 		rc.ports.stale = true
-		return rc.reconcile()
+		return true, nil
 	}
-	rc.effect.problems = map[plan.PortID]problem.Problem{}
-	bounds, err := rc.holding.bind(fresh, rc.holding.restoring.doubt)
+	defer func() {
+		if err != nil { // what is wrong with ports is shown even so
+			rc.effect.current.Settled(now)
+		}
+	}()
+	bounds, err := rc.holding.bind(now, fresh, rc.holding.restoring.doubt)
 	if err != nil {
-		return err
+		return false, err
 	}
-	changed, errHold := rc.holding.takeHold(bounds)
+	changed, errHold := rc.holding.takeHold(now, bounds)
 	if errHold != nil && rc.effect.commanded {
-		return errHold
+		return false, errHold
 	}
 	if errHold != nil { // most likely a full disk: the held devices are served even so
-		bounds = rc.holding.inHand(bounds, errHold)
+		bounds = rc.holding.inHand(now, bounds, errHold)
 	}
 	if changed {
 		// The held devices affect the plan: initial MACs, and overrides that ended. The second time nothing changes.
 		rc.ports.stale = true
-		return rc.reconcile()
+		return true, nil
 	}
-	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepSettings(bounds),
-		rc.holding.keepARPApart(bounds), rc.holding.tuneUplinks(bounds))
-	rc.routing.setAll(bounds)
+	errPrepare := errors.Join(errHold, rc.prepare(now, bounds))
+	return false, rc.activate(now, bounds, errPrepare)
+}
+
+// prepare makes the devices ready for what the plan wants of them.
+func (rc *reconciler) prepare(now *active.Draft, bounds []bound) error {
+	err := errors.Join(rc.holding.prepareAll(now, bounds), rc.holding.keepSettings(bounds),
+		rc.holding.keepARPApart(now, bounds), rc.holding.tuneUplinks(bounds))
+	rc.routing.setAll(now, bounds)
 	rc.holding.restoring.settled()
-	rc.adoptMACs()
-	rc.teaming.lags.Judge(rc.ports.plan, lagDevices(bounds))
-	rc.looping.seeLoops(bounds)
-	desired := rc.desired(bounds)
+	rc.adoptMACs(now)
+	rc.teaming.lags.Judge(now.Plan, lagDevices(bounds))
+	rc.looping.seeLoops(now.Plan, bounds)
+	return err
+}
+
+// activate makes the plan active if the kernel has another one, and tells everybody. errPrepare is what failed before,
+// which hinders nothing.
+func (rc *reconciler) activate(now *active.Draft, bounds []bound, errPrepare error) error {
+	desired := rc.desired(now, bounds)
 	formed := teams.Form(&desired, rc.teaming.formed())
 	rc.state.Uses = formed.Remember(desired.Plan)
-	activates := rc.effect.applied == nil || rc.effect.redo || !reflect.DeepEqual(*rc.effect.applied, desired)
+	was := rc.Active().Applied
+	activates := was == nil || rc.effect.redo || !reflect.DeepEqual(*was, desired)
 	if activates {
 		if err := rc.effect.activate(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
+	}
+	rc.effect.current.Settled(now)
+	if activates {
 		rc.dated.soon()
 		rc.teaming.moved(formed)
 		rc.attaching.attach(firstTurn)
@@ -101,8 +131,8 @@ func (rc *reconciler) reconcile() error {
 
 // adoptMACs gives vNIC ports without a configured MAC the address that their owner's adapter had when it was connected:
 // later changes count as changes (S3). A MAC that another port of the switch has is not taken.
-func (rc *reconciler) adoptMACs() {
-	for _, sw := range rc.ports.plan.Switches {
+func (rc *reconciler) adoptMACs(now *active.Draft) {
+	for _, sw := range now.Plan.Switches {
 		if !slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.InitialMAC.IsZero() }) {
 			continue
 		}
@@ -118,7 +148,7 @@ func (rc *reconciler) adoptMACs() {
 				continue
 			}
 			if other, dup := taken[h.MAC]; dup {
-				rc.effect.problems[p.ID] = problem.Problem{Code: problem.DuplicateMAC, MAC: h.MAC.String(), Peer: other}
+				now.Report(p.ID, problem.Problem{Code: problem.DuplicateMAC, MAC: h.MAC.String(), Peer: other})
 				continue
 			}
 			p.InitialMAC = h.MAC
@@ -128,9 +158,9 @@ func (rc *reconciler) adoptMACs() {
 }
 
 // desired returns the desired state of the kernel.
-func (rc *reconciler) desired(bounds []bound) binding.Desired {
-	rc.teaming.watchLinks()
-	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)),
+func (rc *reconciler) desired(now *active.Draft, bounds []bound) binding.Desired {
+	rc.teaming.watchLinks(now.Plan)
+	d := binding.Desired{Plan: now.Plan, Facts: make(plan.Facts, len(bounds)),
 		Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
 	for _, b := range bounds {
 		if b.uplink != nil {
@@ -141,25 +171,26 @@ func (rc *reconciler) desired(bounds []bound) binding.Desired {
 			continue
 		}
 		f := devices.PortFact(b.device)
-		if why := rc.waiting.waitFact(b.id, &f); !why.None() && rc.effect.problems[b.id].None() {
-			rc.effect.problems[b.id] = why
+		if why := rc.waiting.waitFact(b.id, &f); !why.None() && !now.Reported(b.id) {
+			now.Report(b.id, why)
 		}
 		// While the guest runs elsewhere, what its QEMU here does not show is no problem.
-		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && rc.effect.problems[b.id].None() &&
+		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && !now.Reported(b.id) &&
 			!rc.waiting.elsewhere(b.id) {
-			rc.effect.problems[b.id] = why
+			now.Report(b.id, why)
 		}
 		f.Assigned = rc.state.AssignedTo(b.port)
 		if why := rc.looping.problem(b.id); !why.None() {
-			f.LoopBlocked, rc.effect.problems[b.id] = why.Ref(), why
+			f.LoopBlocked = why.Ref()
+			now.Report(b.id, why)
 		}
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)
 	}
-	rc.tunnels.bind(&d)
+	rc.tunnels.bind(now, &d)
 	if len(rc.state.Waits) > 0 {
-		for _, sw := range rc.ports.plan.Switches {
-			rc.waiting.rivals(sw, d.Facts)
+		for _, sw := range now.Plan.Switches {
+			rc.waiting.rivals(now, sw, d.Facts)
 		}
 	}
 	return d

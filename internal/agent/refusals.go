@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/active"
 	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
@@ -32,7 +33,7 @@ type refusal struct {
 // refusals keeps which frames of their guests the policies of ports refused. The switch program reports at most one a
 // second for each port, and the reasons are few, so that a hostile guest cannot make the list grow.
 type refusals struct {
-	effect *effect
+	active.Reader
 
 	of     *binding.Desired // the plan for which causes were computed
 	causes advise.Causes
@@ -41,7 +42,7 @@ type refusals struct {
 
 // causeOf returns a key for the settings that now decide about a port's frames of a reason.
 func (rs *refusals) causeOf(id plan.PortID, reason string) string {
-	d := rs.effect.applied
+	d := rs.Active().Applied
 	if d == nil {
 		return ""
 	}
@@ -65,10 +66,10 @@ func (rs *refusals) note(e dataplane.Told) {
 
 // drops reports whether a port at its MAC limit drops frames whose source it cannot learn.
 func (rs *refusals) drops(id plan.PortID) bool {
-	if rs.effect.applied == nil {
+	if rs.Active().Applied == nil {
 		return true
 	}
-	p := rs.effect.applied.Plan.Port(id)
+	p := rs.Active().Applied.Plan.Port(id)
 	return p == nil || p.Policy.Learning.LimitPolicy.V == spec.LimitDrop
 }
 

@@ -25,7 +25,6 @@ const (
 type reporter struct {
 	*shared
 	ports  *ports
-	effect *effect
 	chains *chains
 
 	last  map[plan.PortID]observation
@@ -55,21 +54,21 @@ func (o observation) same(old observation) bool {
 func (rp *reporter) report() {
 	now := make(map[plan.PortID]observation, len(rp.last))
 	rp.held = false
-	for _, sw := range rp.ports.plan.Switches {
+	for _, sw := range rp.Active().Plan.Switches {
 		for _, u := range sw.Uplinks {
-			f, ok := rp.effect.applied.Facts[u.ID]
-			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID],
+			f, ok := rp.Active().Applied.Facts[u.ID]
+			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.Active().Problems[u.ID],
 				before: rp.chains.before[u.ID]}
 			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
 		if t := sw.Tunnel; t != nil {
-			o := observation{up: rp.effect.applied.Facts[t.ID].Up, problem: rp.effect.problems[t.ID]}
+			o := observation{up: rp.Active().Applied.Facts[t.ID].Up, problem: rp.Active().Problems[t.ID]}
 			now[t.ID] = rp.logChange("uplink", t.ID, o)
 		}
-		own := compile.EffectiveMACs(sw, rp.effect.applied.Facts)
+		own := compile.EffectiveMACs(sw, rp.Active().Applied.Facts)
 		for i, p := range sw.Ports {
-			f, ok := rp.effect.applied.Facts[p.ID]
-			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID],
+			f, ok := rp.Active().Applied.Facts[p.ID]
+			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.Active().Problems[p.ID],
 				before: rp.chains.before[p.ID]}
 			if ok {
 				o.violation = own[i].Violation

@@ -120,7 +120,7 @@ func TestS166_IPv4ServesWhereIPv6IsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	vmk := r.dev.byName["vmk0"]
-	why := r.effect.problems[id("vmk0")]
+	why := r.Active().Problems[id("vmk0")]
 	if got := r.dev.addresses[vmk.Index]; len(got) != 1 || r.state.Of(id("vmk0")) == nil ||
 		why.Code != problem.IPv6Off || !strings.Contains(why.Text(), "net.ipv6.conf.vmk0.disable_ipv6") {
 		t.Errorf("it has %v, problem %q", got, why)
@@ -130,8 +130,8 @@ func TestS166_IPv4ServesWhereIPv6IsOff(t *testing.T) {
 	delete(r.dev.fail, "address vmk0 + 2001:db8::1/64")
 	r.restoring.everything()
 	r.settler.settle()
-	if got := r.dev.addresses[vmk.Index]; len(got) != 2 || !r.effect.problems[id("vmk0")].None() {
-		t.Errorf("it has %v, problem %q", got, r.effect.problems[id("vmk0")])
+	if got := r.dev.addresses[vmk.Index]; len(got) != 2 || !r.Active().Problems[id("vmk0")].None() {
+		t.Errorf("it has %v, problem %q", got, r.Active().Problems[id("vmk0")])
 	}
 }
 
@@ -142,7 +142,7 @@ func (r *rig) lastsUntilAsked(want problem.Code) {
 	for range 2 {
 		r.settler.settle()
 	}
-	if why := r.effect.problems[id("vmk0")]; why.Code != want {
+	if why := r.Active().Problems[id("vmk0")]; why.Code != want {
 		r.t.Errorf("after a look without doubt the problem is %q, want %s", why, want)
 	}
 	if told := r.since(before, event.Impaired); len(told) > 0 {
@@ -193,12 +193,12 @@ func TestS167_AStartDoesNotWaitForTheMTUOfACard(t *testing.T) {
 	if err := r.restart(strings.Replace(base, "- name: lab\n", "- name: lab\n    mtu: 9000\n", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if why := r.effect.problems[id("u1")]; why.Code != problem.LowMTU {
+	if why := r.Active().Problems[id("u1")]; why.Code != problem.LowMTU {
 		t.Errorf("the problem is %q", why)
 	}
 	uplink.MTU = 9000
 	r.settler.settle()
-	if why := r.effect.problems[id("u1")]; !why.None() {
+	if why := r.Active().Problems[id("u1")]; !why.None() {
 		t.Errorf("with the MTU: %q", why)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
@@ -17,6 +18,8 @@ import (
 // shared is what every owner has: access to the loop, the host, and the saved state. Each owner changes only its own
 // part of the state.
 type shared struct {
+	active.Reader
+
 	name    string
 	version string
 	place   string // this machine and agent, so that no other host derives the same addresses

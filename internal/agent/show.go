@@ -16,7 +16,6 @@ import (
 type answers struct {
 	*shared
 	ports     *ports
-	effect    *effect
 	attaching *attaching
 	chains    *chains
 	reporter  *reporter
@@ -61,9 +60,9 @@ func (an *answers) source() view.Source {
 			Config:  an.state.Config.File, Warnings: slices.Concat(an.ports.unused, an.ports.warnings,
 				texts(an.ports.misfits), an.ports.lacks, keeper{an.ports}.keptWarnings()), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
-		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
+		Config: an.Active().Config, File: whole, Plan: an.Active().Plan, Applied: an.Active().Applied,
 		Remembered: an.state, Controller: an.ports.slice, Settings: defined{an.ports}.settingsOf,
-		Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
+		Problems: an.Active().Problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
 		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf,
@@ -80,7 +79,7 @@ func (an *answers) MACs(ctx context.Context) (out []api.MAC, err error) {
 			return err
 		}
 		speakers, err := an.kernel.Speakers()
-		out = view.MACs(an.ports.plan, an.effect.applied.Facts, learned, speakers)
+		out = view.MACs(an.Active().Plan, an.Active().Applied.Facts, learned, speakers)
 		return err
 	})
 	return out, err

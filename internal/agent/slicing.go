@@ -91,7 +91,7 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 		}
 		noted := next.Together != "" && sl.state.Slice == next
 		if noted {
-			sl.state.Slice = next.Noted(sl.effect.flip.After)
+			sl.state.Slice = next.Noted(sl.Active().Flip.After)
 		}
 		over := sl.state.Reverted != nil && g.change == nil // a trial says what becomes of it
 		if over {
@@ -173,7 +173,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 		len(changed))
 	if next.NotBefore != 0 {
 		sl.log.Info("changed together with other hosts", "revision", next.Revision, "instant", next.NotBefore,
-			"active", sl.effect.flip.After)
+			"active", sl.Active().Flip.After)
 	}
 	for _, line := range (keeper{sl.ports}).keptWarnings() {
 		sl.log.Warn(line)

@@ -230,7 +230,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
 	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
-			return a.do(ctx, func() error { return f(a.ports.plan) })
+			return a.do(ctx, func() error { return f(a.Active().Plan) })
 		}, Ends: a.tunnelEnds})
 	a.follow(capturewatch{a.captures})
 	dev, err := hostdev.Open()
@@ -284,7 +284,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { spareHeap(ctx, spareEvery, sparePages, a.log); return nil })
 	a.membership.looking = api.Looking(ctx, a.service())
 	a.membership.begin()
-	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.ports.plan.Switches))
+	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.Active().Plan.Switches))
 	a.supervisor().Ready()
 	<-ctx.Done()
 	a.supervisor().Stopping(a.commands.ordered.Load())
@@ -338,7 +338,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	err := a.reconciler.reconcile()
 	a.effect.commanded = false
 	if err != nil {
-		if a.effect.applied == nil {
+		if a.Active().Applied == nil {
 			return err
 		}
 		a.complain("activate the plan", err)

@@ -44,12 +44,12 @@ type teaming struct {
 }
 
 // watchLinks takes over the present state of the uplinks' links.
-func (t *teaming) watchLinks() {
-	if t.ports.plan == nil {
+func (t *teaming) watchLinks(p *plan.Plan) {
+	if p == nil {
 		return
 	}
 	now := time.Now()
-	for _, sw := range t.ports.plan.Switches {
+	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := t.dev.Device(u.Device)
 			t.links.Observe(u.ID, err == nil && ok && devices.Fact(d).Up, d.CarrierDowns, sw.UpDelay, now)
@@ -79,7 +79,7 @@ func (t *teaming) followLinks(bounds []bound) {
 			indexes = append(indexes, b.device.Index)
 		}
 	}
-	for _, sw := range t.ports.plan.Switches {
+	for _, sw := range t.Active().Plan.Switches {
 		for _, u := range sw.Uplinks {
 			wanted[u.ID] = true
 		}
@@ -106,14 +106,14 @@ func (t *teaming) formed() *teams.Teams {
 // failOver moves the ports off uplinks that were just lost, before anything else is done: nothing is written to disk,
 // and no other device is touched. It does nothing if no uplink in use was lost.
 func (t *teaming) failOver() {
-	if t.effect.applied == nil || t.ports.stale || t.effect.redo {
+	if t.Active().Applied == nil || t.ports.stale || t.effect.redo {
 		return
 	}
 	lost := t.lostUplinks()
 	if len(lost) == 0 {
 		return
 	}
-	d := *t.effect.applied
+	d := *t.Active().Applied
 	d.Facts = maps.Clone(d.Facts)
 	for _, id := range lost {
 		f := d.Facts[id]
@@ -126,7 +126,7 @@ func (t *teaming) failOver() {
 		t.complain("move ports off a lost uplink", err)
 		return
 	}
-	t.effect.applied, t.effect.flip = &d, at
+	t.effect.current.Activated(&d, at)
 	t.state.Uses = now.Remember(d.Plan)
 	t.moved(now)
 	for _, id := range lost { // the next notification may come only when the uplinks are up again
@@ -139,13 +139,13 @@ func (t *teaming) failOver() {
 // lostUplinks returns the uplinks that are up in the active teams and are no longer.
 func (t *teaming) lostUplinks() []plan.PortID {
 	var lost []plan.PortID
-	for _, sw := range t.effect.applied.Plan.Switches {
+	for _, sw := range t.Active().Applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
-			if f, ok := t.effect.applied.Facts[u.ID]; !ok || !f.Up {
+			if f, ok := t.Active().Applied.Facts[u.ID]; !ok || !f.Up {
 				continue
 			}
 			d, ok, err := t.dev.Device(u.Device)
-			if err == nil && (!ok || d.Index != t.effect.applied.Attachments[u.ID].Ifindex || !devices.Fact(d).Up) {
+			if err == nil && (!ok || d.Index != t.Active().Applied.Attachments[u.ID].Ifindex || !devices.Fact(d).Up) {
 				lost = append(lost, u.ID)
 			}
 		}

@@ -23,7 +23,7 @@ func (a *Agent) tunnelEnds(ctx context.Context, name string) (e captures.Ends, e
 
 // ends returns the endpoints of this host and those of others, of a switch's tunnel.
 func (t *tunnels) ends(name string) (e captures.Ends, far []netip.Addr, err error) {
-	sw := t.ports.plan.Switch(name)
+	sw := t.plan.Switch(name)
 	if sw == nil || sw.Tunnel == nil {
 		return e, nil, api.NewError(api.NotFound, fmt.Sprintf("switch %s has no tunnel any more", name))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
@@ -20,8 +21,8 @@ import (
 // endpoints of other hosts.
 type tunnels struct {
 	*shared
-	ports  *ports
-	effect *effect
+	// plan is the one whose tunnels are bound.
+	plan *plan.Plan
 	// locating knows the endpoints of other hosts.
 	locating *locating
 	paths    *pathMTU
@@ -31,14 +32,15 @@ type tunnels struct {
 
 // bind adds the tunnels to the desired state of the kernel. A tunnel that can't serve says why, and its ports have no
 // way out.
-func (t *tunnels) bind(d *binding.Desired) {
-	for _, sw := range t.ports.plan.Switches {
+func (t *tunnels) bind(now *active.Draft, d *binding.Desired) {
+	t.plan = now.Plan
+	for _, sw := range now.Plan.Switches {
 		if sw.Tunnel == nil {
 			continue
 		}
 		dev, err := t.device(sw.Tunnel)
 		if err != nil {
-			t.effect.problems[sw.Tunnel.ID] = problem.Failed(problem.DeviceFailed, sw.Tunnel.Device, err)
+			now.Report(sw.Tunnel.ID, problem.Failed(problem.DeviceFailed, sw.Tunnel.Device, err))
 			continue
 		}
 		fact, why := t.fact(sw, dev)
@@ -53,7 +55,7 @@ func (t *tunnels) bind(d *binding.Desired) {
 			why = low
 		}
 		if !why.None() {
-			t.effect.problems[sw.Tunnel.ID] = why
+			now.Report(sw.Tunnel.ID, why)
 		}
 		if d.Reach == nil {
 			d.Reach = map[string]overlay.Reach{}
@@ -191,8 +193,8 @@ func headroom(sw *plan.Switch, from netip.Addr) int {
 // choice is by what this host's ends of a tunnel are chosen.
 func (t *tunnels) choice(sw *plan.Switch) endpointChoice {
 	by := endpointChoice{far: t.locating.reach(sw).Endpoints}
-	if t.effect.applied != nil {
-		by.present = t.effect.applied.Facts[sw.Tunnel.ID].Endpoints
+	if t.Active().Applied != nil {
+		by.present = t.Active().Applied.Facts[sw.Tunnel.ID].Endpoints
 	}
 	return by
 }
@@ -233,7 +235,7 @@ func (t *tunnels) endpoint(e plan.TunnelEndpoint, by endpointChoice) (netip.Addr
 }
 
 func (t *tunnels) hostPort(name string) *plan.Port {
-	for _, sw := range t.ports.plan.Switches {
+	for _, sw := range t.plan.Switches {
 		for _, p := range sw.Ports {
 			if p.ID.Name == name {
 				return p
@@ -245,7 +247,7 @@ func (t *tunnels) hostPort(name string) *plan.Port {
 
 // switchOf names the switch of the host port that a device is; "" for another device.
 func (t *tunnels) switchOf(device string) string {
-	for _, sw := range t.ports.plan.Switches {
+	for _, sw := range t.plan.Switches {
 		for _, p := range sw.Ports {
 			if p.Role == spec.Host && p.Device == device {
 				return sw.Name
@@ -258,7 +260,7 @@ func (t *tunnels) switchOf(device string) string {
 // tidy removes the devices of tunnels that the plan does not have any more.
 func (t *tunnels) tidy() error {
 	used := map[string]bool{}
-	for _, sw := range t.ports.plan.Switches {
+	for _, sw := range t.plan.Switches {
 		if sw.Tunnel != nil {
 			used[devices.TunnelAlias(t.name, sw.Name)] = true
 		}

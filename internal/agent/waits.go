@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
@@ -33,6 +34,8 @@ type waiting struct {
 	settler *settler
 	teaming *teaming
 	holding *holding
+	// plan is the one whose ports wait; nil before the first reconcile.
+	plan *plan.Plan
 	// change makes one change of the desired state.
 	change func(edit func()) error
 	// followed is called when waits have begun or ended.
@@ -111,7 +114,7 @@ func presenceOf(w *state.Wait) *presence.Wait {
 // sawRuns processes what the QEMU monitors now report about where guests run.
 func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	changed := wt.lookForAwake()
-	for _, sw := range wt.ports.plan.Switches {
+	for _, sw := range wt.plan.Switches {
 		for _, p := range sw.Ports {
 			if s, told := news[p.Monitor.Socket]; told && p.Monitor.Socket != "" {
 				changed = wt.saw(p, s.Run, observe.WaitQEMUStopped, "its QEMU runs it") || changed
@@ -128,7 +131,7 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	maps.Copy(wt.domains, news)
 	maps.DeleteFunc(wt.domains, func(_ string, run guest.Run) bool { return run == guest.RunUnknown })
 	changed := wt.lookForAwake()
-	for _, sw := range wt.ports.plan.Switches {
+	for _, sw := range wt.plan.Switches {
 		for _, p := range sw.Ports {
 			run, told := news[p.Domain]
 			if told && p.Domain != "" &&
@@ -184,10 +187,10 @@ func (wt *waiting) woke(w *state.Wait, step presence.Step) {
 
 // said is what a port's hypervisor said last about where its guest runs: nothing yet while the agent starts.
 func (wt *waiting) said(id plan.PortID) guest.Run {
-	if wt.ports.plan == nil {
+	if wt.plan == nil {
 		return guest.RunUnknown
 	}
-	p := wt.ports.plan.Port(id)
+	p := wt.plan.Port(id)
 	if p == nil {
 		return guest.RunUnknown
 	}
@@ -199,7 +202,7 @@ func (wt *waiting) said(id plan.PortID) guest.Run {
 
 // askAgain has a port's hypervisor asked where its guest runs.
 func (wt *waiting) askAgain(id plan.PortID) {
-	if p := wt.ports.plan.Port(id); p != nil {
+	if p := wt.plan.Port(id); p != nil {
 		for _, ask := range wt.again {
 			ask(p)
 		}
@@ -315,10 +318,10 @@ func (wt *waiting) followWaits() {
 
 // activateWaits changes nothing but waits in what is active. If it can't, the reconcile that follows does.
 func (wt *waiting) activateWaits() {
-	if wt.effect.applied == nil || wt.ports.stale || wt.effect.redo {
+	if wt.Active().Applied == nil || wt.ports.stale || wt.effect.redo {
 		return
 	}
-	d := *wt.effect.applied
+	d := *wt.Active().Applied
 	d.Facts = maps.Clone(d.Facts)
 	for _, w := range wt.state.Waits {
 		if f, ok := d.Facts[w.ID]; ok {
@@ -332,17 +335,18 @@ func (wt *waiting) activateWaits() {
 		wt.complain("activate which ports wait for their guests", err)
 		return
 	}
-	wt.effect.applied, wt.effect.flip = &d, at
+	wt.effect.current.Activated(&d, at)
 	wt.state.Uses = now.Remember(d.Plan)
 	wt.teaming.moved(now)
 }
 
 // keepWaits removes the waits of ports that are gone, and of those whose device went down since, and returns to ports
 // the MACs that they lacked while another port had the same. changed reports whether the configuration has changed.
-func (wt *waiting) keepWaits() (changed bool) {
+func (wt *waiting) keepWaits(now *active.Draft) (changed bool) {
+	wt.plan = now.Plan
 	for _, w := range wt.state.Waits {
-		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.effect.applied != nil // its device is gone
-		if wt.ports.plan.Port(w.ID) == nil || gone && !w.Beside() {
+		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.Active().Applied != nil // its device is gone
+		if wt.plan.Port(w.ID) == nil || gone && !w.Beside() {
 			wt.state.DropWait(w.ID)
 			continue
 		}
@@ -364,14 +368,14 @@ func (wt *waiting) keepWaits() (changed bool) {
 
 // othersWith reports whether another port of the switch has the MAC of a wait.
 func (wt *waiting) othersWith(w state.Wait) bool {
-	return slices.ContainsFunc(wt.ports.plan.Switch(w.ID.Switch).Ports, func(p *plan.Port) bool {
+	return slices.ContainsFunc(wt.plan.Switch(w.ID.Switch).Ports, func(p *plan.Port) bool {
 		return p.ID != w.ID && p.InitialMAC == w.MAC
 	})
 }
 
 // rivals adds a problem to a port that shares its MAC with another port while the guests of both run: it names the port
 // that gets the frames.
-func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
+func (wt *waiting) rivals(now *active.Draft, sw *plan.Switch, facts plan.Facts) {
 	by := map[plan.MAC]*plan.Port{}
 	for _, p := range sw.Ports {
 		f, ok := facts[p.ID]
@@ -388,7 +392,7 @@ func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 			winner, loser = p, other
 			by[p.InitialMAC] = p
 		}
-		wt.effect.problems[loser.ID] = problem.Problem{Code: problem.RivalGuest, Peer: winner.ID.Name,
-			MAC: p.InitialMAC.String()}
+		now.Report(loser.ID, problem.Problem{Code: problem.RivalGuest, Peer: winner.ID.Name,
+			MAC: p.InitialMAC.String()})
 	}
 }

@@ -186,8 +186,8 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 		r.waiting.watchWaits()
 	}
 	r.until("shown as a problem", func() bool {
-		return r.effect.problems[id("vm")].Code == problem.GuestOverdue &&
-			strings.Contains(r.effect.problems[id("vm")].Text(), "heddle port activate")
+		return r.Active().Problems[id("vm")].Code == problem.GuestOverdue &&
+			strings.Contains(r.Active().Problems[id("vm")].Text(), "heddle port activate")
 	})
 	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" ||
 		!strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing "+
@@ -248,7 +248,7 @@ func TestS100_ASilenceThatWasNotWrittenDownOutlivesTheAgent(t *testing.T) {
 // is an error until the port is silent.
 func TestS100_ACallerThatSilencesAPortDoesNotWaitForTheDisk(t *testing.T) {
 	r := domainRig(t)
-	silence := func() error { return r.waiting.silence(planned(r.ports.plan, "vm")) }
+	silence := func() error { return r.waiting.silence(planned(r.Active().Plan, "vm")) }
 	r.kernel.fail = errors.New("no memory")
 	for range 2 { // asked again, it is the same
 		if err := silence(); err == nil || r.fact("vm").Waits() || !strings.Contains(err.Error(),
@@ -263,7 +263,7 @@ func TestS100_ACallerThatSilencesAPortDoesNotWaitForTheDisk(t *testing.T) {
 	}
 
 	r = domainRig(t)
-	if err := r.waiting.silence(planned(r.ports.plan, "vm")); err != nil || !r.fact("vm").Waits() || r.speaks("vm") {
+	if err := r.waiting.silence(planned(r.Active().Plan, "vm")); err != nil || !r.fact("vm").Waits() || r.speaks("vm") {
 		t.Fatalf("%v: %+v", err, r.fact("vm"))
 	}
 	if w := r.saved().WaitOf(id("vm")); w != nil {
@@ -324,39 +324,39 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	if err := r.connect(vm); err != nil {
 		t.Fatal(err)
 	}
-	number := planned(r.ports.plan, "vm").Number
+	number := planned(r.Active().Plan, "vm").Number
 	vm.Device = "tap1"
 	for range 2 { // a hook may run twice
 		if err := r.connectIncoming(vm); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mac := planned(r.ports.plan, "vm").InitialMAC
+	mac := planned(r.Active().Plan, "vm").InitialMAC
 	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() ||
-		planned(r.ports.plan, "vm:incoming").InitialMAC != mac {
+		planned(r.Active().Plan, "vm:incoming").InitialMAC != mac {
 		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac,
-			planned(r.ports.plan, "vm:incoming").InitialMAC)
+			planned(r.Active().Plan, "vm:incoming").InitialMAC)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
 	r.waiting.watchWaits()
-	if d := planned(r.ports.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() ||
-		planned(r.ports.plan, "vm").Number != number {
-		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.ports.plan, "vm").Number, number,
+	if d := planned(r.Active().Plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() ||
+		planned(r.Active().Plan, "vm").Number != number {
+		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.Active().Plan, "vm").Number, number,
 			r.fact("vm"))
 	}
-	if left := planned(r.ports.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() ||
+	if left := planned(r.Active().Plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() ||
 		left.InitialMAC != mac {
 		t.Fatalf("left: %+v %+v", left, r.fact("vm:left"))
 	}
-	if planned(r.ports.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
+	if planned(r.Active().Plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
 		t.Errorf("incoming is there still, or its place was taken %d times", len(r.kernel.succeeded))
 	}
 	// Two guests run at once: both ports stay, and the one that gets no frames is reported.
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
 	r.waiting.watchWaits()
 	r.until("a conflict", func() bool {
-		return r.effect.problems[id("vm")].Code == problem.RivalGuest ||
-			r.effect.problems[id("vm:left")].Code == problem.RivalGuest
+		return r.Active().Problems[id("vm")].Code == problem.RivalGuest ||
+			r.Active().Problems[id("vm:left")].Code == problem.RivalGuest
 	})
 	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 // kernel's tables, which may be long, are read outside the loop.
 type whoHas struct {
 	*shared
-	effect   *effect
 	locating *locating
 }
 
@@ -47,7 +46,7 @@ func (wh whoHas) Neighbours(ctx context.Context, q api.NeighbourQuery) (*api.Nei
 		if reader, err = wh.kernel.Neighbours(); err != nil {
 			return err
 		}
-		if learned, _, ok := wh.locating.learned(); ok && wh.effect.applied != nil {
+		if learned, _, ok := wh.locating.learned(); ok && wh.Active().Applied != nil {
 			at = wh.locating.behind(learned)
 		}
 		return nil
@@ -148,14 +147,14 @@ func (wh whoHas) SampleNeighbours(ctx context.Context) ([]metrics.Neighbours, er
 	var counters *dataplane.CounterReader
 	var all []metrics.Neighbours
 	err := wh.do(ctx, func() (err error) {
-		if wh.effect.applied == nil {
+		if wh.Active().Applied == nil {
 			return nil
 		}
 		contested := map[string]int{}
 		for at := range wh.locating.addressing.contested {
 			contested[at.sw]++
 		}
-		for _, sw := range wh.effect.applied.Plan.Switches {
+		for _, sw := range wh.Active().Applied.Plan.Switches {
 			if sw.Tunnel != nil && sw.Tunnel.Hold > 0 {
 				all = append(all, metrics.Neighbours{Counts: api.NeighbourCounts{Switch: sw.Name},
 					Contested: contested[sw.Name]})
