@@ -24,7 +24,7 @@ import (
 // HostPorts returns the host's own interfaces on its switches.
 func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 	out = []api.HostPort{}
-	return out, ad.do(ctx, func() error {
+	return out, ad.Do(ctx, func() error {
 		for _, sw := range ad.Active().Plan.Switches {
 			for _, p := range sw.Ports {
 				if p.Role == spec.Host {
@@ -111,7 +111,7 @@ func declaration(p spec.Port, gateways []netip.Addr) string {
 
 // Adoption returns the state of the adoption of that name, also if it was undone; without a name that of the last one.
 func (ad *adoptions) Adoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
-	return out, ad.do(ctx, func() error {
+	return out, ad.Do(ctx, func() error {
 		var found *api.Adoption
 		for i := range ad.last {
 			if v := &ad.last[i]; q.Name == "" || v.Name == q.Name {
@@ -145,7 +145,7 @@ func (ad *adoptions) noAdoption(name string) error {
 
 // Adopt moves the device's addresses and routes to a host port, all or nothing.
 func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
-	return out, ad.do(ctx, func() error {
+	return out, ad.Do(ctx, func() error {
 		if err := ad.trials.busyForAdoption(); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (ad *adoptions) move(r *adopt.Record) error {
 
 // ConfirmAdoption keeps an adoption, once its gateway has answered.
 func (ad *adoptions) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
-	return out, ad.do(ctx, func() error {
+	return out, ad.Do(ctx, func() error {
 		r := ad.records.adopted(q.Name)
 		if q.Name == "" {
 			r = ad.records.journal.Open()

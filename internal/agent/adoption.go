@@ -80,7 +80,7 @@ func (ad *adoptions) watchAdoptions() {
 	ad.askGateways(r)
 	now, err := hostnet.Boottime()
 	if err != nil {
-		ad.complain("watch the adoption of "+r.Config.Device, err)
+		ad.Complain("watch the adoption of "+r.Config.Device, err)
 		return
 	}
 	switch verdict, why := r.Judge(now); verdict {
@@ -91,7 +91,7 @@ func (ad *adoptions) watchAdoptions() {
 		r.Phase = adopt.Confirmed
 		if err := ad.records.journal.Save(); err != nil {
 			r.Phase = adopt.Waiting
-			ad.complain("confirm the adoption of "+r.Config.Device, err)
+			ad.Complain("confirm the adoption of "+r.Config.Device, err)
 			return
 		}
 		ad.publishAdoption(event.Confirmed, r, fmt.Sprintf("host port %s keeps what device %s had", r.Port.Name,
@@ -119,7 +119,7 @@ func (ad *adoptions) askGateways(r *adopt.Record) {
 			r.Answered = append(r.Answered, g)
 			ad.log.Info("gateway reached", "port", r.Port.Name, "by", by, "gateway", g.String())
 			if err := ad.records.journal.Save(); err != nil { // it is asked again after a crash
-				ad.complain("remember that the gateway answered", err)
+				ad.Complain("remember that the gateway answered", err)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (ad *adoptions) takeBack(r *adopt.Record) {
 func (ad *adoptions) undo(r *adopt.Record) bool {
 	done, err := adopt.Back(r, ad.records.journal.Save, ad.mover())
 	if err != nil {
-		ad.complain("move the host's addresses back to device "+r.Config.Device, err)
+		ad.Complain("move the host's addresses back to device "+r.Config.Device, err)
 		if done {
 			r.Reason.Left = err.Error()
 		}
@@ -147,7 +147,7 @@ func (ad *adoptions) undo(r *adopt.Record) bool {
 // forget removes the record of a move that is undone.
 func (ad *adoptions) forget(r *adopt.Record) {
 	if err := ad.endAdoption(r, event.Reverted); err != nil {
-		ad.complain("forget the adoption of "+r.Config.Device, err)
+		ad.Complain("forget the adoption of "+r.Config.Device, err)
 	}
 }
 

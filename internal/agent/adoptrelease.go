@@ -15,7 +15,7 @@ import (
 // ReleaseAdoption moves the interface's present configuration back to the device. If the adoption had been confirmed,
 // the gateway is then asked through the device; without an answer everything moves to the interface again.
 func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
-	return out, ad.do(ctx, func() error {
+	return out, ad.Do(ctx, func() error {
 		if err := ad.trials.busyForAdoption(); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 		done := ad.undo(r)
 		if !done {
 			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name,
-				ad.lastErr)
+				ad.Complaint())
 		}
 		if asks {
 			asks = ad.askByDevice(r)
@@ -59,7 +59,7 @@ func (ad *adoptions) askByDevice(r *adopt.Record) bool {
 		err = ad.records.journal.Save()
 	}
 	if err != nil {
-		ad.complain("ask the gateway by device "+r.Config.Device, err)
+		ad.Complain("ask the gateway by device "+r.Config.Device, err)
 		return false
 	}
 	ad.askGateways(r)
@@ -72,7 +72,7 @@ func (ad *adoptions) watchRelease(r *adopt.Record) {
 	ad.askGateways(r)
 	now, err := hostnet.Boottime()
 	if err != nil {
-		ad.complain("watch the release of "+r.Port.Name, err)
+		ad.Complain("watch the release of "+r.Port.Name, err)
 		return
 	}
 	switch verdict, why := r.JudgeRelease(now); verdict {
@@ -93,14 +93,14 @@ func (ad *adoptions) moveAgain(r *adopt.Record, why undone.Reason) {
 	r.Phase, r.Step, r.Reason = adopt.Moving, 0, why
 	err := adopt.Forward(r, ad.records.journal.Save, ad.mover())
 	if err != nil {
-		ad.complain("move the host's addresses to host port "+r.Port.Name+" again", err)
+		ad.Complain("move the host's addresses to host port "+r.Port.Name+" again", err)
 		r.Reason.Code, r.Reason.Port, r.Reason.Detail = undone.ReleaseFailed, r.Port.Name, err.Error()
 		ad.takeBack(r)
 		return
 	}
 	r.Phase = adopt.Confirmed
 	if err := ad.records.journal.Save(); err != nil {
-		ad.complain("keep the adoption of "+r.Config.Device, err)
+		ad.Complain("keep the adoption of "+r.Config.Device, err)
 	}
 	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s",
 		r.Port.Name, r.Config.Device, why.Text()))

@@ -42,7 +42,7 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 		s.Flows = advise.FlowsSince(before.flows, s.Flows)
 		s.Window, s.Stats = s.RecentFor, s.Recent
 	}
-	err = an.do(ctx, func() (err error) {
+	err = an.Do(ctx, func() (err error) {
 		if s.Host, err = an.traceHost(); err == nil {
 			s.State, s.Past = an.view(), an.pastNow()
 			s.Seen, s.Absent = an.dated.ledger.Seen(), an.dated.ledger.Absent()
@@ -85,7 +85,7 @@ func (an *answers) measure(ctx context.Context, during time.Duration) (r reading
 	}
 	select {
 	case <-time.After(during):
-	case <-an.stopped:
+	case <-an.Stopped():
 		return r, errors.New("the agent ended while it measured")
 	case <-ctx.Done():
 		return r, ctx.Err()
@@ -111,10 +111,12 @@ func (an *answers) traceHost() (*trace.Host, error) {
 	if an.Active().Applied == nil {
 		return nil, errors.New("nothing is active yet")
 	}
-	h := &trace.Host{Plan: copied(an.Active().Applied.Plan), Facts: maps.Clone(an.Active().Applied.Facts),
-		Reach:    maps.Clone(an.Active().Applied.Reach),
+	now := an.Active()
+	h := &trace.Host{Plan: copied(now.Applied.Plan), Facts: maps.Clone(now.Applied.Facts),
+		Reach:    maps.Clone(now.Applied.Reach),
 		NewModel: model.New, File: an.state.Config.File,
-		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: traceGroups(an.Active().Config),
+		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{},
+		Groups: traceGroups(now.Config),
 		Silent: an.silent(), Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
@@ -126,11 +128,11 @@ func (an *answers) traceHost() (*trace.Host, error) {
 		}
 		h.ByCommand[name] = by
 	}
-	for _, id := range an.Active().Members() {
+	for _, id := range now.Members() {
 		if why := an.attaching.whyNotAttached(id); !why.None() {
 			h.Waiting[id] = why
-		} else if _, connected := an.Active().Applied.Facts[id]; !connected {
-			h.Waiting[id] = an.Active().Problems[id]
+		} else if _, connected := now.Applied.Facts[id]; !connected {
+			h.Waiting[id] = now.Problems[id]
 		}
 	}
 	return h, nil

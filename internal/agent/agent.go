@@ -85,7 +85,7 @@ func newAgent(s *shared) *Agent {
 
 // run is the loop. It returns when ctx ends; the kernel continues with the active plan.
 func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
-	defer close(a.stopped)
+	defer a.End()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	refresh := time.NewTicker(refreshEvery)
@@ -94,7 +94,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case f := <-a.calls:
+		case f := <-a.Calls():
 			f()
 		case <-a.attaching.moreToAttach():
 			a.attaching.attach(nextTurn)
@@ -118,7 +118,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.supervisor().Alive()
 		case <-refresh.C:
 			if err := a.dev.Refresh(); err != nil {
-				a.complain("read the devices", err)
+				a.Complain("read the devices", err)
 				continue
 			}
 			a.restoring.everything()
@@ -137,7 +137,7 @@ func (a *Agent) notified(n hostdev.Note) {
 	for range batchNotes {
 		c, err := a.dev.Apply(n)
 		if err != nil {
-			a.complain("follow the devices", err)
+			a.Complain("follow the devices", err)
 			a.settler.retry = true
 		}
 		if a.restoring.noted(n) {
@@ -170,11 +170,11 @@ func next(c <-chan hostdev.Note) (hostdev.Note, bool) {
 
 func (a *Agent) tick() {
 	if _, err := a.kernel.Sweep(); err != nil {
-		a.complain("sweep learned MACs", err)
+		a.Complain("sweep learned MACs", err)
 	}
 	if a.settler.retry {
 		if err := a.dev.Refresh(); err != nil {
-			a.complain("read the devices", err)
+			a.Complain("read the devices", err)
 			return
 		}
 		a.settler.settle()

@@ -171,7 +171,7 @@ func (cg *changer) applyAlone(cfg *spec.Config, src state.Source, what string) e
 		return err
 	}
 	go func() {
-		if err := cg.trials.tried(context.Background(), cg.do, g, out, apply); err != nil {
+		if err := cg.trials.tried(context.Background(), cg.Do, g, out, apply); err != nil {
 			cg.log.Error(what+": the configuration is as it was", "err", err)
 		}
 	}()

@@ -22,7 +22,7 @@ import (
 
 // Activate records that the guest of a waiting port runs here.
 func (c *commands) Activate(ctx context.Context, q api.Activate) error {
-	return c.do(ctx, func() error {
+	return c.Do(ctx, func() error {
 		p := planned(c.Active().Plan, q.Port)
 		if p == nil {
 			return c.ports.noPort(q.Port)
@@ -54,7 +54,7 @@ func (wt *waiting) told(p *plan.Port) error {
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs. It takes nothing
 // from another guest: only a hook that has just given its guest the device may do that (Reconnect).
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
-	if err := c.do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
+	if err := c.Do(ctx, func() error { return c.meant().refusesHost(q.Host) }); err != nil {
 		return nil, err
 	}
 	return c.connectIncoming(ctx, q, func(p spec.Port) error {
@@ -144,7 +144,7 @@ func (wt *waiting) beginIncoming(p spec.Port, w state.Wait) {
 // Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration. It
 // is refused where this host lacks what the guest needs beside its ports.
 func (c *commands) Expect(ctx context.Context, q api.Expect) error {
-	return c.do(ctx, func() error {
+	return c.Do(ctx, func() error {
 		if err := c.berth().refusesGuest(q); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (wt *waiting) expected(p api.Connect) (is, forced bool) {
 
 // isExpected is expected, called from outside the loop.
 func (c *commands) isExpected(ctx context.Context, q api.Connect) (is, forced bool) {
-	err := c.do(ctx, func() error { is, forced = c.waiting.expected(q); return nil })
+	err := c.Do(ctx, func() error { is, forced = c.waiting.expected(q); return nil })
 	return err == nil && is, forced
 }
 
@@ -253,7 +253,7 @@ func (wt *waiting) succeedAll() {
 	for _, w := range wt.state.Waits {
 		if w.Awake && w.InPlaceOf != "" {
 			if err := wt.succeed(w); err != nil {
-				wt.complain("give a port that a guest has moved to its name", err)
+				wt.Complain("give a port that a guest has moved to its name", err)
 				wt.settler.retry = true
 			}
 		}

@@ -40,7 +40,7 @@ func (t *attaching) attach(budget time.Duration) {
 	// "heddle port show" has the reason of each.
 	if err != nil && time.Since(t.complained) >= sweepEvery {
 		t.complained = time.Now()
-		t.complain("attach to the devices", err)
+		t.Complain("attach to the devices", err)
 	}
 	t.missing, t.left, t.most = t.kernel.Unattached(), left, max(t.most, left)
 	if left > 0 {
@@ -108,7 +108,7 @@ func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
 // attached. A caller that stops waiting changes nothing.
 func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	var done chan struct{}
-	err := t.do(ctx, func() error {
+	err := t.Do(ctx, func() error {
 		err := f()
 		if err == nil && t.left > 0 {
 			done = make(chan struct{})
@@ -121,7 +121,7 @@ func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	}
 	select {
 	case <-done:
-	case <-t.stopped:
+	case <-t.Stopped():
 	case <-ctx.Done():
 	}
 	return nil
@@ -131,7 +131,7 @@ func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 // pins the switch would stop with this process.
 func (t *attaching) guardPins() {
 	if err := t.mount(); err != nil {
-		t.complain("keep the kernel's objects pinned", err)
+		t.Complain("keep the kernel's objects pinned", err)
 		return
 	}
 	missing, err := t.kernel.Repin()
@@ -139,6 +139,6 @@ func (t *attaching) guardPins() {
 		t.log.Warn("somebody removed pinned kernel objects; they were put back", "missing", missing)
 	}
 	if err != nil {
-		t.complain("keep the kernel's objects pinned", err)
+		t.Complain("keep the kernel's objects pinned", err)
 	}
 }

@@ -25,9 +25,11 @@ type berth struct {
 
 // berth is what is known now. It is called in the loop.
 func (c *commands) berth() berth {
-	return berth{cfg: c.Active().Config, src: view.Source{Plan: c.Active().Plan, Applied: c.Active().Applied, Remembered: c.state,
-		Problems: c.Active().Problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
-		return c.Active().Applied != nil && c.Active().Applied.Facts[id].Up
+	now := c.Active()
+	return berth{cfg: now.Config, src: view.Source{Plan: now.Plan, Applied: now.Applied, Remembered: c.state,
+		Problems: now.Problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
+		now := c.Active()
+		return now.Applied != nil && now.Applied.Facts[id].Up
 	}, table: c.kernel.MACTable(), held: c.heldMACs}
 }
 

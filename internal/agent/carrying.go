@@ -57,7 +57,7 @@ func (cr *carrying) pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortB
 	g.Blocked = own.Blocked
 	b, err := bundle.Pack(&g, own.Policy)
 	if err != nil {
-		cr.complain("pack what belongs to a port", err)
+		cr.Complain("pack what belongs to a port", err)
 	}
 	if g.Complete {
 		next := state.Goods{ID: id}
@@ -138,7 +138,7 @@ func (cr *carrying) spend(g *state.Goods) {
 	}
 	known, err := cr.kernel.Travel().Spend(g.ID, g.Storm)
 	if err != nil {
-		cr.complain("give a port what it has used up of its storm control", err)
+		cr.Complain("give a port what it has used up of its storm control", err)
 	}
 	if known && err == nil {
 		g.Storm = nil
@@ -268,8 +268,8 @@ func lostMACs(id plan.PortID, err error) error {
 func (cr *carrying) learnMany(g state.Goods, path string) {
 	list, err := cr.files.read(path, g.MACs)
 	if err != nil {
-		_ = cr.do(context.Background(), func() error { // which fails where the agent is stopping
-			cr.complain("give a port the MACs that it had learned", lostMACs(g.ID, err))
+		_ = cr.Do(context.Background(), func() error { // which fails where the agent is stopping
+			cr.Complain("give a port the MACs that it had learned", lostMACs(g.ID, err))
 			return nil
 		})
 		return
@@ -289,12 +289,12 @@ func (cr *carrying) learn(id plan.PortID, list []observe.MACEntry) error {
 // learnRest gives the port MACs that came at that time, in portions.
 func (cr *carrying) learnRest(id plan.PortID, list []observe.MACEntry, came time.Time) {
 	for portion := range slices.Chunk(list, learnAtOnce) {
-		err := cr.do(context.Background(), func() error {
+		err := cr.Do(context.Background(), func() error {
 			if g := cr.state.GoodsOf(id); g == nil || !g.Installed {
 				return nil // it is gone again
 			}
 			if err := cr.learn(id, cr.foreign(id, portion, time.Since(came))); err != nil {
-				cr.complain("give a port the MACs that it had learned", err)
+				cr.Complain("give a port the MACs that it had learned", err)
 			}
 			return nil
 		})
@@ -339,7 +339,7 @@ func inVLAN(p *plan.Port, e observe.MACEntry) bool {
 // tidy removes files that an earlier agent left.
 func (cr *carrying) tidy() {
 	if err := cr.files.tidy(cr.state.Goods); err != nil {
-		cr.complain("remove files with learned MACs", err)
+		cr.Complain("remove files with learned MACs", err)
 	}
 }
 
@@ -364,13 +364,13 @@ func (cr *carrying) drop(id plan.PortID) {
 		cr.state.DropGoods(id)
 	}
 	if _, err := cr.kernel.Travel().Spend(id, nil); err != nil {
-		cr.complain("take back what a port has used up of its storm control", err)
+		cr.Complain("take back what a port has used up of its storm control", err)
 	}
 	if g.Own == nil || reflect.DeepEqual(*g.Own, cr.own(id)) {
 		cr.state.DropGoods(id)
 		return
 	}
 	if err := cr.change(edit); err != nil {
-		cr.complain("take back what a port had set for itself on another host", err)
+		cr.Complain("take back what a port had set for itself on another host", err)
 	}
 }

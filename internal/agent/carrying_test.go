@@ -266,7 +266,7 @@ func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 	r.waiting.followWaits()
 	atOnce, turns := 0, 0
 	err = r.command(func(ctx context.Context) error {
-		err := r.carrying.do(ctx, func() error {
+		err := r.carrying.Do(ctx, func() error {
 			err := r.carrying.install(id("vm"))
 			atOnce = len(r.kernel.learned[id("vm")])
 			r.keeps(2, b)
@@ -274,7 +274,7 @@ func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 		})
 		end := time.Now().Add(time.Minute)
 		for n := 0; err == nil && n < len(list) && time.Now().Before(end); turns++ {
-			err = r.carrying.do(ctx, func() error { n = len(r.kernel.learned[id("vm")]); return nil })
+			err = r.carrying.Do(ctx, func() error { n = len(r.kernel.learned[id("vm")]); return nil })
 			runtime.Gosched()
 		}
 		return err

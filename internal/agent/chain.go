@@ -48,7 +48,7 @@ func (ch *chains) lookAt(devices []uint32) (changed bool) {
 	for _, index := range devices {
 		c, err := ch.kernel.Chain(index)
 		if err != nil {
-			ch.complain("look at the programs on the devices", err)
+			ch.Complain("look at the programs on the devices", err)
 			continue
 		}
 		ch.noteExchanged(index, c.Exchanged)

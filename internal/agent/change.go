@@ -56,7 +56,7 @@ func (cg *changer) change(edit func()) error {
 	cg.effect.commanded = false
 	if err == nil && cg.settler.late != nil {
 		cg.settler.retry = true
-		cg.complain("finish the work that the active plan leaves", cg.settler.late)
+		cg.Complain("finish the work that the active plan leaves", cg.settler.late)
 	}
 	if err != nil {
 		cg.ports.restore(before)

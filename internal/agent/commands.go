@@ -90,7 +90,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 		what = "port block "
 	}
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out,
+	return out, c.trials.tried(ctx, c.Do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {
 			if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
 				return c.ports.notBlockable(q)
@@ -151,7 +151,7 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 		return c.moveAcross(ctx, q)
 	}
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
+	return out, c.trials.tried(ctx, c.Do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {
 			defer func() {
 				if p := planned(c.Active().Plan, q.Port); p != nil && err == nil {
@@ -218,7 +218,7 @@ func (c *commands) Stop(context.Context) error {
 
 // Progress returns how many devices have yet to be attached.
 func (c *commands) Progress(ctx context.Context) (out *api.Progress, err error) {
-	err = c.do(ctx, func() error {
+	err = c.Do(ctx, func() error {
 		out = &api.Progress{Attaching: c.attaching.left, Of: max(c.attaching.most, c.attaching.left)}
 		if change := c.records.journal.Change; change != nil {
 			out.Trial = c.trials.viewTrial(change)

@@ -78,7 +78,7 @@ func (an *answers) tunnelDevices(c counting) error {
 // unmoved drops, in the loop, values that were read for ports whose counters another port has got meanwhile.
 func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id func(T) plan.PortID) ([]T, error) {
 	out := make([]T, 0, len(read))
-	err := s.do(ctx, func() error {
+	err := s.Do(ctx, func() error {
 		now := s.kernel.CounterReader()
 		for _, r := range read {
 			if c.reader.Unmoved(id(r), now) {
@@ -99,7 +99,7 @@ func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
 // read is Stats with the losses of the selected devices.
 func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]api.Stats, error) {
 	var c counting
-	err := an.do(ctx, func() (err error) { c, err = an.counting(devices); return err })
+	err := an.Do(ctx, func() (err error) { c, err = an.counting(devices); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 // Vitals returns, for each switch, sums of what its uplinks and ports counted on this host.
 func (an *answers) Vitals(ctx context.Context) ([]api.Vitals, error) {
 	var c counting
-	err := an.do(ctx, func() (err error) { c, err = an.counting(nil); return err })
+	err := an.Do(ctx, func() (err error) { c, err = an.counting(nil); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (an *answers) addLosses(c counting, to []api.Stats) error {
 // Accounts checks the counters of every uplink and port against the accounting invariant, under traffic (S94).
 func (an *answers) Accounts(ctx context.Context) ([]api.PortAccount, error) {
 	var c counting
-	err := an.do(ctx, func() (err error) { c, err = an.counting(nil); return err })
+	err := an.Do(ctx, func() (err error) { c, err = an.counting(nil); return err })
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (tr *trials) askControllers(c *adopt.Change) {
 			cancel()
 		}
 		open := false
-		stopped := tr.do(context.Background(), func() error {
+		stopped := tr.Do(context.Background(), func() error {
 			if open = tr.records.journal.Change == c && c.Phase == adopt.Waiting; open {
 				if err == nil {
 					c.Answered = asked
@@ -44,7 +44,7 @@ func (tr *trials) askControllers(c *adopt.Change) {
 		}
 		select {
 		case <-time.After(askControllersEvery):
-		case <-tr.stopped:
+		case <-tr.Stopped():
 			return
 		}
 	}
@@ -95,7 +95,7 @@ func (tr *trials) forgetReverted(c *adopt.Change) {
 	}
 	tr.state.Reverted = nil
 	if err := tr.ports.save(); err != nil {
-		tr.complain("forget that the host went back from a version", err)
+		tr.Complain("forget that the host went back from a version", err)
 	}
 }
 

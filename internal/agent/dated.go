@@ -89,7 +89,7 @@ func (an *answers) keepSighting(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-an.stopped:
+		case <-an.Stopped():
 			return
 		case <-an.dated.due:
 		case <-next.C:
@@ -111,7 +111,7 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 		return err
 	}
 	var write []byte
-	err = an.do(ctx, func() (err error) {
+	err = an.Do(ctx, func() (err error) {
 		an.reporter.refused.settle(time.Now(), s.Stats)
 		write, err = an.dated.note(s.Stats, s.Flows)
 		return err
@@ -121,8 +121,8 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 	}
 	// A slow disk delays nothing but the next reading, and a full disk does not refuse an answer.
 	if failed := ownfile.Replace(an.dated.file, write); failed != nil {
-		return an.do(ctx, func() error {
-			an.complain("remember when findings were seen", failed)
+		return an.Do(ctx, func() error {
+			an.Complain("remember when findings were seen", failed)
 			return nil
 		})
 	}

@@ -33,7 +33,7 @@ func (c *commands) checkBerth(ctx context.Context, q api.Incoming) error {
 		return nil
 	}
 	a := arrival{Incoming: q}
-	err := c.do(ctx, func() error { a.on = cmp.Or(q.Switch, c.ports.onlySwitch()); return nil })
+	err := c.Do(ctx, func() error { a.on = cmp.Or(q.Switch, c.ports.onlySwitch()); return nil })
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *commands) checkBerth(ctx context.Context, q api.Incoming) error {
 			return err
 		}
 	}
-	return c.do(ctx, func() error { return c.berth().refuses(&a) })
+	return c.Do(ctx, func() error { return c.berth().refuses(&a) })
 }
 
 // described completes what is known of a port that a hook prepares: the host where the guest runs knows more than the

@@ -28,7 +28,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 		return
 	}
 	tell := func(ctx context.Context, news map[string]guest.Run) {
-		a.postUnless(ctx.Done(), func() { a.waiting.sawDomains(news) })
+		a.PostUnless(ctx.Done(), func() { a.waiting.sawDomains(news) })
 	}
 	d := domains.Watch(dir, tell, func(ctx context.Context, xml string) {
 		if plugged == nil {

@@ -19,7 +19,7 @@ func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*
 	out := &api.Applied{DryRun: true}
 	var ask *needsAsking
 	var next *ahead
-	err := cg.do(ctx, func() (err error) {
+	err := cg.Do(ctx, func() (err error) {
 		next, ask, err = cg.dry(cfg, out)
 		return err
 	})

@@ -24,7 +24,7 @@ func (a *Agent) endNoted(p instance.Paths) {
 			err = p.DropEnded(a.name, ended)
 		}
 		if err != nil {
-			a.complain("disconnect the ports of guests that ended while no agent answered", err)
+			a.Complain("disconnect the ports of guests that ended while no agent answered", err)
 			return
 		}
 	}

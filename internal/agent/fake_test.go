@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/loop"
 	"heddle/internal/agent/state"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
@@ -526,7 +527,8 @@ func (r *rig) restartBy(read func(*state.State) *givenConfig) error {
 	}
 	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev,
 		kernel: r.kernel, store: store, state: st,
-		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
+		Loop: loop.New(), Complaints: loop.NewComplaints(slog.New(slog.DiscardHandler)),
+		events: event.NewBus(keptEvents)})
 	given := read(st)
 	r.ports.inKernel = r.pinned
 	last := st.Config
@@ -553,7 +555,7 @@ func (r *rig) command(f func(context.Context) error) error {
 	go func() { done <- f(context.Background()) }()
 	for {
 		select {
-		case call := <-r.calls:
+		case call := <-r.Calls():
 			call()
 		case err := <-done:
 			return err

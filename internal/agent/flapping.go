@@ -58,7 +58,7 @@ func flapKeyOf(id plan.PortID, m api.FlappingMAC) flapKey {
 
 // Flapping takes in which MACs of this host others learn again and again, too.
 func (mv *moving) Flapping(ctx context.Context, m *controllerv1.HostFlapping) error {
-	return mv.do(ctx, func() error { mv.flaps.take(m.GetMacs()); return nil })
+	return mv.Do(ctx, func() error { mv.flaps.take(m.GetMacs()); return nil })
 }
 
 // take takes in all that a controller says.

@@ -81,7 +81,7 @@ func portGroupNames(cfg *spec.Config) map[string][]string {
 // uplinkHost returns what the protocols and the load balancing on uplinks need from the agent.
 func (a *Agent) uplinkHost() uplinks.Host {
 	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts,
-		Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
+		Post: a.PostUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
 }
 
 // followUplinks starts the protocols on the uplinks.
@@ -150,8 +150,7 @@ func (m meter) Uplinks() (map[plan.PortID]observe.Counters, error) {
 	return out, nil
 }
 
-func (m meter) Speed(device string) float64     { return m.dev.Speed(device) }
-func (m meter) Complain(what string, err error) { m.complain(what, err) }
+func (m meter) Speed(device string) float64 { return m.dev.Speed(device) }
 
 // lagDevices returns the devices of the uplinks in the form that LACP uses.
 func lagDevices(bounds []bound) map[plan.PortID]memory.LAGDevice {

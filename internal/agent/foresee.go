@@ -51,7 +51,7 @@ func (fo *foreseer) Foresee(ctx context.Context, q api.Foresee) (*diagnose.Fores
 		return nil, api.NewError(api.Invalid, "the host would refuse the change: "+err.Error())
 	}
 	var ready *ahead
-	err = fo.do(ctx, func() error {
+	err = fo.Do(ctx, func() error {
 		// The loop sees the other version until this returns, and nobody else does.
 		defer fo.ports.restore(fo.ports.intent())
 		keeper{fo.ports}.take(h)
@@ -113,7 +113,7 @@ func (fo *foreseer) compare(ctx context.Context, next *ahead) (*diagnose.Foresee
 		return nil, err
 	}
 	var now, after *trace.Host
-	err = fo.do(ctx, func() (err error) {
+	err = fo.Do(ctx, func() (err error) {
 		if now, err = fo.host(); err == nil {
 			after = fo.after(now, next)
 		}
@@ -225,7 +225,7 @@ func (fo *foreseer) seen(ctx context.Context) (foresee.Seen, error) {
 			}
 		}
 	}
-	return out, fo.do(ctx, func() error {
+	return out, fo.Do(ctx, func() error {
 		for id, total := range received(list) {
 			frames, during := fo.answers.dated.recent.Since(id, total, out.Now)
 			if frames > 0 {

@@ -20,7 +20,7 @@ func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC,
 		return nil, err
 	}
 	var list []observe.MACEntry
-	err = c.do(ctx, func() (err error) {
+	err = c.Do(ctx, func() (err error) {
 		list, err = c.kernel.MACs()
 		return err
 	})
@@ -31,7 +31,7 @@ func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC,
 	out := []api.MAC{}
 	for some := range slices.Chunk(list, forgottenAtOnce) {
 		var removed []observe.MACEntry
-		err := c.do(ctx, func() (err error) {
+		err := c.Do(ctx, func() (err error) {
 			removed, err = c.kernel.ForgetMACs(some)
 			return err
 		})

@@ -296,7 +296,8 @@ func TestS148_AHookIsHeardBeforeTheNotificationsOfItsDevice(t *testing.T) {
 			}
 			r.settler.settle()
 			if h := r.state.Of(id("vm1/net0")); h == nil || h.Index != now.Index {
-				t.Errorf("the port has %+v in place of device %d: %+v", h, now.Index, r.Active().Problems[id("vm1/net0")])
+				t.Errorf("the port has %+v in place of device %d: %+v", h, now.Index,
+					r.Active().Problems[id("vm1/net0")])
 			}
 		})
 	}

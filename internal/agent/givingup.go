@@ -34,7 +34,7 @@ func (st *statics) release(ctx context.Context, n *state.NIC) error {
 		return nil
 	}
 	wanted := false
-	if err := st.do(ctx, func() error {
+	if err := st.Do(ctx, func() error {
 		wanted = st.mayHave(n)
 		return nil
 	}); err != nil || !wanted {
@@ -54,7 +54,7 @@ func (st *statics) release(ctx context.Context, n *state.NIC) error {
 		return fmt.Errorf("port %s is disconnected, but its static port %s is not released: %w; it is given up as "+
 			"soon as one answers (or at a controller: heddle port static release %s)", n.Port, n.ID, err, n.ID)
 	}
-	if err := st.do(ctx, func() error { return st.released(q, a) }); err != nil {
+	if err := st.Do(ctx, func() error { return st.released(q, a) }); err != nil {
 		return err
 	}
 	if a.GetRefused() != "" {

@@ -34,7 +34,7 @@ func TestS79_APortThatIsBoundAfterItWasGivenUpIsGivenUpAgain(t *testing.T) {
 	var asked []*controllerv1.PortClaim
 	// The host's own file has that switch too: the definition counts until a claim is asked for.
 	handed := func(ctx context.Context, is bool) error {
-		return st.do(ctx, func() error {
+		return st.Do(ctx, func() error {
 			if r.ports.slice = nil; is {
 				r.ports.slice = defined
 			}

@@ -140,7 +140,7 @@ func (tr *trials) awaitOther(ctx context.Context, other *beingTried) error {
 	select {
 	case <-other.decided:
 		return nil
-	case <-tr.stopped:
+	case <-tr.Stopped():
 		return errors.New("the agent is stopping")
 	case <-ctx.Done():
 		return ctx.Err()
@@ -267,7 +267,7 @@ func (tr *trials) ownMACs() map[[6]byte]bool {
 	}
 	learned, err := tr.kernel.MACs()
 	if err != nil {
-		tr.complain("read the learned MACs", err)
+		tr.Complain("read the learned MACs", err)
 	}
 	for _, e := range learned {
 		own[e.MAC] = true

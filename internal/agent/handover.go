@@ -18,7 +18,7 @@ import (
 // MACs. Where both declare the same, nothing changes in the kernel.
 func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, error) {
 	var next *state.Slice
-	if err := sl.do(ctx, func() error { next = sl.refused; return nil }); err != nil {
+	if err := sl.Do(ctx, func() error { next = sl.refused; return nil }); err != nil {
 		return nil, err
 	}
 	if next == nil {
@@ -31,7 +31,7 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 	}
 	out := &api.Applied{}
 	if q.DryRun {
-		return out, sl.do(ctx, func() error {
+		return out, sl.Do(ctx, func() error {
 			_, err := sl.handover(given.cfg, out)
 			out.DryRun = true
 			return err

@@ -51,7 +51,7 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 	err error) {
 	var source state.Source
 	var merged *spec.Config
-	err = h.do(ctx, func() error {
+	err = h.Do(ctx, func() error {
 		source, merged = h.state.Config, h.Active().Config
 		return nil
 	})
@@ -77,7 +77,7 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 // the history could not be written, that is an earlier one or none.
 func (h *history) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
 	var counts string
-	if err := h.do(ctx, func() error { counts = h.state.Config.Content; return nil }); err != nil {
+	if err := h.Do(ctx, func() error { counts = h.state.Config.Content; return nil }); err != nil {
 		return nil, err
 	}
 	list, err := h.store.History().List()

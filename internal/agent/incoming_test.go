@@ -96,7 +96,7 @@ func TestS100_AMoveThatIsCancelledAsItsGuestArrivesKeepsItsPort(t *testing.T) {
 	go func() { done <- m.CancelMove(t.Context(), api.PortMoveOf{Port: "vm/eth0"}) }()
 	for ended := false; !ended; {
 		select {
-		case call := <-r.calls:
+		case call := <-r.Calls():
 			if call(); turns == 0 { // between the look and the end
 				w := r.wait("vm/eth0")
 				r.kernel.awake = map[plan.PortID]uint32{id("vm/eth0"): w.Number}

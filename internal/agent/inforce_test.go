@@ -180,7 +180,7 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 			api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
 		applied <- err
 	}()
-	(<-r.calls)()
+	(<-r.Calls())()
 	var p *api.Progress
 	progress := func() {
 		err := r.command(func(ctx context.Context) (err error) { p, err = r.commands.Progress(ctx); return err })

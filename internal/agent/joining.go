@@ -98,7 +98,7 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
 		}
 	}
-	if err := m.do(ctx, m.locating.left); err != nil {
+	if err := m.Do(ctx, m.locating.left); err != nil {
 		m.log.Error("what the controllers said of overlay segments is still in the kernel", "err", err)
 	}
 	if m.probing != nil {

@@ -46,7 +46,8 @@ func TestS10_ApplySaysWhichPortsStayAsCommandsSetThem(t *testing.T) {
 		if d := cmp.Diff(want, out.Kept); d != "" || len(out.Changes)+len(out.Effects) != 0 {
 			t.Errorf("dry run %v: %+v %s", dry, out, d)
 		}
-		if p := planned(r.Active().Plan, "a"); p.PortGroup != "other" || !planned(r.Active().Plan, "b").Policy.Blocked.V {
+		now := r.Active().Plan
+		if p := planned(now, "a"); p.PortGroup != "other" || !planned(now, "b").Policy.Blocked.V {
 			t.Errorf("dry run %v: port a is in %s", dry, p.PortGroup)
 		}
 	}

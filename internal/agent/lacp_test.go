@@ -121,7 +121,7 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 	defer tick.Stop()
 	for !holds() {
 		select {
-		case f := <-r.calls:
+		case f := <-r.Calls():
 			f()
 		case <-r.settler.itsTurn(): // on a loaded machine a settle takes so long that the next one is delayed
 			r.settler.settle()

@@ -54,7 +54,7 @@ func (cg *changer) applyLater(given *givenConfig) {
 			return
 		}
 		cg.log.Error("the edited configuration file is not active; the one applied last is", "file", file, "err", err)
-		err = cg.do(context.Background(), func() error {
+		err = cg.Do(context.Background(), func() error {
 			given.unusable = err
 			cg.ports.unused = given.unused()
 			return nil
@@ -78,14 +78,14 @@ func (cg *changer) applyDecided(ctx context.Context, given *givenConfig) error {
 		return err
 	}
 	g := &guard{what: "start with " + given.src.File}
-	return cg.trials.tried(ctx, cg.do, g, &api.Applied{}, apply)
+	return cg.trials.tried(ctx, cg.Do, g, &api.Applied{}, apply)
 }
 
 // awaitFree waits until no change is on trial, whoever decides it. Commands do not wait for an operator.
 func (tr *trials) awaitFree(ctx context.Context) error {
 	for {
 		var open *beingTried
-		err := tr.do(ctx, func() error {
+		err := tr.Do(ctx, func() error {
 			if tr.records.journal.Change != nil {
 				open = &beingTried{tr.decided}
 			}

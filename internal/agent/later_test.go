@@ -31,7 +31,7 @@ func TestS164_AFileEditedWhileAnOperatorIsWaitedForIsRead(t *testing.T) {
 				defer stop()
 				// whoever waits for the trial has seen it by now, or sees it in its first look
 				for range 100 {
-					if err := r.do(ctx, func() error { return nil }); err != nil {
+					if err := r.Do(ctx, func() error { return nil }); err != nil {
 						return err
 					}
 				}
@@ -72,7 +72,7 @@ func onTrialByOperator(r *rig, content string) {
 
 // decideAndAwait has the operator decide, and waits until the file is active.
 func (r *rig) decideAndAwait(ctx context.Context, agreed bool, content string) error {
-	err := r.do(ctx, func() error {
+	err := r.Do(ctx, func() error {
 		c := r.trials.records.journal.Change
 		if c.Agreed = agreed; !agreed {
 			c.Within = 0
@@ -81,7 +81,7 @@ func (r *rig) decideAndAwait(ctx context.Context, agreed bool, content string) e
 		return nil
 	})
 	for active := false; err == nil && !active; {
-		err = r.do(ctx, func() error { active = r.state.Config.Content == content; return nil })
+		err = r.Do(ctx, func() error { active = r.state.Config.Content == content; return nil })
 	}
 	return err
 }

@@ -72,8 +72,8 @@ func (r *loadRig) window(send map[string]float64) {
 		r.kernel.counters[id(port)], r.kernel.counters[id(r.uses(port))] = c, u
 	}
 	r.load.Balance(r.now)
-	if r.lastErr != "" {
-		r.t.Fatal(r.lastErr)
+	if r.Complaint() != "" {
+		r.t.Fatal(r.Complaint())
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *locating) open(dir string, self func() string) {
 // changed has the loop take what the controllers said. It is called by any goroutine, and does not wait.
 func (l *locating) changed() {
 	if l.due.CompareAndSwap(false, true) {
-		go l.post(func() { l.due.Store(false); l.take() })
+		go l.Post(func() { l.due.Store(false); l.take() })
 	}
 }
 
@@ -128,7 +128,7 @@ func (l *locating) locate(sw *plan.Switch, c segments.Change) {
 	}
 	if err != nil {
 		delete(l.told, sw.Name) // all of it is said again with the next tick
-		l.complain("tell the kernel where the MACs of overlay segments are", err)
+		l.Complain("tell the kernel where the MACs of overlay segments are", err)
 		return
 	}
 	if all {

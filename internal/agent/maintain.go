@@ -40,7 +40,7 @@ func (mt *maintaining) Maintain(ctx context.Context, q api.Maintain) (*api.Maint
 		return mt.rehearse(ctx, q, applied)
 	}
 	g := &guard{what: "uplink " + useVerb(q.Use) + " " + q.Uplink, within: q.ConfirmWithin}
-	err := mt.trials.tried(ctx, mt.do, g, applied, func() error {
+	err := mt.trials.tried(ctx, mt.Do, g, applied, func() error {
 		next, err := mt.foresee(q, out, applied)
 		if err != nil || len(applied.Changes) == 0 {
 			return err
@@ -61,7 +61,7 @@ func (mt *maintaining) Maintain(ctx context.Context, q api.Maintain) (*api.Maint
 func (mt *maintaining) rehearse(ctx context.Context, q api.Maintain, applied *api.Applied) (*api.Maintained, error) {
 	out := &api.Maintained{Applied: applied}
 	var ask *needsAsking
-	err := mt.do(ctx, func() error {
+	err := mt.Do(ctx, func() error {
 		q := q
 		q.Force = true // the answer says what it would cut off
 		next, err := mt.foresee(q, out, applied)

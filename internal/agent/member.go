@@ -25,7 +25,7 @@ func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
 			Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
 	}
 	m.mu.Unlock()
-	return out, m.do(ctx, func() error {
+	return out, m.Do(ctx, func() error {
 		if s := m.state.Slice; s != nil {
 			out.Revision, out.Epoch = s.Revision, s.Epoch
 		}
@@ -72,20 +72,20 @@ func (m member) Clock() (int64, error) { return dataplane.Monotonic() }
 
 // ActiveAt is when the kernel began to forward by the version that was activated last.
 func (m member) ActiveAt(ctx context.Context) (at int64, err error) {
-	err = m.do(ctx, func() error { at = m.slicing.Active().Flip.After; return nil })
+	err = m.Do(ctx, func() error { at = m.slicing.Active().Flip.After; return nil })
 	return at, err
 }
 
 // kept are warnings about what the host keeps beside the controllers' definition.
 func (m *membership) kept(ctx context.Context) (lines []string, err error) {
-	err = m.do(ctx, func() error { lines = keeper{m.slicing.ports}.keptWarnings(); return nil })
+	err = m.Do(ctx, func() error { lines = keeper{m.slicing.ports}.keptWarnings(); return nil })
 	return lines, err
 }
 
 // Report is what the host has of distributed switches of its cluster.
 func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 	out := &controllerv1.HostReport{}
-	return out, m.do(ctx, func() error {
+	return out, m.Do(ctx, func() error {
 		if r := m.state.Reverted; r != nil {
 			out.Reverted = &controllerv1.RevertedSlice{Why: r.Why, Times: r.Times,
 				Version: &controllerv1.SliceVersion{Epoch: r.Epoch, Revision: r.Revision, Hash: r.Hash}}

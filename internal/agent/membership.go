@@ -134,7 +134,7 @@ func (m *membership) anew() {
 		m.joining.Lock()
 		defer m.joining.Unlock()
 		select {
-		case <-m.stopped:
+		case <-m.Stopped():
 		default:
 			m.end()
 			m.begin()

@@ -48,7 +48,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 	var before *dataplane.CounterReader
 	var base map[plan.PortID]observe.Base
 	at := map[plan.PortID]uint32{}
-	err = an.do(ctx, func() error {
+	err = an.Do(ctx, func() error {
 		ports, switches = an.samplePorts()
 		before, base = an.kernel.CounterReader(), an.state.Bases()
 		for id, x := range an.Active().Applied.Attachments {

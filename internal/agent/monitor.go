@@ -14,7 +14,7 @@ type monitors struct{ *guest.Monitors }
 // watchMonitors adds the part of the agent that watches QEMU monitors.
 func (a *Agent) watchMonitors() {
 	m := guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
-		a.postUnless(ctx.Done(), func() {
+		a.PostUnless(ctx.Done(), func() {
 			a.waiting.adapters.Take(news)
 			a.waiting.sawRuns(news)
 			a.settler.settleSoon()

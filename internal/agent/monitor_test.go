@@ -135,7 +135,7 @@ func (r *rig) until(what string, ok func() bool) {
 	deadline := time.After(30 * time.Second)
 	for !ok() {
 		select {
-		case call := <-r.calls:
+		case call := <-r.Calls():
 			call()
 		case <-r.settler.itsTurn():
 			r.settler.settle()

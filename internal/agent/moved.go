@@ -87,7 +87,7 @@ func (t *teaming) speakersOf(list []teams.Subject) []observe.Speaker {
 	}
 	speakers, err := t.kernel.Speakers()
 	if err != nil {
-		t.complain("announce MACs that ports share", err)
+		t.Complain("announce MACs that ports share", err)
 	}
 	return speakers
 }
@@ -106,7 +106,7 @@ func (t *teaming) announceLearned(list []teams.Subject, r *teams.Round, at time.
 	}
 	learned, err := t.kernel.MACs()
 	if err != nil {
-		t.complain("announce learned MACs", err)
+		t.Complain("announce learned MACs", err)
 		return
 	}
 	done := map[plan.PortID]map[announce.Tag]bool{}

@@ -17,7 +17,7 @@ import (
 // switchOf fills in what a move leaves out, and reports whether the port is bound anew: it goes to another switch, or
 // is a VM's and goes to another port group.
 func (c *commands) switchOf(ctx context.Context, q *api.Move) (anew bool, err error) {
-	err = c.do(ctx, func() error {
+	err = c.Do(ctx, func() error {
 		p := planned(c.Active().Plan, q.Port)
 		switch {
 		case p == nil && q.PortGroup == "":
@@ -45,7 +45,7 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 	}
 	defer c.statics.claimed(nic)
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
+	return out, c.trials.tried(ctx, c.Do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() error {
 			p, err := c.crosses(q)
 			if err != nil {
@@ -126,7 +126,7 @@ func (c *commands) crosses(q api.Move) (*spec.Port, error) {
 // It is called outside of the loop.
 func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, error) {
 	ask, across := api.Connect{Port: spec.Port{Name: q.Port, Switch: q.Switch, PortGroup: q.PortGroup}}, false
-	err := c.do(ctx, func() error {
+	err := c.Do(ctx, func() error {
 		p, err := c.crosses(q)
 		if err != nil {
 			return err

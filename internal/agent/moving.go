@@ -264,7 +264,7 @@ func (mv *moving) installs(t *state.Travel) {
 	}
 	if err := mv.goods.install(t.Port); err != nil {
 		t.Here.Problem = err.Error()
-		mv.complain("give a port what came with it", err)
+		mv.Complain("give a port what came with it", err)
 	}
 }
 

@@ -122,7 +122,7 @@ func (h *movingHost) begin() {
 		defer close(h.ended)
 		for {
 			select {
-			case f := <-h.calls:
+			case f := <-h.Calls():
 				f()
 			case <-h.settler.itsTurn():
 				h.settler.settle()
@@ -136,7 +136,7 @@ func (h *movingHost) begin() {
 func (h *movingHost) stop() {
 	close(h.end)
 	<-h.ended
-	close(h.stopped)
+	h.End()
 	if err := h.moving.Close(); err != nil {
 		h.t.Error(err)
 	}
@@ -227,7 +227,7 @@ func (h *movingHost) until(what string, cond func(t *state.Travel) bool) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		h.pair.controls()
 		ok := false
-		if err := h.do(context.Background(), func() error {
+		if err := h.Do(context.Background(), func() error {
 			t := h.state.Travels.Of(movingVM, "net0")
 			ok = t != nil && cond(t)
 			return nil
@@ -260,7 +260,7 @@ func (h *movingHost) movers() movers { return movers{h.moving, h.commands} }
 
 // speaksNow reports whether the port serves its guest.
 func (h *movingHost) speaksNow() (is bool) {
-	h.must(nil, h.do(context.Background(), func() error { is = !h.fact("vm").Waits(); return nil }))
+	h.must(nil, h.Do(context.Background(), func() error { is = !h.fact("vm").Waits(); return nil }))
 	return is
 }
 
@@ -300,7 +300,7 @@ func moveOnce(p *movingPair, before func(step string)) {
 		t.Errorf("before the guest stops: source %v, target %v", from.speaksNow(), to.speaksNow())
 	}
 	before("silence")
-	from.must(nil, from.do(ctx, func() error { from.goods.has = 9; return nil }))
+	from.must(nil, from.Do(ctx, func() error { from.goods.has = 9; return nil }))
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"})) // repeated
 	if to.speaksNow() || from.speaksNow() {
@@ -309,7 +309,7 @@ func moveOnce(p *movingPair, before func(step string)) {
 	before("activate")
 	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last && t.Here.Arrived() })
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		if got := to.state.Travels.Of(movingVM, "net0"); to.goods.kept != 9 || got.Generation != 2 {
 			t.Errorf("the target has %d of 9, generation %d", to.goods.kept, got.Generation)
 		}
@@ -338,18 +338,18 @@ func TestS79_TheLastCopyHasWhatWasUnderWay(t *testing.T) {
 	from, to := p.hosts[0], p.hosts[1]
 	from.must(from.commands.Connect(ctx, movingPort()))
 	from.until("it serves its guest", func(t *state.Travel) bool { return t.Serves })
-	from.must(nil, from.do(ctx, func() error { from.goods.has = 9; return nil }))
+	from.must(nil, from.Do(ctx, func() error { from.goods.has = 9; return nil }))
 	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
-	from.must(nil, from.do(ctx, func() error {
+	from.must(nil, from.Do(ctx, func() error {
 		from.goods.settles = func() {
-			from.must(nil, from.do(ctx, func() error { from.goods.has = 10; return nil }))
+			from.must(nil, from.Do(ctx, func() error { from.goods.has = 10; return nil }))
 		}
 		return nil
 	}))
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		if to.goods.kept != 10 {
 			t.Errorf("the target has %d of 10", to.goods.kept)
 		}
@@ -443,7 +443,7 @@ func TestS100_ALateOrderOfAnUnknownMoveEndsNoOther(t *testing.T) {
 			const late = "0123456789abcdef0123456789abcdef"
 			from.must(nil, from.moving.Moves(ctx, &controllerv1.HostMoves{Orders: []*controllerv1.MoveOrder{{Move: late,
 				Vm: movingVM, Adapter: "net0", Host: "id of " + target, HostName: target}}}))
-			from.must(nil, from.do(ctx, func() error {
+			from.must(nil, from.Do(ctx, func() error {
 				if tr := from.state.Travels.Of(movingVM, "net0"); tr.SetAside(move) == nil && tr.Away.Move != move {
 					t.Errorf("move %s is not remembered: %+v", move, tr)
 				}
@@ -471,14 +471,14 @@ func TestS100_AMoveBeginsAnewWhereItsPortIsBack(t *testing.T) {
 	move := ""
 	to.until("a copy is there", func(t *state.Travel) bool { move = t.Here.Move; return t.Here.Confirmed > 0 })
 	var tap *hostdev.Device
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		tap = to.dev.byName["tap0"]
 		delete(to.dev.byName, "tap0")
 		to.settler.settle()
 		return nil
 	}))
 	to.until("the move is over", func(t *state.Travel) bool { return t.Here.Phase == moves.Cancelled })
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		to.dev.byName["tap0"] = tap
 		to.settler.settle()
 		return nil
@@ -503,7 +503,7 @@ func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
 	for i, h := range p.hosts { // what trace says of the port that is silent
-		h.must(nil, h.do(ctx, func() error {
+		h.must(nil, h.Do(ctx, func() error {
 			if got := h.answers.silent()[id("vm")]; got.Host != p.hosts[1-i].name || got.Why == "" {
 				t.Errorf("host %d: %+v", i, got)
 			}
@@ -516,7 +516,7 @@ func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	if to.speaksNow() || !from.speaksNow() {
 		t.Errorf("source %v, target %v", from.speaksNow(), to.speaksNow())
 	}
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		if to.goods.dropped == 0 || !to.door.open {
 			t.Errorf("dropped %d times, the door is open: %v", to.goods.dropped, to.door.open)
 		}
@@ -535,7 +535,7 @@ func TestS100_APreparedMoveCompletesByTheHostsAlone(t *testing.T) {
 	p.mu.Lock()
 	p.away, p.cut = true, true
 	p.mu.Unlock()
-	from.must(nil, from.do(ctx, func() error { from.goods.has = 5; return nil }))
+	from.must(nil, from.Do(ctx, func() error { from.goods.has = 5; return nil }))
 	from.must(nil, from.commands.Disconnect(ctx, api.Disconnect{Port: "vm"}))
 	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
 	from.kill()
@@ -545,7 +545,7 @@ func TestS100_APreparedMoveCompletesByTheHostsAlone(t *testing.T) {
 	p.mu.Unlock()
 	to.until("all is there", func(t *state.Travel) bool { return t.Here.Last && t.Here.Arrived() })
 	from.until("released", func(t *state.Travel) bool { return t.Away.Phase == moves.Released })
-	to.must(nil, to.do(ctx, func() error {
+	to.must(nil, to.Do(ctx, func() error {
 		if to.goods.kept != 5 {
 			t.Errorf("the target has %d of 5", to.goods.kept)
 		}

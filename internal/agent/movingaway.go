@@ -31,7 +31,7 @@ const (
 // Moves takes in what the controllers say about moves from and to this host. It remembers that on disk: the moves
 // complete without a controller.
 func (mv *moving) Moves(ctx context.Context, m *controllerv1.HostMoves) error {
-	return mv.do(ctx, func() error {
+	return mv.Do(ctx, func() error {
 		ordered := map[string]bool{}
 		for _, o := range m.GetOrders() {
 			ordered[o.GetMove()] = true
@@ -102,12 +102,12 @@ func (mv *moving) packs(t *state.Travel) []byte {
 	}
 	b, err := mv.bundle(t)
 	if err != nil {
-		mv.complain("read what a port has that leaves this host", err)
+		mv.Complain("read what a port has that leaves this host", err)
 		return nil
 	}
 	goods, err := proto.Marshal(b)
 	if err != nil {
-		mv.complain("read what a port has that leaves this host", err)
+		mv.Complain("read what a port has that leaves this host", err)
 		return nil
 	}
 	return append([]byte{}, goods...) // never nil
@@ -199,7 +199,7 @@ func (f *ferrying) run() {
 		case <-f.ctx.Done():
 		case <-f.kick:
 		case <-time.After(pause):
-		case <-f.stopped:
+		case <-f.Stopped():
 			return
 		}
 	}
@@ -217,7 +217,7 @@ type parcel struct {
 // next makes the next message; nil where nothing is to be said now. fresh are the port's MACs as they were just read,
 // nil where they were not.
 func (f *ferrying) next(fresh *heard) (m *parcel, err error) {
-	return m, f.do(f.ctx, func() error {
+	return m, f.Do(f.ctx, func() error {
 		t := f.known[f.key]
 		if t == nil || t.Away == nil || f.ferries[f.key] != f {
 			return nil
@@ -230,13 +230,13 @@ func (f *ferrying) next(fresh *heard) (m *parcel, err error) {
 		}
 		if reserved {
 			if err := f.ports.save(); err != nil {
-				f.complain("remember the copies of a port that leaves this host", err)
+				f.Complain("remember the copies of a port that leaves this host", err)
 				return nil
 			}
 		}
 		b, err := f.bundleFor(t, send)
 		if err != nil {
-			f.complain("read what a port has that leaves this host", err)
+			f.Complain("read what a port has that leaves this host", err)
 			return nil
 		}
 		m = &parcel{send: send, to: &controllerv1.MoveOrder{Move: a.Move, Vm: t.VM, Adapter: t.Adapter, Host: a.Host,
@@ -279,7 +279,7 @@ func (f *ferrying) call(m *parcel) (answered bool) {
 	if connect.CodeOf(err) == connect.CodeNotFound {
 		a, err = &hostv1.CopyPortResponse{Phase: hostv1.TargetPhase_TARGET_PHASE_GONE}, nil
 	}
-	ended := f.do(f.ctx, func() error {
+	ended := f.Do(f.ctx, func() error {
 		f.hurry = nil
 		t := f.known[f.key]
 		if t == nil || t.Away == nil || t.Away.Move != m.to.GetMove() {
@@ -301,7 +301,7 @@ func (f *ferrying) call(m *parcel) (answered bool) {
 		}
 		if another || m.send.Urgent || before.steps[1] != t.Away.Phase {
 			if err := f.ports.save(); err != nil {
-				f.complain("remember how far a move is", err)
+				f.Complain("remember how far a move is", err)
 			}
 		}
 		return nil

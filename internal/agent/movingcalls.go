@@ -29,7 +29,7 @@ const copyTime = 15 * time.Second
 func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.PortMove, err error) {
 	out = []api.PortMove{}
 	var last []api.PortMove // the last ones to and from here, behind those that were in their place for a while
-	return out, m.do(ctx, func() error {
+	return out, m.Do(ctx, func() error {
 		for _, t := range m.state.Travels {
 			if q.Port != "" && t.Port.Name != q.Port || !isOf(t, q.Of) {
 				continue
@@ -82,7 +82,7 @@ func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.
 	defer cancel()
 	var after uint64
 	var news chan struct{}
-	err = m.do(ctx, func() error {
+	err = m.Do(ctx, func() error {
 		t, err := m.leavingBy(q)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.
 	})
 	for err == nil {
 		done := false
-		err = m.do(ctx, func() error {
+		err = m.Do(ctx, func() error {
 			t, err := m.leavingBy(q)
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ func (m movers) leavingBy(q api.PortMoveOf) (*state.Travel, error) {
 // returns, so that it doesn't wait for the disk.
 func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
 	out = &api.PortMove{Steps: []api.MoveStep{}}
-	return out, m.do(ctx, func() error {
+	return out, m.Do(ctx, func() error {
 		p := planned(m.Active().Plan, q.Port)
 		if p == nil {
 			return m.ports.noPort(q.Port)
@@ -202,7 +202,7 @@ func (wt *waiting) silenced(id plan.PortID, changed bool) error {
 	if wt.settler.settle(); wt.isSilent(id) {
 		return nil
 	}
-	return fmt.Errorf("port %s is not silent yet, the host tries it again: %s", id.Name, wt.settler.lastErr)
+	return fmt.Errorf("port %s is not silent yet, the host tries it again: %s", id.Name, wt.settler.Complaint())
 }
 
 // isSilent reports whether nothing passes a port by what is active in the kernel.
@@ -257,7 +257,7 @@ func (m movers) ends(ctx context.Context, q api.PortMoveOf, ended func(*state.Tr
 		}
 		return nil
 	}
-	err := m.do(ctx, func() error {
+	err := m.Do(ctx, func() error {
 		p := planned(m.Active().Plan, q.Port)
 		if p != nil {
 			return judge(p.ID) // of a port of the file, too

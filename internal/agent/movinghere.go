@@ -81,7 +81,7 @@ func (mv *moving) opens(wanted bool) []string {
 	case wanted:
 		addresses, err := mv.door.Open()
 		if err != nil {
-			mv.complain("take in what ports had where they come from", err)
+			mv.Complain("take in what ports had where they come from", err)
 			return nil
 		}
 		mv.open = true
@@ -138,13 +138,13 @@ func (mv *moving) take(ctx context.Context, q *hostv1.CopyPortRequest) (out *hos
 		}
 		defer u.discard()
 	}
-	return out, mv.do(ctx, func() error {
+	return out, mv.Do(ctx, func() error {
 		t := mv.hereOf(q.GetMove())
 		if t == nil {
 			return connect.NewError(connect.CodeNotFound, "this host has no such move: it was taken back, or is over")
 		}
 		if err := mv.takes(t, c, u); err != nil {
-			mv.complain("take in what a port had where it comes from", err)
+			mv.Complain("take in what a port had where it comes from", err)
 			return connect.NewError(connect.CodeUnavailable, err.Error())
 		}
 		a := t.Here.Answer(t.Generation)

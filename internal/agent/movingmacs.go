@@ -53,7 +53,7 @@ func (f *ferrying) hearsNow(id plan.PortID) {
 		h, err = hear(read)
 	}
 	if err != nil {
-		f.complain("read the MACs of a port that leaves this host", err)
+		f.Complain("read the MACs of a port that leaves this host", err)
 		return
 	}
 	f.heard = h
@@ -65,7 +65,7 @@ func (f *ferrying) hearsNow(id plan.PortID) {
 func (f *ferrying) hears() (fresh *heard) {
 	var read func() ([]observe.MACEntry, error)
 	carries, last := false, false
-	err := f.do(f.ctx, func() (err error) {
+	err := f.Do(f.ctx, func() (err error) {
 		t := f.known[f.key]
 		if t == nil || t.Away == nil || f.ferries[f.key] != f || f.goods == nil || !t.Away.Carries() {
 			return nil
@@ -83,8 +83,8 @@ func (f *ferrying) hears() (fresh *heard) {
 	if err == nil {
 		return fresh
 	}
-	_ = f.do(f.ctx, func() error {
-		f.complain("read what a port has that leaves this host", err)
+	_ = f.Do(f.ctx, func() error {
+		f.Complain("read what a port has that leaves this host", err)
 		return nil
 	}) // it fails where the agent or the move ends
 	return nil

@@ -67,7 +67,7 @@ func (l *locating) hearNeighbours(learned []observe.MACEntry) {
 	}()
 	all, err := l.kernel.Bindings()
 	if err != nil {
-		l.complain("read who has which address in overlay segments", err)
+		l.Complain("read who has which address in overlay segments", err)
 		return
 	}
 	l.contested(all)
@@ -91,7 +91,7 @@ func (l *locating) hearNeighbours(learned []observe.MACEntry) {
 		}
 	}
 	if err := l.kernel.Unbind(left); err != nil {
-		l.complain("forget the addresses of guests that have left", err)
+		l.Complain("forget the addresses of guests that have left", err)
 	}
 	l.renew()
 }

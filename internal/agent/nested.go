@@ -191,7 +191,7 @@ func (l *locating) readSoon() {
 	}
 	n.due = true
 	wait := max(readEvery, readShare*n.took) - time.Since(n.read)
-	time.AfterFunc(max(wait, 0), func() { l.post(l.readNow) })
+	time.AfterFunc(max(wait, 0), func() { l.Post(l.readNow) })
 }
 
 func (l *locating) readNow() {
@@ -212,7 +212,7 @@ func (l *locating) readNow() {
 func (l *locating) learned() (all []observe.MACEntry, at time.Time, ok bool) {
 	all, at, err := l.kernel.MACsAt()
 	if err != nil {
-		l.complain("read the MACs that were learned in overlay segments", err)
+		l.Complain("read the MACs that were learned in overlay segments", err)
 		return nil, at, false
 	}
 	return slices.DeleteFunc(all, func(m observe.MACEntry) bool {
@@ -227,7 +227,7 @@ func (l *locating) listen(learned []observe.MACEntry, at time.Time) []observe.MA
 	gone, back := l.nested.take(all, at, l.keeper.Elsewhere)
 	if len(gone) > 0 {
 		if _, err := l.kernel.ForgetMACs(gone); err != nil {
-			l.complain("forget MACs that have moved to other hosts", err)
+			l.Complain("forget MACs that have moved to other hosts", err)
 		}
 	}
 	var notes []segments.Noted

@@ -68,8 +68,7 @@ func join(s *shared) (o owners) {
 		refused: refusals{Reader: s.Reader, list: map[plan.PortID][]refusal{}}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
 		verdicts: uplinks.Verdicts{}}
-	o.dated = &dated{shared: s, teaming: o.teaming, ledger: sightings.New(),
-		due: make(chan struct{}, 1)}
+	o.dated = &dated{shared: s, teaming: o.teaming, ledger: sightings.New(), due: make(chan struct{}, 1)}
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, settler: o.settler}
 	o.restoring = &restoring{shared: s}
@@ -80,13 +79,12 @@ func join(s *shared) (o owners) {
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.moving = newMoving(s)
 	o.moving.ports, o.moving.waiting, o.moving.goods = o.ports, o.waiting, o.carrying
-	o.locating = &locating{shared: s, ports: o.ports, settler: o.settler,
-		generation: o.moving.generationOf}
+	o.locating = &locating{shared: s, ports: o.ports, settler: o.settler, generation: o.moving.generationOf}
 	o.paths = &pathMTU{shared: s, settler: o.settler, ask: hostdev.PathMTUs}
 	o.tunnels = &tunnels{shared: s, locating: o.locating, paths: o.paths}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
-		chains:   o.chains,
-		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
+		chains: o.chains, reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding,
+		routing: o.routing,
 		waiting: o.waiting, flowing: o.flowing, dated: o.dated, tunnels: o.tunnels}
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		reconciler: o.reconciler}
@@ -97,9 +95,10 @@ func join(s *shared) (o owners) {
 	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
 		changer: o.changer}
 	o.history = &history{shared: s, ports: o.ports}
-	o.answers = &answers{shared: s, ports: o.ports, attaching: o.attaching, chains: o.chains,
-		reporter: o.reporter, teaming: o.teaming,
-		holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving, tracing: make(chan struct{}, 1)}
+	o.answers = &answers{shared: s, ports: o.ports, attaching: o.attaching,
+		chains: o.chains, reporter: o.reporter, teaming: o.teaming, holding: o.holding, flowing: o.flowing,
+		dated:  o.dated,
+		moving: o.moving, tracing: make(chan struct{}, 1)}
 	o.foreseer = &foreseer{shared: s, ports: o.ports, changer: o.changer, slicing: o.slicing, answers: o.answers,
 		one: make(chan struct{}, 1)}
 	o.changer.foresee = o.foreseer.of
@@ -114,12 +113,11 @@ func join(s *shared) (o owners) {
 	o.statics.unsettled = o.membership.settle
 	o.benchmarking = &benchmarking{log: s.log, open: linkproto.OpenBulk, who: o.membership.who}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, attaching: o.attaching,
-		holding: o.holding,
-		trials:  o.trials, changer: o.changer, answers: o.answers}
+		holding: o.holding, trials: o.trials, changer: o.changer, answers: o.answers}
 	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
-		chains:  o.chains,
-		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, statics: o.statics,
-		quit: func() {}, describe: o.membership.describe, flowStatus: o.flowing.FlowStatus, self: o.membership.self}
+		chains: o.chains, looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer,
+		statics: o.statics, quit: func() {}, describe: o.membership.describe, flowStatus: o.flowing.FlowStatus,
+		self: o.membership.self}
 	o.maintain = &maintaining{shared: s, ports: o.ports, effect: o.effect, teaming: o.teaming, trials: o.trials,
 		changer: o.changer}
 

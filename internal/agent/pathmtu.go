@@ -48,7 +48,7 @@ func (p *pathMTU) tick() {
 		begun := time.Now()
 		known, err := p.ask(ways)
 		took := time.Since(begun)
-		p.post(func() {
+		p.Post(func() {
 			p.busy, p.read, p.took = false, time.Now(), took
 			p.take(known, err)
 		})
@@ -58,7 +58,7 @@ func (p *pathMTU) tick() {
 // take has the tunnels use what the kernel said.
 func (p *pathMTU) take(known map[netip.Addr]int, err error) {
 	if err != nil {
-		p.complain("find out how long packets to other hosts may be", err)
+		p.Complain("find out how long packets to other hosts may be", err)
 		return
 	}
 	if !maps.Equal(p.known, known) {

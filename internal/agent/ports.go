@@ -264,7 +264,7 @@ func (ps *ports) save() error {
 	}
 	if now := ps.state.Config; now.Content != "" && now.Content != ps.kept {
 		if err := ps.store.History().Keep(now, time.Now()); err != nil {
-			ps.complain("add the configuration to the history", err)
+			ps.Complain("add the configuration to the history", err)
 			return nil
 		}
 		ps.kept = now.Content

@@ -140,7 +140,7 @@ func (r *rig) lasts(after, want string) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		for got := "-"; got != want; {
-			if err := r.do(ctx, func() error { got = r.switches(); return nil }); err != nil {
+			if err := r.Do(ctx, func() error { got = r.switches(); return nil }); err != nil {
 				return err
 			}
 		}
@@ -232,7 +232,7 @@ func TestS164_AFileEditedDuringATrialIsRead(t *testing.T) {
 	}
 	err = r.command(func(ctx context.Context) error { // the loop runs
 		for active := false; !active; {
-			if err := r.do(ctx, func() error { active = r.state.Config.Content == edited; return nil }); err != nil {
+			if err := r.Do(ctx, func() error { active = r.state.Config.Content == edited; return nil }); err != nil {
 				return err
 			}
 		}

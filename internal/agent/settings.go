@@ -26,7 +26,7 @@ func (ps defined) settings() map[string]spec.PortSettings {
 		if s != nil {
 			var err error
 			if ps.sets.list, err = s.Set().Settings(); err != nil {
-				ps.complain("read the settings of static ports", err)
+				ps.Complain("read the settings of static ports", err)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (st *statics) awaitSettings(ctx context.Context, id string) {
 	for {
 		var has bool
 		var another chan struct{}
-		if err := st.do(ctx, func() error {
+		if err := st.Do(ctx, func() error {
 			if _, has = (defined{st.ports}).settings()[id]; !has && st.ports.sliced == nil {
 				st.ports.sliced = make(chan struct{})
 			}

@@ -75,10 +75,10 @@ func (st *settler) settle() {
 	st.retry = err != nil || st.late != nil
 	switch {
 	case err != nil:
-		st.complain("activate the plan", err)
+		st.Complain("activate the plan", err)
 	case st.late != nil:
-		st.complain("finish the work that the active plan leaves", st.late)
+		st.Complain("finish the work that the active plan leaves", st.late)
 	default:
-		st.lastErr = ""
+		st.Contented()
 	}
 }

@@ -1,13 +1,12 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/loop"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
@@ -19,6 +18,8 @@ import (
 // part of the state.
 type shared struct {
 	active.Reader
+	*loop.Loop
+	*loop.Complaints
 
 	name    string
 	version string
@@ -31,72 +32,6 @@ type shared struct {
 	events  *event.Bus
 	store   *state.Store
 	state   *state.State
-
-	calls   chan func()
-	stopped chan struct{} // closed when the loop has ended
-	lastErr string        // see complain
-}
-
-// ends reports whether the agent is stopping.
-func (s *shared) ends() bool {
-	select {
-	case <-s.stopped:
-		return true
-	default:
-		return false
-	}
-}
-
-// do runs f in the loop and waits for it.
-func (s *shared) do(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	select {
-	case s.calls <- func() { done <- f() }:
-		return <-done
-	case <-s.stopped:
-		return errors.New("the agent is stopping")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// post runs f in the loop, from any goroutine but the loop's own; false if the loop has ended.
-func (s *shared) post(f func()) bool {
-	select {
-	case s.calls <- f:
-		return true
-	case <-s.stopped:
-		return false
-	}
-}
-
-// postUnless runs f in the loop unless done is closed first.
-func (s *shared) postUnless(done <-chan struct{}, f func()) {
-	select {
-	case s.calls <- f:
-	case <-s.stopped:
-	case <-done:
-	}
-}
-
-// inLoop runs f in the loop. After the loop has ended it does nothing: closing the kernel's objects has the same effect
-// as f.
-func (s *shared) inLoop(f func() error) error {
-	err := s.do(context.Background(), f)
-	select {
-	case <-s.stopped:
-		return nil
-	default:
-		return err
-	}
-}
-
-// complain logs an error once, until it changes or goes away.
-func (s *shared) complain(what string, err error) {
-	if text := what + ": " + err.Error(); text != s.lastErr {
-		s.lastErr = text
-		s.log.Error(what, "err", err)
-	}
 }
 
 func (s *shared) lookup(device string) (mtu int, ok bool) {

@@ -35,7 +35,7 @@ type answers struct {
 
 // State returns everything that is active, for the command line.
 func (an *answers) State(ctx context.Context) (out *api.State, err error) {
-	err = an.do(ctx, func() error {
+	err = an.Do(ctx, func() error {
 		out = an.view()
 		return nil
 	})
@@ -73,7 +73,7 @@ func (an *answers) source() view.Source {
 
 // MACs returns the ports' own addresses and the learned ones.
 func (an *answers) MACs(ctx context.Context) (out []api.MAC, err error) {
-	err = an.do(ctx, func() error {
+	err = an.Do(ctx, func() error {
 		learned, err := an.kernel.MACs()
 		if err != nil {
 			return err

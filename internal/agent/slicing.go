@@ -53,7 +53,7 @@ func (i intent) asksAs(o intent) bool {
 // addresses goes back later where no controller is reached any more (S81).
 func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []string, err error) {
 	var before string
-	if err := sl.do(ctx, func() error {
+	if err := sl.Do(ctx, func() error {
 		next = next.Noting(sl.state.Slice)
 		before = triedBefore(next, sl.state.Reverted)
 		return nil
@@ -83,7 +83,7 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	if problems, err = sl.problemsOf(ctx, err); err != nil {
 		return nil, err
 	}
-	return problems, sl.do(ctx, func() error {
+	return problems, sl.Do(ctx, func() error {
 		sl.prepared = nil
 		if sl.refused = nil; len(problems) > 0 {
 			sl.refused, sl.beside = next, sl.ports.intent()
@@ -113,7 +113,7 @@ func (sl *slicing) problemsOf(ctx context.Context, err error) (problems []string
 		return faultLines(faults), nil
 	case errors.As(err, &refused):
 		return refused.Lines, nil
-	case err != nil && ctx.Err() == nil && !sl.ends():
+	case err != nil && ctx.Err() == nil && !sl.Ends():
 		return nil, &cluster.MayPass{Cause: err}
 	}
 	return nil, err
@@ -123,7 +123,7 @@ func (sl *slicing) problemsOf(ctx context.Context, err error) (problems []string
 func (sl *slicing) read(ctx context.Context, next *state.Slice) (*handed, error) {
 	var before *spec.Config
 	var k state.Keeping
-	if err := sl.do(ctx, func() error {
+	if err := sl.Do(ctx, func() error {
 		before = sl.ports.slice
 		now := usesOf(sl.state.Ports, sl.state.Overrides)
 		k = state.KeepObjects(sl.state.KeptObjects, sl.state.Slice, next, now, now)
@@ -194,7 +194,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 
 // given is what a controller handed the host last.
 func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
-	err = sl.do(ctx, func() error { given = sl.state.Slice; return nil })
+	err = sl.Do(ctx, func() error { given = sl.state.Slice; return nil })
 	return given, err
 }
 
@@ -204,7 +204,7 @@ const afterLeaving = "the configuration after leaving a cluster"
 // own makes what the controllers declared part of the host's own configuration, by which nothing changes. peers returns
 // the endpoints of other hosts that a switch's tunnel knows, which the controllers do not declare, but tell.
 func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string) []spec.TunnelPeer) error {
-	return sl.do(ctx, func() error {
+	return sl.Do(ctx, func() error {
 		sl.trials.keepControllers()
 		if sl.state.Slice == nil {
 			return nil

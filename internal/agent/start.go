@@ -15,6 +15,7 @@ import (
 
 	"heddle/internal/agent/captures"
 	"heddle/internal/agent/instance"
+	"heddle/internal/agent/loop"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -165,8 +166,8 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 	}
 	a = newAgent(&shared{name: o.Name, version: o.Version, place: derivesFrom(o.Name, seed),
 		started: time.Now(), log: o.Log,
-		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
-		stopped: make(chan struct{})})
+		store: store, state: st, events: event.NewBus(keptEvents), Loop: loop.New(),
+		Complaints: loop.NewComplaints(o.Log)})
 	a.ports.unprotected, a.ports.inKernel = o.AllowUnprotected, inKernel
 	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
@@ -228,9 +229,9 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 		return nil, err
 	}
 	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
-	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
+	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.InLoop,
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
-			return a.do(ctx, func() error { return f(a.Active().Plan) })
+			return a.Do(ctx, func() error { return f(a.Active().Plan) })
 		}, Ends: a.tunnelEnds})
 	a.follow(capturewatch{a.captures})
 	dev, err := hostdev.Open()
@@ -284,7 +285,8 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { spareHeap(ctx, spareEvery, sparePages, a.log); return nil })
 	a.membership.looking = api.Looking(ctx, a.service())
 	a.membership.begin()
-	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.Active().Plan.Switches))
+	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches",
+		len(a.Active().Plan.Switches))
 	a.supervisor().Ready()
 	<-ctx.Done()
 	a.supervisor().Stopping(a.commands.ordered.Load())
@@ -341,7 +343,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		if a.Active().Applied == nil {
 			return err
 		}
-		a.complain("activate the plan", err)
+		a.Complain("activate the plan", err)
 		a.settler.retry = true
 	}
 	a.chains.lookAtChains()
@@ -352,7 +354,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	a.holding.removeStrays()
 	if err := a.ports.save(); err != nil {
 		a.settler.retry = true
-		a.complain("remember what was removed", err)
+		a.Complain("remember what was removed", err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (st *statics) claim(ctx context.Context, q api.Connect, incoming bool) (*st
 	}
 	var static, runs bool
 	var known state.NIC
-	err := st.do(ctx, func() error {
+	err := st.Do(ctx, func() error {
 		n.Switch = cmp.Or(n.Switch, st.ports.onlySwitch())
 		st.state.TakeUp(n.VM, n.Adapter)
 		static = st.static(n.Switch, n.PortGroup)
@@ -193,7 +193,7 @@ func (ps *ports) leaves(p spec.Port) {
 	if r := ps.kernel.CounterReader(); r.Has(id) {
 		c, err := r.Read(id)
 		if err != nil {
-			ps.complain("read the counters of a port that ends", err)
+			ps.Complain("read the counters of a port that ends", err)
 		}
 		kept.Counters = base.With(c)
 	}

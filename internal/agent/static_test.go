@@ -22,7 +22,7 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 	st.ask = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		a := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
 		// The host's own file has that switch too.
-		return a, st.do(ctx, func() error { r.ports.slice = nil; return nil })
+		return a, st.Do(ctx, func() error { r.ports.slice = nil; return nil })
 	}
 	st.asked = func(vm, adapter string) {
 		what := "not connected"
@@ -71,7 +71,7 @@ func TestS79_AnAdapterThatIsConnectedWhileItsPortIsReleasedStaysKnown(t *testing
 			}
 			return &controllerv1.PortAnswer{}, nil
 		}
-		return bound, st.do(ctx, func() error { r.ports.slice = nil; return nil })
+		return bound, st.Do(ctx, func() error { r.ports.slice = nil; return nil })
 	}
 	if err := r.command(connect); err != nil {
 		t.Fatal(err)

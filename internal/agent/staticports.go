@@ -15,7 +15,7 @@ var _ cluster.Ports = (*statics)(nil)
 
 // Bound takes in which static ports controllers have bound on this host.
 func (st *statics) Bound(ctx context.Context, m *controllerv1.StaticPorts) error {
-	return st.do(ctx, func() error {
+	return st.Do(ctx, func() error {
 		before := st.state.NICs
 		st.unbound(m)
 		for _, p := range m.GetPut() {
@@ -70,7 +70,7 @@ func sameNIC(a, b state.NIC) bool {
 
 // Conflicts takes in which adapters on this host others use too.
 func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts) error {
-	return st.do(ctx, func() error {
+	return st.Do(ctx, func() error {
 		changed := false
 		for _, n := range st.state.NICs {
 			text, rivals := "", []string(nil)
@@ -99,7 +99,7 @@ func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts)
 // Unsettled are claims for the connected ports that should be static ones and are not bound here, as far as is known. A
 // port without a device is not claimed: its VM may run on another host since this one was switched off.
 func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClaim, err error) {
-	err = st.do(ctx, func() error {
+	err = st.Do(ctx, func() error {
 		st.absent = nil
 		defer st.ended(st.state.NICs)
 		for _, n := range st.state.NICs {
@@ -145,7 +145,7 @@ func (st *statics) ended(before []state.NIC) {
 	}
 	st.changed()
 	if err := st.ports.save(); err != nil {
-		st.complain("remember whose ports are in conflict", err)
+		st.Complain("remember whose ports are in conflict", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func (st *statics) appeared() bool {
 
 // Settled takes in the answer to one of these claims. The guest goes on whatever it is.
 func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *controllerv1.PortAnswer) error {
-	return st.do(ctx, func() error {
+	return st.Do(ctx, func() error {
 		if q.GetRelease() {
 			return st.released(q, a)
 		}
@@ -211,7 +211,7 @@ func (st *statics) settleKept() {
 	}
 	if changed {
 		if err := st.ports.save(); err != nil {
-			st.complain("remember whose ports are in conflict", err)
+			st.Complain("remember whose ports are in conflict", err)
 		}
 	}
 }

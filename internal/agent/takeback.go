@@ -143,7 +143,7 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 // next tick.
 func (tr *trials) takeChangeBack(c *adopt.Change) {
 	if err := tr.records.journal.Save(); err != nil { // the next agent undoes it as well, since its time is over
-		tr.complain("write down that a change is taken back", err)
+		tr.Complain("write down that a change is taken back", err)
 	}
 	err := tr.ports.undoIntent(c)
 	if err == nil {
@@ -154,7 +154,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 		err = tr.reconciler.reconcile()
 	}
 	if err != nil {
-		tr.complain("take back "+c.What, err)
+		tr.Complain("take back "+c.What, err)
 		return
 	}
 	for tr.attaching.left > 0 {
@@ -173,7 +173,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 func (tr *trials) forgetChange(c *adopt.Change) {
 	tr.records.journal.Change = nil
 	if err := tr.records.journal.Save(); err != nil { // the next agent finds that it was not made
-		tr.complain("forget a change that was taken back", err)
+		tr.Complain("forget a change that was taken back", err)
 	}
 	tr.decide(c, api.TrialReverted, c.Reason)
 	tr.publishTrial(event.Reverted, c, fmt.Sprintf("%q was taken back, everything is as it was before: %s", c.What,

@@ -123,7 +123,7 @@ func (t *teaming) failOver() {
 	now := teams.Form(&d, t.formed())
 	at, err := t.kernel.Reteam(d)
 	if err != nil { // the reconcile that follows does the same, and more
-		t.complain("move ports off a lost uplink", err)
+		t.Complain("move ports off a lost uplink", err)
 		return
 	}
 	t.effect.current.Activated(&d, at)

@@ -106,8 +106,8 @@ func (r *teamRig) link(device string, up bool) {
 func (r *teamRig) note() {
 	r.t.Helper()
 	r.notified(hostdev.Note{})
-	if r.lastErr != "" {
-		r.t.Fatal(r.lastErr)
+	if r.Complaint() != "" {
+		r.t.Fatal(r.Complaint())
 	}
 }
 

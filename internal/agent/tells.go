@@ -55,7 +55,7 @@ func (t *tells) run() {
 			return
 		}
 		t.a.teaming.sawAwake(batch)
-		if !t.a.post(func() { t.publish(t.kernel.Name(batch)) }) {
+		if !t.a.Post(func() { t.publish(t.kernel.Name(batch)) }) {
 			return
 		}
 	}

@@ -36,7 +36,7 @@ const preparedTime = time.Minute
 func (sl *slicing) Prepare(ctx context.Context, id string, next *state.Slice) (problems []string, err error) {
 	h, err := sl.read(ctx, next)
 	if err == nil {
-		err = sl.do(ctx, func() error {
+		err = sl.Do(ctx, func() error {
 			p := &prepared{id: id, next: next, h: h, until: time.Now().Add(preparedTime)}
 			err := sl.rehearse(p)
 			if err == nil {
@@ -113,7 +113,7 @@ func (sl *slicing) awaitLead(ctx context.Context, next *state.Slice) error {
 	}
 	sl.log.Info("a change together with other hosts is decided", "revision", next.Revision, "instant", next.NotBefore)
 	var lead time.Duration
-	if err := sl.do(ctx, func() error { lead = sl.lead(sl.prepared); return nil }); err != nil {
+	if err := sl.Do(ctx, func() error { lead = sl.lead(sl.prepared); return nil }); err != nil {
 		return err
 	}
 	for {
@@ -129,7 +129,7 @@ func (sl *slicing) awaitLead(ctx context.Context, next *state.Slice) error {
 		timer := time.NewTimer(nap)
 		select {
 		case <-timer.C:
-		case <-sl.stopped:
+		case <-sl.Stopped():
 			timer.Stop()
 			return errors.New("the agent is stopping")
 		case <-ctx.Done():

@@ -65,7 +65,7 @@ func traceError(err error) error {
 
 // tables copies, in the loop, what a trace needs.
 func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
-	err = an.do(ctx, func() error {
+	err = an.Do(ctx, func() error {
 		if h, err = an.traceHost(); err != nil {
 			return err
 		}

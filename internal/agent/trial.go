@@ -67,11 +67,11 @@ func (tr *trials) askAfter(c *adopt.Change) {
 	for every := lookEvery; ; {
 		asks, reached, err := w.Look(time.Now())
 		open := false
-		stopped := tr.do(context.Background(), func() error {
+		stopped := tr.Do(context.Background(), func() error {
 			if open = tr.records.journal.Change == c && c.Phase == adopt.Waiting; open {
 				c.Asks, c.Reached = asks, reached
 				if err != nil {
-					tr.complain("ask whether this host is still reached", err)
+					tr.Complain("ask whether this host is still reached", err)
 				}
 				tr.judgeChange()
 			}
@@ -100,7 +100,7 @@ func (tr *trials) judgeChange() {
 	}
 	now, err := hostnet.Boottime()
 	if err != nil {
-		tr.complain("watch the change that is tried", err)
+		tr.Complain("watch the change that is tried", err)
 		return
 	}
 	switch verdict, why := c.Judge(now); verdict {
@@ -117,7 +117,7 @@ func (tr *trials) keepChange(c *adopt.Change) {
 	tr.records.journal.Change = nil
 	if err := tr.records.journal.Save(); err != nil { // tried again; otherwise the next agent would undo it
 		tr.records.journal.Change = c
-		tr.complain("keep the change that was tried", err)
+		tr.Complain("keep the change that was tried", err)
 		return
 	}
 	why := "it was confirmed"
@@ -198,7 +198,7 @@ func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied)
 		return nil
 	}
 	var decided <-chan struct{}
-	err := tr.do(ctx, func() error {
+	err := tr.Do(ctx, func() error {
 		if open := tr.records.journal.Change == c; open && len(c.Asks) == 0 {
 			out.Trial = tr.viewTrial(c)
 		} else if open {
@@ -212,13 +212,13 @@ func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied)
 	if decided != nil {
 		select {
 		case <-decided:
-		case <-tr.stopped:
+		case <-tr.Stopped():
 			return fmt.Errorf("the agent is stopping; the next one decides whether %q stays", c.What)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return tr.do(ctx, func() error {
+	return tr.Do(ctx, func() error {
 		last := tr.last
 		if last == nil {
 			return errors.New("what became of the change is not known: see \"heddle events\"")
@@ -240,7 +240,7 @@ func revertedError(t *api.Trial) error {
 
 // Trial returns the change that is on trial, or the last one.
 func (tr *trials) Trial(ctx context.Context) (out *api.Trial, err error) {
-	return out, tr.do(ctx, func() error {
+	return out, tr.Do(ctx, func() error {
 		out = tr.last
 		if c := tr.records.journal.Change; c != nil {
 			out = tr.viewTrial(c)
@@ -259,7 +259,7 @@ func noTrial() error {
 
 // ConfirmChange keeps the change that is on trial.
 func (tr *trials) ConfirmChange(ctx context.Context) (out *api.Trial, err error) {
-	return out, tr.do(ctx, func() error {
+	return out, tr.Do(ctx, func() error {
 		c := tr.records.journal.Change
 		if c == nil || c.Phase != adopt.Waiting {
 			return noTrial()
@@ -268,7 +268,7 @@ func (tr *trials) ConfirmChange(ctx context.Context) (out *api.Trial, err error)
 		tr.judgeChange()
 		if tr.records.journal.Change == c {
 			c.Agreed = false
-			return fmt.Errorf("%q could not be confirmed: %s", c.What, tr.lastErr)
+			return fmt.Errorf("%q could not be confirmed: %s", c.What, tr.Complaint())
 		}
 		out = tr.last
 		return nil

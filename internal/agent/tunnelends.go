@@ -13,7 +13,7 @@ import (
 // tunnelEnds returns the ends of a switch's tunnel at present. It looks up routes outside the loop.
 func (a *Agent) tunnelEnds(ctx context.Context, name string) (e captures.Ends, err error) {
 	var far []netip.Addr
-	err = a.do(ctx, func() (err error) { e, far, err = a.tunnels.ends(name); return err })
+	err = a.Do(ctx, func() (err error) { e, far, err = a.tunnels.ends(name); return err })
 	if err != nil {
 		return e, err
 	}

@@ -163,7 +163,7 @@ func (wt *waiting) beginWait(w state.Wait) {
 // wake ends a wait, in the kernel first.
 func (wt *waiting) wake(w *state.Wait, step presence.Step) (ended bool) {
 	if err := wt.kernel.Waits().End(w.ID, w.Number); err != nil {
-		wt.complain("end the wait of a port", err)
+		wt.Complain("end the wait of a port", err)
 		return false
 	}
 	wt.woke(w, step)
@@ -231,7 +231,7 @@ func (wt *waiting) lookForAwake() (changed bool) {
 	}
 	over, err := wt.kernel.Waits().Over()
 	if err != nil {
-		wt.complain("follow the ports that wait for their guests", err)
+		wt.Complain("follow the ports that wait for their guests", err)
 		return false
 	}
 	for _, w := range wt.state.Waits {
@@ -332,7 +332,7 @@ func (wt *waiting) activateWaits() {
 	now := teams.Form(&d, wt.teaming.formed())
 	at, err := wt.kernel.Reteam(d)
 	if err != nil {
-		wt.complain("activate which ports wait for their guests", err)
+		wt.Complain("activate which ports wait for their guests", err)
 		return
 	}
 	wt.effect.current.Activated(&d, at)

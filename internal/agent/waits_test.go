@@ -344,7 +344,8 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.Active().Plan, "vm").Number, number,
 			r.fact("vm"))
 	}
-	if left := planned(r.Active().Plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() ||
+	left := planned(r.Active().Plan, "vm:left")
+	if left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() ||
 		left.InitialMAC != mac {
 		t.Fatalf("left: %+v %+v", left, r.fact("vm:left"))
 	}

@@ -42,7 +42,7 @@ func (wh whoHas) Neighbours(ctx context.Context, q api.NeighbourQuery) (*api.Nei
 	}
 	var reader *dataplane.NeighbourReader
 	var at behind
-	if err := wh.do(ctx, func() error {
+	if err := wh.Do(ctx, func() error {
 		if reader, err = wh.kernel.Neighbours(); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (wh whoHas) SampleNeighbours(ctx context.Context) ([]metrics.Neighbours, er
 	var reader *dataplane.NeighbourReader
 	var counters *dataplane.CounterReader
 	var all []metrics.Neighbours
-	err := wh.do(ctx, func() (err error) {
+	err := wh.Do(ctx, func() (err error) {
 		if wh.Active().Applied == nil {
 			return nil
 		}

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Value is what is in force since the last reconcile. Nobody changes it.
+// Value is what is active since the last reconcile. Nobody changes it.
 type Value struct {
 	// Generation grows with each value, so that a reader knows whether it has seen this one.
 	Generation uint64
@@ -62,21 +62,21 @@ func (d *Draft) Reported(id plan.PortID) bool { return !d.problems[id].None() }
 // Problems returns what was reported so far.
 func (d *Draft) Problems() map[plan.PortID]problem.Problem { return maps.Clone(d.problems) }
 
-// Current holds the value that is in force. The core publishes; the parts read by a Reader.
+// Current holds the value that is active. The core publishes; the parts read by a Reader.
 type Current struct {
 	value atomic.Pointer[Value]
 }
 
-// Reader reads what is in force, from any goroutine.
+// Reader reads what is active, from any goroutine.
 type Reader struct{ of *Current }
 
-// Active returns what is in force; never nil.
+// Active returns what is active; never nil.
 func (r Reader) Active() *Value { return r.of.Active() }
 
 // Reader returns a reader of what is published here.
 func (c *Current) Reader() Reader { return Reader{c} }
 
-// Active returns what is in force; never nil.
+// Active returns what is active; never nil.
 func (c *Current) Active() *Value {
 	if v := c.value.Load(); v != nil {
 		return v

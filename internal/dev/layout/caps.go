@@ -53,7 +53,7 @@ func methodsOnState() bound {
 	return bound{"methods that reach its state", 45, map[string]int{
 		"internal/agent.moving":             49,
 		"internal/agent.ports":              61,
-		"internal/agent.shared":             650,
+		"internal/agent.shared":             644,
 		"internal/agent/cluster.Client":     49,
 		"internal/agent/cluster.Options":    49,
 		"internal/agent/cluster.offering":   53,
@@ -91,7 +91,7 @@ func filesOfPackages() bound {
 // their numbers are rounded up to a hundred.
 func linesOfPackages() bound {
 	return bound{"hundreds of lines", 60, map[string]int{
-		"internal/agent":          188,
+		"internal/agent":          187,
 		"internal/api":            69,
 		"internal/cli":            234,
 		"internal/controller/rpc": 177,
@@ -104,7 +104,6 @@ func linesOfFunctions() bound {
 	return bound{"lines", 60, map[string]int{
 		"internal/agent.commands.connectIncoming":        66,
 		"internal/agent.join":                            77,
-		"internal/agent.reconciler.reconcile":            63,
 		"internal/agent.start":                           66,
 		"internal/agent/cluster.Client.talk":             81,
 		"internal/agent/view.Source.Port":                63,
@@ -135,7 +134,7 @@ func linesOfFunctions() bound {
 // touchesOfFields bounds how often the owners in a package touch each other's private fields. House rule: none.
 func touchesOfFields() bound {
 	return bound{"touches of another owner's private field", 0, map[string]int{
-		"internal/agent":                  1336,
+		"internal/agent":                  1118,
 		"internal/agent/captures":         18,
 		"internal/agent/cluster":          39,
 		"internal/agent/ferry":            15,
