@@ -2,12 +2,23 @@
 /* Copies a learned MAC from tables of another layout, while programs may be learning into these: part of an upgrade. */
 #pragma once
 #include "core/macs.h"
+#include "core/outside.h"
 
 struct carried_mac {
 	struct mac_key key;
 	u32 reserved;
 	struct learned entry;
 };
+
+/* A port of this host has the MAC: what frames of other hosts have shown of it counts no more. */
+INLINE void forget_carried_outside(u32 slot, const struct mac_key *k)
+{
+	struct control *c = plan_in_force();
+	struct port *p = c ? port_at(c->generation & 1, slot) : 0;
+
+	if (p)
+		forget_outside(p, k->segment, mac_number(k->mac));
+}
 
 /* The port from which the MAC was heard last gets it. Each port's count of MACs stays right. Limits are not checked:
  * the port was within its own. */
@@ -19,8 +30,10 @@ INLINE void carry_mac(const struct carried_mac *c)
 
 	if (!e) {
 		hold(fresh.slot, 1);
-		if (!bpf_map_update_elem(&macs, &k, &fresh, UPDATE_NOEXIST))
+		if (!bpf_map_update_elem(&macs, &k, &fresh, UPDATE_NOEXIST)) {
+			forget_carried_outside(fresh.slot, &k);
 			return;
+		}
 		hold(fresh.slot, -1);
 		e = bpf_map_lookup_elem(&macs, &k);
 		if (!e)

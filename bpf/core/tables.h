@@ -148,8 +148,10 @@ struct port {
 	 * epoch that it is of: what an earlier port at the slot left behind has another one. */
 	u32 epoch;
 	u32 reserved_index[PORT_INDEXES]; /* enum port_index; 0 = none */
-	u64 reserved[1];
-	u16 reserved4[2];
+	u32 vni; /* of a port in an overlay segment, 0 = none */
+	u32 reserved;
+	u16 tunnel; /* slot of the tunnel of its switch, with vni */
+	u16 reserved4;
 	u16 siblings; /* family of ports of one owner that may use each other's MACs, 0 = none (stage/sibling.h) */
 	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see first_awake */
 };

@@ -4,22 +4,7 @@
  * one into the other, and know who is where. Their tables are apart from the plan's: an entry is added before a plan uses
  * it, and removed when no run of a program can use it any more. */
 #pragma once
-#include "core/tables.h"
-
-enum overlay_limits {
-	MAX_TUNNELS = MAX_SWITCHES,
-	MAX_OVERLAY_SEGMENTS = 8192, /* of all switches */
-	MAX_ENDPOINTS = 16384, /* endpoints of other hosts; 0 is none */
-	MAX_SEGMENT_MEMBERS = 1024,
-	MAX_LOCATIONS = 262144,
-	ENDPOINT_MACS = 4096, /* learned behind one endpoint */
-	LOCATION_AGEING = 600, /* seconds of silence after which a learned location does not count any more */
-	LOCAL_ENDPOINTS = 8,
-	OUTER_TTL = 64,
-	VNI_OF_PROBES = 0xffffff, /* no segment has it: probes between endpoints, which end at the agent */
-	ANY_LENGTH = 0xffff, /* no copy was refused for its length */
-	TOLD_IN_SEGMENT = 0xffff, /* no tunnel has this slot */
-};
+#include "core/location.h"
 
 /* Of the errors that tell a guest how long packets may be (overlay/toobig.h). */
 enum error_limits {
@@ -37,18 +22,6 @@ enum tunnel_rule {
 	TUNNEL_TWO_TIER = 1 << 1, /* a frame for several may be a copy that a proxy repeated */
 	TUNNEL_UNLISTED =
 		1 << 2, /* the file says of no MAC where it is: what frames show need not be looked up twice */
-};
-
-enum endpoint_flag {
-	ENDPOINT_NAMED = 1 << 0, /* the host was told of it, and it still counts */
-	ENDPOINT_IPV6 = 1 << 1,
-	ENDPOINT_FAR = 1 << 2, /* in two-tier replication: in another subnet than this host */
-};
-
-enum location_source {
-	LOCATION_LEARNED = 1,
-	LOCATION_ANNOUNCED = 2,
-	LOCATION_STATIC = 3,
 };
 
 /* The tunnel of a switch, by the tunnel's slot. */
@@ -85,28 +58,6 @@ struct segment_name {
 struct endpoint_name {
 	u32 slot; /* of the tunnel */
 	be32 address[4]; /* IPv4 in the first, in network byte order */
-};
-
-struct endpoint {
-	be32 address[4];
-	u32 flags; /* enum endpoint_flag */
-	u32 slot;
-	u32 held; /* how many MACs are learned behind it; the agent counts them anew from time to time */
-	u32 mtu; /* the longest inner packet, untagged, that fits the path to it; 0 = not known */
-};
-
-/* What frames show of a MAC holds in their segment; what the file says of it, in the whole VNI; what the controllers say
- * of it, in one or the other. */
-struct location_key {
-	u32 segment; /* slot of the tunnel << 16 | number; of a whole VNI, the VNI */
-	u8 mac[6];
-	u16 whole; /* 0 = shown by frames; TOLD_IN_SEGMENT; of a whole VNI, the slot of the tunnel */
-};
-
-struct location {
-	u32 endpoint; /* number */
-	u32 source; /* enum location_source */
-	u64 seen; /* ticks; of a learned one */
 };
 
 enum trunk_flag {

@@ -2,6 +2,7 @@
 /* Frames with more than one receiver. An accepted receiver waits until the next one is accepted and then gets a clone;
  * the last one gets the frame itself (K15). */
 #pragma once
+#include "core/outside.h"
 #include "stage/storm.h"
 
 NOINLINE s32 hand_over_pending(struct frame *f, bool last)
@@ -207,23 +208,38 @@ NOINLINE u32 refuse_left(struct frame *f)
 	return slot;
 }
 
+/* The destination is known behind an endpoint of the tunnel: the ports that want unknown destinations get no copy (S190). */
+INLINE bool is_for_tunnel(struct frame *f)
+{
+	return f->facts->class == CLASS_UNICAST && UNLIKELY(f->in->vni) &&
+	       is_outside(f->facts->half, f->facts->slot, f->facts->segment, mac_number(f->facts->dst), f->facts->now);
+}
+
+INLINE const struct member_run *receivers_of(struct frame *f, const struct group *g, bool outside)
+{
+	if (outside)
+		return &g->promiscuous;
+	return f->facts->class == CLASS_UNICAST ? &g->unknown : &g->all;
+}
+
 /* Group destinations and unknown unicast. */
 NOINLINE s32 flood(struct frame *f)
 {
+	bool outside = is_for_tunnel(f);
 	struct group *g;
 	u32 uplink;
 
-	if (!(f->in->flags & PORT_UPLINK))
+	if (!(f->in->flags & PORT_UPLINK) && !outside)
 		watch_for_loop(f);
-	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
+	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !outside && !storm_allows(f))
 		return stop_storm(f);
 	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
 	if (f->facts->class == CLASS_UNICAST && f->in->flags & PORT_UPLINK)
 		refuse_left(f);
 	g = group_of(f);
 	if (g)
-		consider_all(f, f->facts->class == CLASS_UNICAST ? &g->unknown : &g->all);
-	if (f->facts->class == CLASS_UNICAST && f->facts->pending)
+		consider_all(f, receivers_of(f, g, outside));
+	if (f->facts->class == CLASS_UNICAST && f->facts->pending && !outside)
 		f->count->unknown_flooded++;
 	consider_uplink(f, uplink);
 	return finish(f);

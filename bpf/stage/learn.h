@@ -5,6 +5,7 @@
 #include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/loop.h"
+#include "core/outside.h"
 #include "stage/sibling.h"
 
 enum { ECHOES_IN_A_SECOND = 10 }; /* an echo comes back within this part of a second */
@@ -97,6 +98,7 @@ SEPARATE u32 learn_new(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
 		fresh.sent = now + 1;
 	if (!take_place(p, slot))
 		return at_limit(p, slot, &k, false);
+	forget_outside(p, segment, mac);
 	e = bpf_map_lookup_elem(&macs, &k);
 	if (e)
 		return learn_moved(slot, &k, e, now, fresh.sent);

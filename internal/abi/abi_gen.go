@@ -593,8 +593,10 @@ type Port struct {
 	GuardIpv6     uint16
 	Epoch         uint32
 	ReservedIndex [5]uint32
-	Reserved      [1]uint64
-	Reserved4     [2]uint16
+	Vni           uint32
+	Reserved      uint32
+	Tunnel        uint16
+	Reserved4     uint16
 	Siblings      uint16
 	NextOwner     uint16
 }

@@ -44,6 +44,8 @@ const (
 	capturingMapMeterControl        = "meter_control"
 	capturingMapMeterPoints         = "meter_points"
 	capturingMapMeterScratch        = "meter_scratch"
+	capturingMapOutsideEndpoints    = "outside_endpoints"
+	capturingMapOutsideLocations    = "outside_locations"
 	capturingMapOwnMarks            = "own_marks"
 	capturingMapOwners              = "owners"
 	capturingMapPackets             = "packets"
@@ -172,6 +174,8 @@ type capturingMapSpecs struct {
 	MeterControl      *ebpf.MapSpec `ebpf:"meter_control"`
 	MeterPoints       *ebpf.MapSpec `ebpf:"meter_points"`
 	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
+	OutsideEndpoints  *ebpf.MapSpec `ebpf:"outside_endpoints"`
+	OutsideLocations  *ebpf.MapSpec `ebpf:"outside_locations"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	Packets           *ebpf.MapSpec `ebpf:"packets"`
@@ -256,6 +260,8 @@ type capturingMaps struct {
 	MeterControl      *ebpf.Map `ebpf:"meter_control"`
 	MeterPoints       *ebpf.Map `ebpf:"meter_points"`
 	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
+	OutsideEndpoints  *ebpf.Map `ebpf:"outside_endpoints"`
+	OutsideLocations  *ebpf.Map `ebpf:"outside_locations"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	Packets           *ebpf.Map `ebpf:"packets"`
@@ -309,6 +315,8 @@ func (m *capturingMaps) Close() error {
 		m.MeterControl,
 		m.MeterPoints,
 		m.MeterScratch,
+		m.OutsideEndpoints,
+		m.OutsideLocations,
 		m.OwnMarks,
 		m.Owners,
 		m.Packets,

@@ -118,6 +118,11 @@ func newCrossingRecorder(tweak func(*ebpf.CollectionSpec)) (*CrossingRecorder, e
 	return r, nil
 }
 
+// ShowTo has a recorder that gets the same plans read where stations of other hosts are.
+func (r *CrossingRecorder) ShowTo(sw *Recorder) error {
+	return seesOutside(&sw.objects.vswitchMaps).Show(r.maps.outside())
+}
+
 // Close frees the tables and programs.
 func (r *CrossingRecorder) Close() error {
 	m := &r.maps

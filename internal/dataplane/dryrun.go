@@ -49,7 +49,8 @@ func (d *DryRun) fill(s *Snapshot) error {
 	d.r.slots.Segments, d.r.trunks = s.overlays, s.trunks
 	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks),
 		s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
-		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
+		s.speakers.write(m.Speakers), s.outside.Show(seesOutside(m)),
+		m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 
 // Frame runs a frame that a port or uplink receives, as Recorder.Frame does.

@@ -60,9 +60,9 @@ func TestASlotThatIsUsedAgainHasAnotherEpoch(t *testing.T) {
 			records := portRecords(t, k)
 			for slot, want := range map[uint32]uint32{1: step.first, 2: step.second} {
 				rec := records[slot]
-				if rec.Epoch != want || rec.ReservedIndex != [5]uint32{} || rec.Reserved != [1]uint64{} {
-					t.Errorf("step %d: slot %d: epoch %d, want %d; the reserved fields are %v %v", i, slot, rec.Epoch,
-						want, rec.ReservedIndex, rec.Reserved)
+				if rec.Epoch != want || rec.ReservedIndex != [5]uint32{} || rec.Reserved != 0 || rec.Reserved4 != 0 {
+					t.Errorf("step %d: slot %d: epoch %d, want %d; the reserved fields are %v %v %v", i, slot,
+						rec.Epoch, want, rec.ReservedIndex, rec.Reserved, rec.Reserved4)
 				}
 			}
 		})

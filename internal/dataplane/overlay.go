@@ -15,6 +15,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/outside"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 )
@@ -131,6 +132,9 @@ func (o *overlays) open() error {
 	if err != nil {
 		return errors.Join(err, o.close())
 	}
+	if err := seesOutside(&k.objects.vswitchMaps).Show(o.maps.outside()); err != nil {
+		return errors.Join(err, o.close())
+	}
 	o.loaded = true
 	k.flows.whereabouts.maps.Store(&o.maps)
 	return nil
@@ -195,6 +199,15 @@ type tunnelMaps struct {
 	ToldBindings    *ebpf.Map `ebpf:"told_bindings"`
 	NeighbourCounts *ebpf.Map `ebpf:"neighbour_counts"`
 	OverlayTrunks   *ebpf.Map `ebpf:"overlay_trunks"`
+}
+
+func (m *tunnelMaps) outside() outside.Tables {
+	return outside.Tables{Locations: m.Locations, Endpoints: m.Endpoints}
+}
+
+// seesOutside are the tables by which the switch program finds the tunnels'.
+func seesOutside(m *vswitchMaps) outside.Tables {
+	return outside.Tables{Locations: m.OutsideLocations, Endpoints: m.OutsideEndpoints}
 }
 
 // adopt reads what an earlier process wrote, so that segments and endpoints keep their numbers.

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/outside"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -45,6 +46,7 @@ type Snapshot struct {
 	buckets   contents[uint32, abi.StormBucket]
 	awake     contents[uint32, uint64]
 	speakers  contents[uint32, abi.Speaker]
+	outside   outside.Copy
 }
 
 // LearnedAt is a learned MAC and when it was last heard.
@@ -129,7 +131,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 	}
 	s.name(k.slots)
-	return s, nil
+	return s, s.outside.Read(s.tunnels.outside())
 }
 
 // at converts a number of ticks to a duration.

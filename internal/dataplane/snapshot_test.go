@@ -9,7 +9,8 @@ import (
 // dry runs on a live host are wrong.
 func TestEveryTableThatDecidesIsInASnapshot(t *testing.T) {
 	copied := []string{"ports", "vlan_sets", "teams", "segments", "groups", "members", "owners", "guard_addresses",
-		"control", "macs", "held", "own_marks", "marks", "storm_buckets", "awake", "speakers"}
+		"control", "macs", "held", "own_marks", "marks", "storm_buckets", "awake", "speakers", "outside_locations",
+		"outside_endpoints"}
 	// They count, meter, name, report and capture, map devices to ports, contain the present frame, or belong to a
 	// dry run or a benchmark.
 	others := []string{"counts", "counts_before", "rare_counts", "rare_counts_before", "port_names", "switch_names",

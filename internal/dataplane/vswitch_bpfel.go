@@ -38,6 +38,8 @@ const (
 	vswitchMapMeterControl        = "meter_control"
 	vswitchMapMeterPoints         = "meter_points"
 	vswitchMapMeterScratch        = "meter_scratch"
+	vswitchMapOutsideEndpoints    = "outside_endpoints"
+	vswitchMapOutsideLocations    = "outside_locations"
 	vswitchMapOwnMarks            = "own_marks"
 	vswitchMapOwners              = "owners"
 	vswitchMapPackets             = "packets"
@@ -160,6 +162,8 @@ type vswitchMapSpecs struct {
 	MeterControl      *ebpf.MapSpec `ebpf:"meter_control"`
 	MeterPoints       *ebpf.MapSpec `ebpf:"meter_points"`
 	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
+	OutsideEndpoints  *ebpf.MapSpec `ebpf:"outside_endpoints"`
+	OutsideLocations  *ebpf.MapSpec `ebpf:"outside_locations"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	Packets           *ebpf.MapSpec `ebpf:"packets"`
@@ -238,6 +242,8 @@ type vswitchMaps struct {
 	MeterControl      *ebpf.Map `ebpf:"meter_control"`
 	MeterPoints       *ebpf.Map `ebpf:"meter_points"`
 	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
+	OutsideEndpoints  *ebpf.Map `ebpf:"outside_endpoints"`
+	OutsideLocations  *ebpf.Map `ebpf:"outside_locations"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	Packets           *ebpf.Map `ebpf:"packets"`
@@ -285,6 +291,8 @@ func (m *vswitchMaps) Close() error {
 		m.MeterControl,
 		m.MeterPoints,
 		m.MeterScratch,
+		m.OutsideEndpoints,
+		m.OutsideLocations,
 		m.OwnMarks,
 		m.Owners,
 		m.Packets,

@@ -93,6 +93,8 @@ func (r *run) sayTarget() {
 		r.say(StageLookUp, "%s is the MAC of port %s", dst, r.known.ID)
 	case r.target == known:
 		r.say(StageLookUp, "%s was learned on port %s", dst, r.known.ID)
+	case r.target == outside:
+		sayOutside(r)
 	case r.seg.VNI != 0:
 		r.say(StageLookUp, "%s is behind no port of this host in %s", dst, r.seg)
 	default:

@@ -82,6 +82,7 @@ func learnSource(r *run, who station) abi.Reason {
 		}
 		return abi.ReasonMACLimit
 	}
+	heardHere(r, who.mac)
 	if e != nil { // S20
 		r.move(who, e)
 		return abi.ReasonNone

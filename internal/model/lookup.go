@@ -14,6 +14,7 @@ const (
 	group
 	hostAlone  // an uplink device's own MAC, on the uplink itself
 	hostBehind // an uplink device's own MAC, in a frame from a port here
+	outside    // known behind an endpoint of another host (S190)
 )
 
 // lookUp finds out where the destination is (frame-rules §4).
@@ -30,6 +31,8 @@ func lookUp(r *run) abi.Reason {
 		r.target, r.behind = hostBehind, u
 	} else if p := r.learnedOn(); p != nil {
 		r.target, r.known = known, p
+	} else if isOutside(r) {
+		r.target = outside
 	}
 	if r.known != nil && r.known == r.from {
 		return abi.ReasonOwnDestination

@@ -31,7 +31,7 @@ func (r *run) considers(p *port) bool {
 	switch r.target {
 	case group: // S26, S33
 		return true
-	case hostBehind:
+	case hostBehind, outside: // S190
 		return p.promiscuous()
 	case known: // S5, S6, S12, S34
 		return p == r.known || p.promiscuous()

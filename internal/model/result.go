@@ -1,6 +1,7 @@
 package model
 
 import (
+	"net/netip"
 	"time"
 
 	"heddle/internal/abi"
@@ -18,6 +19,9 @@ type Result struct {
 	// Segment is the frame's segment; Placed says that the frame was classified.
 	Segment Segment
 	Placed  bool
+	// Outside is the endpoint of another host behind which the destination is known (S190); not valid where there is
+	// none.
+	Outside netip.Addr
 	// Left is the second run of the copy for a tunnel, and Back what became of the frame by which the tunnel answered;
 	// nil for none.
 	Left *Left

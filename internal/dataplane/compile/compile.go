@@ -176,6 +176,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 			rec.Flags |= b.flag
 		}
 	}
+	c.compileOverlay(&rec, sw, p)
 	rec.Rules = linkControlRules(pol.GuestLinkControl.V)
 	if f.LoopBlocked != nil && !pol.Blocked.V { // the reason of the policy has precedence
 		rec.Rules |= abi.RuleLoopBlocked

@@ -253,3 +253,10 @@ func (c *compiler) insideOverlay(p *plan.Port, numbers *plan.VLANSet) *plan.Effe
 	inside.Teaming.Active.V, inside.Teaming.Standby.V = []string{spec.TunnelName}, nil
 	return &inside
 }
+
+// compileOverlay says in which VNI the port is, and by which tunnel its frames leave.
+func (c *compiler) compileOverlay(rec *abi.Port, sw *plan.Switch, p *plan.Port) {
+	if p.VNI != 0 && sw.Tunnel != nil {
+		rec.Vni, rec.Tunnel = p.VNI, uint16(c.slots.Ports[sw.Tunnel.ID])
+	}
+}

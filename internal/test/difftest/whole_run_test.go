@@ -101,6 +101,7 @@ var wholeOutcomes = []string{
 	"out: neighbour-here ", "out: neighbour-limit ", "out: tunnel-mtu ", "out: tunnel-no-endpoint ",
 	"answered: none", "in: none", "in: tunnel-unknown-endpoint", "in: tunnel-unknown-vni", "in: malformed",
 	"placed: new", "placed: again", "placed: moved", "repeated: ",
+	"known outside: true", "known outside: false",
 }
 
 // wholeCase is one run. It adds what it has met to seen.

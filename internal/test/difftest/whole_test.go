@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,6 +83,9 @@ func newWholes(tb testing.TB, replication spec.Replication) *wholes {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if err := c.ShowTo(k.Recorder); err != nil {
+		tb.Fatal(err)
+	}
 	w := &wholes{kernel: k, crossing: c, now: time.Hour, seen: map[string]int{}}
 	// all ports; without the VLAN 7; without the VNI 20; without one port and with no MAC that the file locates
 	for _, gone := range []string{"", "df", "dg", "e"} {
@@ -151,6 +155,7 @@ func (w *wholes) frame(port *plan.Port, frame []byte) (string, error) {
 		return "", err
 	}
 	w.see("from a port", want.Reason.String())
+	w.see("known outside", strconv.FormatBool(want.Outside.IsValid()))
 	if d := differ(outcomeIn(&want), got); d != "" {
 		return d, nil
 	}
