@@ -18,6 +18,7 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/controller/definition"
 )
 
 const (
@@ -421,7 +422,7 @@ func TestS100_ATargetHearsWhatAPortTakesUp(t *testing.T) {
 // a controller prepares the move, and when the target's own hook does and the target asks.
 func TestS100_ATargetOfAVersionThatCannotIsRefused(t *testing.T) {
 	c, _, to := movingHosts(t)
-	set, _ := c.stored()
+	set, _ := definition.Stored(c.Store)
 	c.writes(tomorrow(t, set, `"security":{"tomorrow":true}`))
 	c.await("the field is missed", func() bool {
 		return c.state("esx2") == controllerv1.HostState_HOST_STATE_WARNING

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/platform/store"
 )
 
@@ -52,10 +53,10 @@ func (c *controller) given() map[string]string {
 		c.t.Fatal(err)
 	}
 	all := map[string]string{}
-	for _, o := range c.Store.List(addressKind) {
+	for _, o := range c.Store.List(addresses.Kind) {
 		f := newFleet(c.Log, 1)
 		addressing{f}.takeAddresses(store.Event{Key: o.Key, Object: &o})
-		for _, g := range f.addresses.of(o.Name) {
+		for _, g := range f.addresses.Of(o.Name) {
 			user := o.Name + "/" + g.Port
 			if other := all[g.Address.String()]; other != "" {
 				c.t.Errorf("%s was given to %s and %s", g.Address, other, user)
@@ -142,7 +143,7 @@ func TestAddresses_AHostThatLacksThemGetsThemWhenItConnects(t *testing.T) {
 	c := newController(t)
 	c.define(pooled("192.0.2.0/24", 2))
 	m := c.joins("esx1")
-	o, ok := c.Store.Get(addressKey("esx1"))
+	o, ok := c.Store.Get(addresses.Key("esx1"))
 	if !ok {
 		t.Fatal("it has got none")
 	}
@@ -153,7 +154,7 @@ func TestAddresses_AHostThatLacksThemGetsThemWhenItConnects(t *testing.T) {
 	c.await("the controller knows that it has none", func() bool {
 		c.fleet.mu.Lock()
 		defer c.fleet.mu.Unlock()
-		return len(c.fleet.addresses.of("esx1")) == 0
+		return len(c.fleet.addresses.Of("esx1")) == 0
 	})
 	m.start()
 	c.await("the host has its host ports", func() bool {

@@ -79,7 +79,7 @@ func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
 
 // read reads what there is; something may be written meanwhile.
 func (i importer) read(of string) (*backup.File, error) {
-	set, _ := i.stored()
+	set, _ := definition.Stored(i.Store)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (i importer) hostsInto(f *backup.File) {
 		f.Hosts = append(f.Hosts, backup.Host{Name: h.doc.Name, ID: h.id, Labels: h.doc.Labels})
 	}
 	f.Addresses = map[string][]backup.Address{}
-	for name, list := range i.fleet.addresses.all() {
+	for name, list := range i.fleet.addresses.All() {
 		for _, g := range list {
 			if f.Switch == "" || g.Switch == f.Switch {
 				f.Addresses[name] = append(f.Addresses[name], backup.Address{Port: g.Port, Switch: g.Switch,
@@ -232,9 +232,7 @@ func (i importer) CompareBackup(ctx context.Context, q *controllerv1.CompareBack
 
 // addressesOf are the addresses of a backup whose hosts have none here. collisions are those that others have here.
 func (i importer) addressesOf(f *backup.File) (list map[string][]inventory.Granted, collisions []string) {
-	i.fleet.mu.Lock()
-	have := i.fleet.addresses.all()
-	i.fleet.mu.Unlock()
+	have := i.fleet.addresses.All()
 	holder := map[netip.Addr]string{}
 	for name, granted := range have {
 		for _, g := range granted {

@@ -17,6 +17,8 @@ import (
 	"heddle/internal/controller/backup"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pipeline"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
@@ -49,7 +51,7 @@ const abandoned = 3 * time.Minute
 type importing struct {
 	file       *backup.File
 	keep       bool
-	define     *defining
+	define     *pipeline.Request
 	collisions []string
 	notes      []string
 	ports      []backup.PortGroup
@@ -75,7 +77,7 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 		return nil, rpcerrors.OfStore(err)
 	}
 	if !q.GetDryRun() {
-		if err := clearPorts(ctx, i.Server); err != nil {
+		if err := staticports.Clear(ctx, portsOf(i.Server), i.catchUp); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +131,7 @@ func (im *importing) answer() *controllerv1.ImportBackupResponse {
 		out.StaticPorts += int32(len(g.Free) + len(g.Bound))
 		out.Bindings += int32(len(g.Bound))
 	}
-	for _, list := range im.define.addresses {
+	for _, list := range im.define.Addresses {
 		out.Addresses += int32(len(list))
 	}
 	return out
@@ -137,7 +139,7 @@ func (im *importing) answer() *controllerv1.ImportBackupResponse {
 
 // prepare says what an import is to do. Nothing is written yet.
 func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (*importing, error) {
-	set, _ := i.stored()
+	set, _ := definition.Stored(i.Store)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err
@@ -159,11 +161,11 @@ func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (
 	next, collisions := f.Onto(now, backup.How{Replace: q.GetReplace(), Keep: im.keep})
 	im.collisions = collisions
 	current, _ := i.Store.Get(definition.Key())
-	im.define = &defining{importing: true, base: current.Version}
-	im.define.addresses, collisions = i.addressesOf(f)
+	im.define = &pipeline.Request{Imports: true, Base: importedOn(current.Version)}
+	im.define.Addresses, collisions = i.addressesOf(f)
 	im.collisions = append(im.collisions, collisions...)
 	if im.keep {
-		im.define.ids, collisions = i.idsOf(f, set)
+		im.define.IDs, collisions = i.idsOf(f, set)
 		im.collisions = append(im.collisions, collisions...)
 		i.choosePorts(im, set)
 	}
@@ -181,6 +183,7 @@ func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (
 	im.define.ApplyDefinitionRequest = &controllerv1.ApplyDefinitionRequest{File: q.GetFile(), Content: string(text),
 		DryRun: q.GetDryRun(), Force: q.GetForce(), Wait: q.GetWait(), AllowUnprotected: q.GetAllowUnprotected(),
 		Message: cmp.Or(q.GetMessage(), fmt.Sprintf("import of a backup of revision %d", f.Revision))}
+	im.define.Source = i.sourceOf(im.define.ApplyDefinitionRequest)
 	return im, nil
 }
 
@@ -318,7 +321,7 @@ func (i importer) stage(ctx context.Context, im *importing) (drop func() error, 
 			return drop, err
 		}
 	}
-	im.define.with = []store.Change{{Key: markKey(), Delete: true, IfVersion: mark.IfVersion}}
+	im.define.With = []store.Change{{Key: markKey(), Delete: true, IfVersion: mark.IfVersion}}
 	return drop, i.catchUp(ctx)
 }
 

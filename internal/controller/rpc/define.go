@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,14 +13,15 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/visibility"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
-	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -29,29 +29,15 @@ import (
 // ApplyDefinition makes the definition what a file says.
 func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	out *controllerv1.ApplyDefinitionResponse, err error) {
-	return p.applied(ctx, &defining{ApplyDefinitionRequest: q})
-}
-
-// defining is a change of the definition that is asked for, with what comes along where a backup is imported.
-type defining struct {
-	*controllerv1.ApplyDefinitionRequest
-	// ids are identifiers for objects that are new.
-	ids map[slice.Key]string
-	// addresses are those of hosts that have none here.
-	addresses map[string][]inventory.Granted
-	// with are written in the transaction from which on the change counts.
-	with []store.Change
-	// importing: it is an import's, made on the revision base; its static ports are there already, but in a dry run.
-	importing bool
-	base      int64
-	// takesBack is the rollout whose change is taken back, for the person takesBackFor; "" for by itself.
-	takesBack, takesBackFor string
+	return p.applied(ctx, &pipeline.Request{ApplyDefinitionRequest: q, Source: p.sourceOf(q),
+		Base: madeOn(q.GetRevision())})
 }
 
 // applied makes a change of the definition, and waits for the hosts.
-func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.ApplyDefinitionResponse, err error) {
+func (p people) applied(ctx context.Context, q *pipeline.Request) (out *controllerv1.ApplyDefinitionResponse,
+	err error) {
 	err = granter(p).onBook(ctx, func() error {
-		out, err = p.applyDefinition(ctx, q)
+		out, err = pipeline.Make(ctx, storedDefinition{p.definitions()}, p.changeParts(), q)
 		return err
 	})
 	if err != nil || q.GetDryRun() {
@@ -74,162 +60,12 @@ func (p people) applied(ctx context.Context, q *defining) (out *controllerv1.App
 	return out, nil
 }
 
-// applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
-func (p people) applyDefinition(ctx context.Context, q *defining) (*controllerv1.ApplyDefinitionResponse, error) {
-	stages, err := stagesOf(q.ApplyDefinitionRequest)
-	if err != nil {
-		return nil, err
-	}
-	next := &slice.Set{}
-	if q.takesBack == "" {
-		if next, err = p.wanted(ctx, q.ApplyDefinitionRequest); err != nil {
-			return nil, err
-		}
-	}
-	err = p.Store.Sync(ctx)
-	if err != nil && (!q.GetDryRun() || !errors.Is(err, store.ErrNoSpace)) { // at the quota nobody can write
-		return nil, rpcerrors.OfStore(err)
-	}
-	if err := p.definitions().Fold(ctx); err != nil {
-		return nil, rpcerrors.OfStore(err)
-	}
-	if !q.importing && !q.GetDryRun() {
-		if err := (importer{p}).settled(ctx); err != nil {
-			return nil, err
-		}
-		if err := clearPorts(ctx, p.Server); err != nil {
-			return nil, err
-		}
-	}
-	current, _ := p.Store.Get(definition.Key())
-	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
-		return nil, connect.NewError(connect.CodeAborted,
-			fmt.Sprintf("the definition has changed since: the change was "+
-				"made on revision %d, it is at %d now; read it again (heddle definition show)", q.GetRevision(),
-				current.Version))
-	}
-	if q.importing && q.base != current.Version {
-		return nil, connect.NewError(connect.CodeAborted, "somebody else changed the definition meanwhile: import "+
-			"again")
-	}
-	have, versions := p.stored()
-	var kept []string
-	switch {
-	case q.takesBack != "":
-		if next, err = (stager{p}).undone(q, have); err != nil {
-			return nil, err
-		}
-	case q.GetRestore() == 0:
-		kept = keepUnknown(have, next)
-	}
-	if next, err = judged(ctx, q.ApplyDefinitionRequest, have, next); err != nil {
-		return nil, err
-	}
-	if err := p.AllKnow(inventory.KindsIn(next)); err != nil {
-		return nil, err
-	}
-	way, err := stager{p}.wayOf(ctx, q, stages, have, next)
-	if err != nil {
-		return nil, err
-	}
-	change := slice.Between(have, next)
-	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
-	p.fleet.hear(there)
-	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept, Superseded: way.superseded()}
-	after, err := inventory.New(next)
-	if err != nil {
-		return nil, err
-	}
-	defer withheld{p.fleet}.foretell(after, way.ending.ids(), way.before)()
-	if !q.GetForce() {
-		if err := p.fleet.unused(change, there); err != nil {
-			return nil, err
-		}
-		if err := p.fleet.keeper().served(after, there); err != nil {
-			return nil, err
-		}
-	}
-	sizes := p.fleet.keeper().sizes(after)
-	err = sizes.check(q.GetForce())
-	if !q.importing || !q.GetDryRun() { // the ports of an import are not there yet
-		err = errors.Join(err, claimant(p).settingsFit(after))
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.fleet.mu.Lock()
-	granted, full := addressing{p.fleet}.grantOver(after, addressing{p.fleet}.members(), q.addresses)
-	p.fleet.mu.Unlock()
-	if err := exhausted(full); err != nil {
-		return nil, err
-	}
-	out.Revision = current.Version
-	if out.Hosts, err = p.fleet.concerned(after, granted); err != nil {
-		return nil, err
-	}
-	if err := p.fleet.foresee(there, have, change, after, granted, q.ApplyDefinitionRequest, out); err != nil {
-		return nil, err
-	}
-	if err := way.prepare(ctx, p, q, after, granted); err != nil && !change.Empty() {
-		return nil, err
-	}
-	if q.GetDryRun() {
-		out.Rollout = way.stages.foreseen()
-		out.Foreseen = foreseer(p).everywhere(ctx, q.ApplyDefinitionRequest, after, granted, out.GetHosts())
-		return out, p.awayFrom(q.ApplyDefinitionRequest, out, there)
-	}
-	if change.Empty() {
-		out.Rollout = rollouts{p}.making(ctx)
-		if err := askForPorts(ctx, p.Server, sizes.work(q.GetForce())); err != nil {
-			return nil, err
-		}
-		if err := way.endAlone(ctx, p); err != nil {
-			return nil, err
-		}
-		settlePorts(ctx, p.Server, out)
-		return out, nil
-	}
-	addresses, err := granted.objects(versions)
-	if err != nil {
-		return nil, err
-	}
-	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
-		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	if way.agreed, err = p.agree(ctx, q.ApplyDefinitionRequest, all, after, granted, out, there); err != nil {
-		return nil, err
-	}
-	if err := way.stages.writeParts(ctx, p); err != nil {
-		return nil, err
-	}
-	entry := entryOf(ctx, q.ApplyDefinitionRequest, current.Version, out.GetChanges())
-	entry.How, entry.Restores = way.how(), cmp.Or(entry.Restores, way.restores(current.Version))
-	record, entry, err := p.recorder().Record(ctx, entry, have, change)
-	if err != nil {
-		return nil, rpcerrors.OfStore(err)
-	}
-	definitions := p.definitions()
-	definitions.Ids, definitions.Ports = q.ids, sizes.work(q.GetForce())
-	out.Revision, err = definitions.Write(ctx, q.GetFile(), current.Version, all, versions,
-		func() ([]store.Change, error) {
-			more, err := way.changes(current.Version)
-			work, errWork := portsOf(p.Server).Changes(definitions.Ports)
-			return slices.Concat(granted.lock(), record, more, work, q.with), errors.Join(err, errWork)
-		})
-	if err != nil {
-		return nil, err
-	}
-	way.written(ctx, p, out)
-	p.recorder().Prune(ctx, entry)
-	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
-	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	settlePorts(context.WithoutCancel(ctx), p.Server, out) // also where the caller leaves
-	return out, nil
-}
-
 // entryOf is what the history says of a change.
-func entryOf(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, base int64, lines []string) history.Entry {
-	return history.Entry{Base: base, At: time.Now().UTC(), Who: access.NameOf(ctx), File: q.GetFile(),
-		Message: q.GetMessage(), Restores: q.GetRestore(), Objects: lines}
+func entryOf(ctx context.Context, p *pipeline.Plan) history.Entry {
+	words := slices.DeleteFunc(append([]string{p.Way}, p.Ends...), func(s string) bool { return s == "" })
+	return history.Entry{Base: p.Base, At: time.Now().UTC(), Who: access.NameOf(ctx), File: p.GetFile(),
+		Message: p.GetMessage(), Restores: cmp.Or(p.GetRestore(), p.Restores), Objects: p.Answer.GetChanges(),
+		How: strings.Join(words, "; ")}
 }
 
 func (p people) recorder() definition.Recorder {
@@ -241,32 +77,9 @@ func (s *Server) definitions() definition.Writer {
 	return definition.Writer{Store: s.Store, Log: s.Log}
 }
 
-// stored is the definition in the store, with the versions of its objects.
-func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {
-	set, versions := &slice.Set{}, map[slice.Key]int64{}
-	for _, kind := range inventory.Kinds() {
-		for _, o := range s.Store.List(store.Kind(kind)) {
-			k := slice.Key{Kind: kind, Name: o.Name}
-			set.Put(slice.Object{Key: k, Doc: o.Doc})
-			versions[k] = o.Version
-		}
-	}
-	return set, versions
-}
-
-// told says what a change does, a line each.
-func told(have *slice.Set, c slice.Change) (lines []string) {
-	for _, o := range c.Put {
-		word := "added"
-		if _, ok := have.Get(o.Key); ok {
-			word = "changed"
-		}
-		lines = append(lines, fmt.Sprintf("%s %s", o.Key, word))
-	}
-	for _, k := range c.Removed {
-		lines = append(lines, fmt.Sprintf("%s removed", k))
-	}
-	return lines
+// portsOf makes static ports what the definition says.
+func portsOf(s *Server) definition.PortKeeper {
+	return definition.PortKeeper{Store: s.Store, Log: s.Log}
 }
 
 // unused refuses a change that removes a port group in use.
@@ -318,7 +131,7 @@ func (f *fleet) sorted() []*host {
 func byName(a, b *host) int { return strings.Compare(a.doc.Name, b.doc.Name) }
 
 // concerned are the hosts whose slices differ with another definition.
-func (f *fleet) concerned(after *inventory.Inventory, g *grant) (names []string, err error) {
+func (f *fleet) concerned(after *inventory.Inventory, g *addresses.Grant) (names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
@@ -326,7 +139,7 @@ func (f *fleet) concerned(after *inventory.Inventory, g *grant) (names []string,
 		if err != nil {
 			return nil, err
 		}
-		will, _, err := contents{f}.sliceOf(after, h, g.of(f.addresses, h.doc.Name))
+		will, _, err := contents{f}.sliceOf(after, h, g.Of(f.addresses, h.doc.Name))
 		if err != nil {
 			return nil, err
 		}

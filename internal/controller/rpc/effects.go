@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
@@ -22,7 +23,7 @@ const mostNamed = 16
 // foresee completes what a change of the definition does with what it means for the hosts, and refuses one that leaves
 // ports less protected on a host than the definition says.
 func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after *inventory.Inventory,
-	g *grant, q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
+	g *addresses.Grant, q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
 	out.Objects = objectChanges(have, c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,12 +59,12 @@ type effects struct {
 type touched struct{ switches, groups map[string]bool }
 
 // host adds what the change means for one host.
-func (e *effects) host(h *host, after *inventory.Inventory, g *grant, dry bool) error {
+func (e *effects) host(h *host, after *inventory.Inventory, g *addresses.Grant, dry bool) error {
 	was, err := e.target(h)
 	if err != nil {
 		return err
 	}
-	will, _, err := contents{e.fleet}.sliceOf(after, h, g.of(e.addresses, h.doc.Name))
+	will, _, err := contents{e.fleet}.sliceOf(after, h, g.Of(e.addresses, h.doc.Name))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/identity"
@@ -68,7 +69,7 @@ type fleet struct {
 	// deciding is what is known of the newest change that hosts make together.
 	deciding deciding
 	// addresses are those that host ports have from pools.
-	addresses *addressBook
+	addresses *addresses.Book
 	moving    map[nic]bool // whose ports are being bound elsewhere
 	rolling   rolling
 	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
@@ -140,7 +141,7 @@ const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
-		sharing: newSharing(), meeting: newMeeting(),
+		sharing: newSharing(), addresses: addresses.New(), meeting: newMeeting(),
 		deciding: newDeciding(),
 		moving:   map[nic]bool{}}
 	f.reset()
@@ -154,7 +155,7 @@ func (f *fleet) reset() {
 	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
 	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
 	f.fitters = map[string]*fitter{}
-	f.addresses = newAddressBook()
+	f.addresses.Reset()
 	f.rolling = newRolling()
 }
 
@@ -173,7 +174,7 @@ func (f *fleet) take(b store.Batch) {
 	if b.Reset {
 		objects, own, f.staged = &slice.Set{}, true, definition.Staging{}
 		f.statics.reset()
-		f.addresses = newAddressBook()
+		f.addresses.Reset()
 		f.rolling = newRolling()
 	}
 	staged, rolled, held := b.Reset, b.Reset, withheld{f}.holds(b)
@@ -198,10 +199,8 @@ func (f *fleet) take(b store.Batch) {
 			preparing{f}.decided(e.Object.Doc)
 		case f.rolling.take(e):
 			rolled = true
-		case e.Kind == addressKind:
+		case e.Kind == addresses.Kind, e.Kind == addresses.BookKind:
 			addressing{f}.takeAddresses(e)
-		case e.Kind == bookKind && e.Object != nil:
-			f.addresses.version = e.Object.Version
 		case e.Kind == store.KindPorts:
 			f.keeper().takePorts(e.Name, e.Object)
 		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
@@ -331,7 +330,7 @@ func (f *fleet) target(h *host) (*slice.Set, error) {
 	if h.of == f.inventory {
 		return h.part, nil
 	}
-	fits, without, err := contents{f}.sliceOf(f.inventory, h, f.addresses.of(h.doc.Name))
+	fits, without, err := contents{f}.sliceOf(f.inventory, h, f.addresses.Of(h.doc.Name))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/impact"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/platform/access"
@@ -34,7 +36,7 @@ type foreseer struct{ *Server }
 // everywhere asks all hosts that a change concerns, wherever they are connected. Who does not see all of the cluster
 // gets nil: the answer names what others' ports send.
 func (f foreseer) everywhere(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, after *inventory.Inventory,
-	g *grant, concerned []string) *controllerv1.ForeseenByHosts {
+	g *addresses.Grant, concerned []string) *controllerv1.ForeseenByHosts {
 	if !access.GrantedTo(ctx).SeesAll() {
 		return nil
 	}
@@ -78,20 +80,21 @@ func (o others) ForeseeHere(ctx context.Context, q *controllerv1.ForeseeHereRequ
 	if err := p.Store.Sync(ctx); err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
-	next, err := p.wanted(ctx, q.GetRequest())
+	source := p.sourceOf(q.GetRequest())
+	if err := source.Parse(ctx); err != nil {
+		return nil, err
+	}
+	have, _ := definition.Stored(p.Store)
+	want, err := source.Wanted(have)
 	if err != nil {
 		return nil, err
 	}
-	if q.GetRequest().GetRestore() == 0 {
-		have, _ := p.stored()
-		keepUnknown(have, next)
-	}
-	after, err := inventory.New(next)
+	after, err := inventory.New(want.Next)
 	if err != nil {
 		return nil, err
 	}
 	p.fleet.mu.Lock()
-	granted, _ := addressing{p.fleet}.grant(after, addressing{p.fleet}.members())
+	granted, _ := addressing{p.fleet}.grant(after, addressing{p.fleet}.members(), nil)
 	p.fleet.mu.Unlock()
 	return foreseer(p).here(ctx, after, granted), nil
 }
@@ -105,7 +108,8 @@ type foreseeing struct {
 }
 
 // here asks the hosts that are connected here, many at the same time.
-func (f foreseer) here(ctx context.Context, after *inventory.Inventory, g *grant) *controllerv1.ForeseeHereResponse {
+func (f foreseer) here(ctx context.Context, after *inventory.Inventory,
+	g *addresses.Grant) *controllerv1.ForeseeHereResponse {
 	list := f.questions(after, g)
 	out, sum := &controllerv1.ForeseeHereResponse{}, &impact.Sum{}
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
@@ -164,7 +168,7 @@ func (f foreseer) ask(ctx context.Context, one foreseeing) (got *agentv1.Foresee
 }
 
 // questions are the changes of the slices of hosts that are connected here.
-func (f foreseer) questions(after *inventory.Inventory, g *grant) (list []foreseeing) {
+func (f foreseer) questions(after *inventory.Inventory, g *addresses.Grant) (list []foreseeing) {
 	f.fleet.mu.Lock()
 	defer f.fleet.mu.Unlock()
 	shared := map[[2]slice.Hash]slice.Change{}
@@ -177,7 +181,7 @@ func (f foreseer) questions(after *inventory.Inventory, g *grant) (list []forese
 			list = append(list, foreseeing{host: h.doc.Name, why: err.Error()})
 			continue
 		}
-		will, _, err := contents{f.fleet}.sliceOf(after, h, g.of(f.fleet.addresses, h.doc.Name))
+		will, _, err := contents{f.fleet}.sliceOf(after, h, g.Of(f.fleet.addresses, h.doc.Name))
 		switch {
 		case err != nil:
 			list = append(list, foreseeing{host: h.doc.Name, why: err.Error()})

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/identity"
 	"heddle/internal/overlay/span"
 	"heddle/internal/platform/access"
@@ -89,8 +90,8 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	}
 	changes := append(revoke, store.Change{Key: key, Delete: true, IfVersion: o.Version})
 	changes = append(changes, tokensFor(p.Store, q.GetName())...)
-	if _, has := p.Store.Get(addressKey(q.GetName())); has { // they are free again
-		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
+	if _, has := p.Store.Get(addresses.Key(q.GetName())); has { // they are free again
+		changes = append(changes, store.Change{Key: addresses.Key(q.GetName()), Delete: true, IfVersion: store.Any})
 	}
 	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, rpcerrors.OfStore(err)

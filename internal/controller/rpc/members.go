@@ -14,6 +14,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/definition"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
@@ -314,7 +315,7 @@ func (p people) JoinCluster(ctx context.Context, q *controllerv1.JoinClusterRequ
 	if p.Options.JoinCluster == nil {
 		return nil, connect.NewError(connect.CodeUnimplemented, "this controller can't join another cluster")
 	}
-	set, _ := p.stored()
+	set, _ := definition.Stored(p.Store)
 	if hosts := len(p.Store.List(store.KindHost)); hosts > 0 || set.Len() > 0 || len(p.Others()) > 0 {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("this controller has a cluster of "+
 			"its own, with %d hosts, %d objects and %d other controllers: stop it and move its data directory away, "+

@@ -57,7 +57,7 @@ const metricsPath = "/metrics"
 // Metrics answers Prometheus.
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
-		Rollouts: leading(s).openRollouts, Drives: leading(s).drivesNow, Together: preparing{s.fleet}.counts,
+		Rollouts: leading(s).openRollouts, Drives: leading(s).drivesNow, Together: s.fleet.deciding.tally.Counts,
 		Refused: s.refused.counts, Network: s.verdict}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})

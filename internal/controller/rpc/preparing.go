@@ -21,7 +21,7 @@ const (
 	clockEvery = 20 * time.Second
 )
 
-// deciding is what a controller knows of changes that hosts make together. The fleet's lock guards what changes.
+// deciding is what a controller knows of changes that hosts make together. The fleet's lock guards the decision.
 type deciding struct {
 	// start is random, and names the clock that began with it.
 	start string
@@ -29,10 +29,12 @@ type deciding struct {
 	// decision is the newest; nil for none. instant is when hosts make it, by this controller's clock.
 	decision *together.Decision
 	instant  int64
-	counts   together.Counts
+	tally    *together.Tally
 }
 
-func newDeciding() deciding { return deciding{start: rand.Text(), began: time.Now()} }
+func newDeciding() deciding {
+	return deciding{start: rand.Text(), began: time.Now(), tally: &together.Tally{}}
+}
 
 // ticks is what this controller's clock shows, in nanoseconds: one that nobody sets.
 func (d *deciding) ticks() int64 { return int64(time.Since(d.began)) }
@@ -54,13 +56,6 @@ type preparation struct {
 	problems []string
 	// made is how the host made the newest change that it made together with others.
 	made *controllerv1.TogetherHere
-}
-
-// counts are those of the changes that this controller was asked for.
-func (f preparing) counts() together.Counts {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.deciding.counts
 }
 
 // preparing is the part of a fleet that has hosts prepare a change.

@@ -40,7 +40,7 @@ type rolledOut struct {
 	read bool // undo is
 	// bad is why it can't be read: no host is handed anything else meanwhile.
 	bad    error
-	staged staged
+	staged stagedHosts
 }
 
 // variant is a definition with the changes of these rollouts undone.

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
@@ -140,9 +141,9 @@ func firstOf(lines []string) string {
 	return fmt.Sprintf("%s (and %d more)", lines[0], len(lines)-1)
 }
 
-// staged is which hosts an open rollout concerns, with their stages, by the hosts' ids; as of a definition and a number
-// of hosts.
-type staged struct {
+// stagedHosts is which hosts an open rollout concerns, with their stages, by the hosts' ids; as of a definition and a
+// number of hosts.
+type stagedHosts struct {
 	of     *inventory.Inventory
 	hosts  int
 	stages map[string]int
@@ -167,14 +168,14 @@ func (f withheld) stagesOf(r *rollout.Rollout) map[string]int {
 			stages[id] = r.Order.StageOf(f.memberOf(h))
 		}
 	}
-	o.staged = staged{f.inventory, len(f.hosts), stages}
+	o.staged = stagedHosts{f.inventory, len(f.hosts), stages}
 	return stages
 }
 
 // differs reports whether a host is handed something else by one definition than by another, with these addresses; by
 // the whole of each, whatever is held back. The caller holds the lock.
-func (f withheld) differs(h *host, a, b *inventory.Inventory, g *grant) bool {
-	granted := g.of(f.addresses, h.doc.Name)
+func (f withheld) differs(h *host, a, b *inventory.Inventory, g *addresses.Grant) bool {
+	granted := g.Of(f.addresses, h.doc.Name)
 	one, _, errA := contents(f).sliceBy(a, h, granted)
 	two, _, errB := contents(f).sliceBy(b, h, granted)
 	return errA != nil || errB != nil || one.set.Hash() != two.set.Hash()
@@ -192,7 +193,7 @@ func recordOf(s *Server) rolloutRecord {
 
 // TakeBack implements driving.Record.
 func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
-	err := stager{people{c.Server}}.takeBack(ctx, id, "", "", false)
+	err := people{c.Server}.takeBack(ctx, id, "", "", false)
 	switch connect.CodeOf(err) {
 	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
 		_, text := codeAndText(err)

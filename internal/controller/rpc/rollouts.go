@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +9,14 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/rollout/kept"
+	"heddle/internal/controller/rollout/staged"
 	"heddle/internal/controller/visibility"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/rpcerrors"
@@ -27,58 +26,6 @@ import (
 
 // rollouts is the half of a server that people call about changes in stages.
 type rollouts struct{ people }
-
-// rolloutMessage is a rollout for who asks, without its hosts.
-func rolloutMessage(k *kept.Rollout, now time.Time) *controllerv1.Rollout {
-	out := &controllerv1.Rollout{Id: k.ID, State: string(k.State), Revision: k.Revision, Base: k.Base,
-		Begun: int32(k.Begun), Wait: durationpb.New(k.Wait), Watch: durationpb.New(k.Watch), Halt: string(k.Halt),
-		By: k.Order.By, Who: k.Who, Message: k.Why, Started: timestamppb.New(k.Started), Note: k.Note,
-		Switches: k.Switches}
-	for i, s := range k.Order.Stages {
-		stage := &controllerv1.RolloutStage{Stage: s.String()}
-		if i < len(k.Counts) {
-			stage.Count = int32(k.Counts[i])
-		}
-		out.Stages = append(out.Stages, stage)
-	}
-	if !k.Settled.IsZero() {
-		out.Settled = timestamppb.New(k.Settled)
-	}
-	if left, ok := k.Left(now); ok {
-		out.Left = durationpb.New(left)
-	}
-	if !k.Ended.IsZero() {
-		out.Ended = timestamppb.New(k.Ended)
-	}
-	for _, f := range k.Found {
-		out.Found = append(out.Found, &controllerv1.RolloutFinding{Host: f.Host, What: f.What})
-	}
-	return out
-}
-
-// foreseen is a rollout as it begins, with its hosts; nil where there is none.
-func (r *inStages) foreseen() *controllerv1.Rollout {
-	if r == nil {
-		return nil
-	}
-	out := rolloutMessage(&r.Rollout, r.Started)
-	for name, m := range r.hosts {
-		s := out.Stages[r.Order.StageOf(m)]
-		s.Hosts = append(s.Hosts, &controllerv1.RolloutHost{Name: name, State: driving.Unchanged})
-	}
-	sortHosts(out)
-	return out
-}
-
-// sortHosts sorts the hosts of each stage, and counts them.
-func sortHosts(out *controllerv1.Rollout) {
-	for _, s := range out.GetStages() {
-		slices.SortFunc(s.Hosts, func(a, b *controllerv1.RolloutHost) int {
-			return cmp.Compare(a.GetName(), b.GetName())
-		})
-		s.Count = int32(len(s.GetHosts()))
-	}
-}
 
 // all are the rollouts that the caller sees, the newest first.
 func (c rollouts) all(ctx context.Context) (list []kept.Rollout, err error) {
@@ -122,7 +69,7 @@ func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRollouts
 
 // shownRollout is a rollout with who drives it.
 func (c rollouts) shownRollout(k *kept.Rollout) *controllerv1.Rollout {
-	out := rolloutMessage(k, time.Now())
+	out := staged.Message(k, time.Now())
 	if k.Driven() {
 		out.Driver = driverlease.Holder(c.Store)
 	}
@@ -200,7 +147,7 @@ func (c rollouts) withHosts(ctx context.Context, k *kept.Rollout) *controllerv1.
 			away++
 		}
 	}
-	sortHosts(out)
+	staged.SortHosts(out)
 	if k.State == rollout.Running && k.Begun > 0 && k.Settled.IsZero() && out.Note == "" {
 		switch {
 		case changing > 0:
@@ -221,7 +168,7 @@ func (c rollouts) may(ctx context.Context, k *kept.Rollout) error {
 	if err != nil {
 		return err
 	}
-	have, _ := c.stored()
+	have, _ := definition.Stored(c.Store)
 	who, _ := access.Of(ctx)
 	if err := visibility.Judge(who.Title(), access.GrantedTo(ctx), have, undo); err != nil {
 		return access.Refused(err)
@@ -295,7 +242,7 @@ func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRollout
 		return nil, err
 	}
 	access.Note(ctx, "rollout "+k.ID)
-	if err := stager(c).takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
+	if err := c.takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
 		return nil, err
 	}
 	if k, err = c.one(ctx, k.ID, true); err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/store"
 )
 
@@ -116,17 +117,14 @@ func (s *statics) groupsOn(host string) map[string]string {
 }
 
 // counts are how many static ports each port group has that has any.
-func (s *statics) counts() map[string]portCount {
-	all := map[string]portCount{}
+func (s *statics) counts() map[string]staticports.Count {
+	all := map[string]staticports.Count{}
 	for _, c := range s.chunks {
 		n := all[c.group]
-		all[c.group] = portCount{n.ports + c.ports, n.bound + len(c.bound)}
+		all[c.group] = staticports.Count{Ports: n.Ports + c.ports, Bound: n.Bound + len(c.bound)}
 	}
 	return all
 }
-
-// portCount is how many static ports a port group has, and how many of them are bound.
-type portCount struct{ ports, bound int }
 
 // port finds a bound port by its id.
 func (s *statics) port(id string) *bound {

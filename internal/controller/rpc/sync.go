@@ -94,13 +94,13 @@ func (f syncer) sync(ctx context.Context, q *controllerv1.SyncHostsRequest, wait
 		return out
 	}
 	// When the time is over, those that have not answered say so.
-	_ = until(ctx, f.fleet, func() bool { return !slices.ContainsFunc(list, f.unanswered) })
+	_ = until(ctx, f.fleet, func() bool { return !slices.ContainsFunc(list, (*resent).unanswered) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]*controllerv1.SyncedHost, len(list))
 	for i, r := range list {
 		r.out.State, r.out.Problems = f.state(r.host)
-		if f.unanswered(r) {
+		if r.unanswered() {
 			r.out.State, r.out.Problems = controllerv1.HostState_HOST_STATE_PENDING, []string{"it has not answered yet"}
 		}
 		out[i] = r.out
@@ -109,7 +109,7 @@ func (f syncer) sync(ctx context.Context, q *controllerv1.SyncHostsRequest, wait
 }
 
 // unanswered reports whether a host is connected still and has not said what became of it. The caller holds the lock.
-func (f syncer) unanswered(r *resent) bool {
+func (r *resent) unanswered() bool {
 	return r.conn != nil && r.host.conn == r.conn && r.conn.acknowledged == r.acknowledged
 }
 

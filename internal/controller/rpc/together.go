@@ -15,7 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/together"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
@@ -29,11 +31,12 @@ const (
 	mostPrepare     = time.Minute
 )
 
-// agreed is a change that all hosts are ready to make together; nil for one that each makes as soon as it can.
+// agreed is the part of a change that has all hosts make it at one instant, where it is asked for so.
 type agreed struct {
 	*Server
-	id   string
-	lead time.Duration
+	there *hostReports
+	id    string
+	lead  time.Duration
 	// hosts are ready, away take the change when they are back.
 	hosts, away []string
 	// bound is by how much what is known of the hosts' clocks may be wrong.
@@ -47,15 +50,15 @@ type agreed struct {
 	wall    time.Time
 }
 
-// awayFrom completes a dry run with the hosts that are not connected, where the change is to be made together.
-func (p people) awayFrom(q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse,
-	there *elsewhere) error {
-	if q.GetTogether() == nil {
+// Foretell implements pipeline.Foreteller: the hosts that are not connected are said.
+func (a *agreed) Foretell(_ context.Context, p *pipeline.Plan) error {
+	if p.GetTogether() == nil {
 		return nil
 	}
-	_, lead, err := timesOf(q.GetTogether())
-	here, away := p.connectedOf(out.GetHosts(), there)
-	out.Together = &controllerv1.ChangedTogether{Hosts: int32(len(here)), Away: away, Decided: durationpb.New(lead)}
+	_, lead, err := timesOf(p.GetTogether())
+	here, away := preparing{a.fleet}.connectedOf(p.Answer.GetHosts(), a.there.said)
+	p.Answer.Together = &controllerv1.ChangedTogether{Hosts: int32(len(here)), Away: away,
+		Decided: durationpb.New(lead)}
 	return err
 }
 
@@ -76,11 +79,11 @@ func timesOf(q *controllerv1.ChangeTogether) (patience, lead time.Duration, err 
 }
 
 // connectedOf parts hosts into those that are connected to some controller, and the others.
-func (p people) connectedOf(names []string, there *elsewhere) (here, away []string) {
-	p.fleet.mu.Lock()
-	defer p.fleet.mu.Unlock()
+func (f preparing) connectedOf(names []string, there *elsewhere) (here, away []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, name := range names {
-		h := p.fleet.names[name]
+		h := f.names[name]
 		if h == nil {
 			continue
 		}
@@ -94,69 +97,60 @@ func (p people) connectedOf(names []string, there *elsewhere) (here, away []stri
 	return here, away
 }
 
-// agree has all hosts that a change concerns prepare it, and returns when all are ready. The error says who can't, or
-// is not there; nothing has changed then.
-func (p people) agree(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, c slice.Change,
-	after *inventory.Inventory, g *grant, out *controllerv1.ApplyDefinitionResponse, there *elsewhere) (*agreed,
-	error) {
-	if q.GetTogether() == nil {
-		return nil, nil
+// Prepare implements pipeline.Preparer: it has all hosts that a change concerns prepare it, and returns when all are
+// ready. The error says who can't, or is not there; nothing has changed then.
+func (a *agreed) Prepare(ctx context.Context, p *pipeline.Plan) error {
+	if p.GetTogether() == nil {
+		return nil
 	}
-	patience, lead, err := timesOf(q.GetTogether())
+	patience, lead, err := timesOf(p.GetTogether())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a := &agreed{Server: p.Server, id: rand.Text(), lead: lead, began: time.Now(),
-		clocks: map[string]*together.Clock{}}
-	here, away := p.connectedOf(out.GetHosts(), there)
-	attempt := together.New(here, away, q.GetTogether().GetExceptAway())
+	a.id, a.lead, a.began, a.clocks = rand.Text(), lead, time.Now(), map[string]*together.Clock{}
+	here, away := preparing{a.fleet}.connectedOf(p.Answer.GetHosts(), a.there.said)
+	attempt := together.New(here, away, p.GetTogether().GetExceptAway())
 	if attempt.Verdict(false) == together.Refuse {
-		return nil, a.refused(attempt, patience, "; wait for it, or leave out who is away (--except-away): such "+
+		return a.refused(attempt, patience, "; wait for it, or leave out who is away (--except-away): such "+
 			"a host takes the change when it is back")
 	}
-	ask := &controllerv1.PrepareHostsHereRequest{Id: a.id, Revision: out.GetRevision(), Hosts: here,
+	ask := &controllerv1.PrepareHostsHereRequest{Id: a.id, Revision: p.Base, Hosts: here,
 		Patience: durationpb.New(patience)}
 	u := &controllerv1.SliceUpdate{}
-	addChange(u, c)
+	addChange(u, p.Objects())
 	ask.Put, ask.Removed = u.GetPut(), u.GetRemoved()
 	others := make(chan error, 1)
 	var elsewhere []peers.Answer[*controllerv1.PrepareHostsHereResponse]
 	go func() {
-		elsewhere = peers.AskOthers(ctx, p.Roster, patience+peers.AskTime, a.askOne(ask))
+		elsewhere = peers.AskOthers(ctx, a.Roster, patience+peers.AskTime, a.askOne(ask))
 		others <- nil
 	}()
-	list, err := preparing{p.fleet}.here(ctx, a.id, after, g, here, patience)
+	list, err := preparing{a.fleet}.here(ctx, a.id, p.After, p.Granted, here, patience)
 	<-others
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.take(attempt, list)
 	for _, o := range elsewhere {
 		if o.Err != nil {
-			p.Log.Warn("another controller does not prepare a change", "controller", peers.NameOf(o.Of), "err", o.Err)
+			a.Log.Warn("another controller does not prepare a change", "controller", peers.NameOf(o.Of), "err", o.Err)
 		}
 		a.take(attempt, o.Got.GetHosts())
 	}
 	if attempt.Verdict(true) == together.Refuse {
-		return nil, a.refused(attempt, patience, "")
+		return a.refused(attempt, patience, "")
 	}
 	a.hosts, a.away, a.ready = attempt.Ready(), attempt.Away(), time.Since(a.began)
-	return a, nil
+	p.Way = a.how()
+	return nil
 }
 
 // refused is the error of a change that some host does not make.
 func (a *agreed) refused(attempt *together.Attempt, patience time.Duration, way string) error {
-	a.count(func(c *together.Counts) { c.Refused++ })
+	a.fleet.deciding.tally.Count(func(c *together.Counts) { c.Refused++ })
 	lines := attempt.Lines(patience)
 	lines[len(lines)-1] += way
 	return connect.NewError(connect.CodeFailedPrecondition, "no host was changed: "+strings.Join(lines, "\n"))
-}
-
-// count changes what is counted of such changes.
-func (a *agreed) count(change func(*together.Counts)) {
-	a.fleet.mu.Lock()
-	defer a.fleet.mu.Unlock()
-	change(&a.fleet.deciding.counts)
 }
 
 // take takes in what hosts have said.
@@ -207,9 +201,6 @@ func (a *agreed) askOne(q *controllerv1.PrepareHostsHereRequest) func(context.Co
 
 // how is what the history says of the change.
 func (a *agreed) how() string {
-	if a == nil {
-		return ""
-	}
 	text := fmt.Sprintf("together: %d hosts", len(a.hosts))
 	if len(a.away) > 0 {
 		text += fmt.Sprintf(", except %d that were away", len(a.away))
@@ -217,9 +208,9 @@ func (a *agreed) how() string {
 	return text
 }
 
-// decide makes the decision and its instant, to be written in the transaction of the change.
-func (a *agreed) decide() ([]store.Change, error) {
-	if a == nil {
+// Changes implements pipeline.Contributor: the decision and its instant are written in the transaction of the change.
+func (a *agreed) Changes(p *pipeline.Plan) ([]store.Change, error) {
+	if p.GetTogether() == nil {
 		return nil, nil
 	}
 	a.decided = time.Now()
@@ -239,15 +230,15 @@ func (a *agreed) decide() ([]store.Change, error) {
 	return []store.Change{{Key: togetherKey(), Doc: doc, IfVersion: store.Any}}, err
 }
 
-// written notes that the decision counts.
-func (a *agreed) written(out *controllerv1.ApplyDefinitionResponse) {
-	if a == nil {
+// Tell implements pipeline.Teller: the decision counts.
+func (a *agreed) Tell(_ context.Context, p *pipeline.Plan) {
+	if p.GetTogether() == nil {
 		return
 	}
-	out.Together = &controllerv1.ChangedTogether{Id: a.id, At: timestamppb.New(a.wall), Hosts: int32(len(a.hosts)),
+	p.Answer.Together = &controllerv1.ChangedTogether{Id: a.id, At: timestamppb.New(a.wall), Hosts: int32(len(a.hosts)),
 		Announced: durationpb.New(a.bound), Away: a.away, Prepared: durationpb.New(a.ready),
 		Decided: durationpb.New(time.Since(a.decided))}
-	a.count(func(c *together.Counts) { c.Made++ })
+	a.fleet.deciding.tally.Count(func(c *together.Counts) { c.Made++ })
 	a.Log.Info("hosts change together", "id", a.id, "hosts", len(a.hosts), "away", len(a.away), "at", a.wall,
 		"announced", a.bound, "prepared", a.ready, "decided", time.Since(a.decided))
 }
@@ -286,7 +277,7 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 	if len(off) > 1 {
 		t.Spread = durationpb.New(spread)
 	}
-	(&agreed{Server: p.Server}).count(func(c *together.Counts) {
+	p.fleet.deciding.tally.Count(func(c *together.Counts) {
 		c.Late += int64(len(late) - len(t.GetAway()))
 		if len(off) > 1 {
 			c.Spread = spread
@@ -341,12 +332,12 @@ func (o others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHos
 	}
 	o.fleet.mu.Lock()
 	same, set := o.fleet.revision == q.GetRevision(), o.fleet.inventory.Objects().Clone()
-	g := &grant{changed: map[string][]inventory.Granted{}}
+	g := addresses.Asked()
 	o.fleet.mu.Unlock()
 	if !same {
 		return nil, connect.NewError(connect.CodeAborted, "the definition has changed meanwhile")
 	}
-	if err := g.with(set, q); err != nil {
+	if err := changeBy(set, g, q); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	after, err := inventory.New(set)
@@ -357,22 +348,20 @@ func (o others) PrepareHostsHere(ctx context.Context, q *controllerv1.PrepareHos
 	return &controllerv1.PrepareHostsHereResponse{Hosts: list}, err
 }
 
-// with makes the change of a request: objects of the definition in set, and addresses of hosts in the grant.
-func (g *grant) with(set *slice.Set, q *controllerv1.PrepareHostsHereRequest) error {
+// changeBy makes the change of a request: objects of the definition in set, and addresses of hosts in the grant.
+func changeBy(set *slice.Set, g *addresses.Grant, q *controllerv1.PrepareHostsHereRequest) error {
 	for _, o := range q.GetPut() {
-		if o.GetKind() != string(addressKind) {
+		if o.GetKind() != string(addresses.Kind) {
 			set.Put(slice.Object{Key: slice.Key{Kind: slice.Kind(o.GetKind()), Name: o.GetName()}, Doc: o.GetDoc()})
 			continue
 		}
-		var doc addressDoc
-		if err := json.Unmarshal(o.GetDoc(), &doc); err != nil {
+		if err := g.Put(o.GetName(), o.GetDoc()); err != nil {
 			return err
 		}
-		g.changed[o.GetName()] = doc.Addresses
 	}
 	for _, k := range q.GetRemoved() {
-		if k.GetKind() == string(addressKind) {
-			g.changed[k.GetName()] = nil
+		if k.GetKind() == string(addresses.Kind) {
+			g.Remove(k.GetName())
 		} else {
 			set.Remove(slice.Key{Kind: slice.Kind(k.GetKind()), Name: k.GetName()})
 		}
@@ -391,7 +380,7 @@ func (o others) ReadClock(ctx context.Context, _ *controllerv1.ReadClockRequest)
 
 // here has hosts that are connected to this controller prepare a change, and waits for them as long as patience. Those
 // that are not connected here are left out.
-func (f preparing) here(ctx context.Context, id string, after *inventory.Inventory, g *grant, names []string,
+func (f preparing) here(ctx context.Context, id string, after *inventory.Inventory, g *addresses.Grant, names []string,
 	patience time.Duration) ([]*controllerv1.PreparedHost, error) {
 	asked, err := f.ask(id, after, g, names)
 	if err != nil {
@@ -428,7 +417,8 @@ type askedHost struct {
 }
 
 // ask asks the hosts of these names that are connected here.
-func (f preparing) ask(id string, after *inventory.Inventory, g *grant, names []string) (list []*askedHost, err error) {
+func (f preparing) ask(id string, after *inventory.Inventory, g *addresses.Grant, names []string) (list []*askedHost,
+	err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
@@ -443,7 +433,7 @@ func (f preparing) ask(id string, after *inventory.Inventory, g *grant, names []
 			c.prep.said, c.prep.problems = true, []string{"its agent (" + h.agent + ") does not know how: update it"}
 			continue
 		}
-		fits, _, err := contents(f).sliceOf(after, h, g.of(f.addresses, h.doc.Name))
+		fits, _, err := contents(f).sliceOf(after, h, g.Of(f.addresses, h.doc.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func tomorrow(t *testing.T, set *slice.Set, field string) *slice.Set {
 // writes puts objects into the store, as a controller of another version does.
 func (c *controller) writes(set *slice.Set) {
 	c.t.Helper()
-	_, versions := c.stored()
+	_, versions := definition.Stored(c.Store)
 	revision := must(c.revision())(c.t)
 	must(c.definitions().Write(c.t.Context(), "a later version", revision, slice.Between(&slice.Set{}, set),
 		versions, nil))(c.t)

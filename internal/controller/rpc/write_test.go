@@ -192,7 +192,7 @@ func TestDefinition_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
 			}
 			next := large(100, 200, 3)
 			c.define(next)
-			if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(next))(t)))(t).Hash() {
+			if got, _ := definition.Stored(c.Store); got.Hash() != must(inventory.Of(must(parsed(next))(t)))(t).Hash() {
 				t.Errorf("after the next change the store has %d objects", got.Len())
 			}
 			for _, o := range c.Store.List(definition.ChangeKind) {
@@ -216,7 +216,7 @@ func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
 	if _, err := c.definitions().WriteInParts(t.Context(), "fleet.yaml", old, change, nil); !errors.As(err, &conflict) {
 		t.Errorf("error %v, want a conflict", err)
 	}
-	if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(now))(t)))(t).Hash() {
+	if got, _ := definition.Stored(c.Store); got.Hash() != must(inventory.Of(must(parsed(now))(t)))(t).Hash() {
 		t.Errorf("the definition has %d objects now", got.Len())
 	}
 	if left := c.Store.List(definition.ChangeKind); len(left) > 0 {

@@ -60,10 +60,10 @@ func methodsOnState() bound {
 		"internal/api.adapter":              54,
 		"internal/api.clusterCalls":         51,
 		"internal/api.moveCalls":            49,
-		"internal/controller/rpc.Options":   294,
-		"internal/controller/rpc.Server":    294,
+		"internal/controller/rpc.Options":   286,
+		"internal/controller/rpc.Server":    286,
 		"internal/controller/rpc.fleet":     176,
-		"internal/controller/rpc.people":    99,
+		"internal/controller/rpc.people":    92,
 		"internal/platform/store.Store":     55,
 		"internal/dataplane.Kernel":         58,
 		"internal/dataplane.locator":        65,
@@ -82,7 +82,7 @@ func filesOfPackages() bound {
 		"internal/agent":          120,
 		"internal/api":            54,
 		"internal/cli":            153,
-		"internal/controller/rpc": 108,
+		"internal/controller/rpc": 106,
 		"internal/dataplane":      63,
 	}, "filesOfPackages", "a part of it is a package of its own"}
 }
@@ -94,7 +94,7 @@ func linesOfPackages() bound {
 		"internal/agent":          187,
 		"internal/api":            69,
 		"internal/cli":            234,
-		"internal/controller/rpc": 177,
+		"internal/controller/rpc": 169,
 		"internal/dataplane":      92,
 	}, "linesOfPackages", "a part of it is a package of its own"}
 }
@@ -120,9 +120,8 @@ func linesOfFunctions() bound {
 		"internal/cli.statsOne":                          61,
 		"internal/controller.run":                        64,
 		"internal/controller/rpc.Server.JoinHost":        65,
-		"internal/controller/rpc.fleet.take":             80,
+		"internal/controller/rpc.fleet.take":             78,
 		"internal/controller/rpc.looks.pass":             61,
-		"internal/controller/rpc.people.applyDefinition": 150,
 		"internal/dataplane/compile.Slots.Assign":        64,
 		"internal/lab/bench/controlplane.reportOf":       77,
 		"internal/lab/bench/controlplane.result.budgets": 66,
@@ -148,7 +147,7 @@ func touchesOfFields() bound {
 		"internal/platform/peers":         5,
 		"internal/platform/pki":           4,
 		"internal/controller/probes":      67,
-		"internal/controller/rpc":         386,
+		"internal/controller/rpc":         374,
 		"internal/controller/segments":    70,
 		"internal/platform/store":         79,
 	}, "touchesOfFields", "hand the value over, or move the method to the owner"}

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/platform/store"
+	"heddle/internal/slice"
 )
 
 // Store is what a record needs of the store.
@@ -165,4 +166,28 @@ func (c Record) Prune(ctx context.Context) {
 		}
 	}
 	definition.RemoveSome(ctx, c.Store, c.Log, gone, "what is left of rollouts that have ended")
+}
+
+// Undo is what undoes a rollout's change, with the identifiers of what it removed.
+func (c Record) Undo(k Rollout) (slice.Change, map[slice.Key]string, error) {
+	return UndoOf(k, func(key store.Key) ([]byte, bool) {
+		o, ok := c.Store.Get(key)
+		return o.Doc, ok
+	})
+}
+
+// Without is a definition without the changes of rollouts.
+func (c Record) Without(list []Rollout, set *slice.Set) (*slice.Set, error) {
+	if len(list) == 0 {
+		return set, nil
+	}
+	set = set.Clone()
+	for _, k := range list {
+		undo, _, err := c.Undo(k)
+		if err != nil {
+			return nil, err
+		}
+		set.Apply(undo)
+	}
+	return set, nil
 }

@@ -1,4 +1,4 @@
-package rpc
+package staged
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/platform/access"
-	"heddle/internal/platform/peers"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -87,32 +87,24 @@ func stagesOf(q *controllerv1.ApplyDefinitionRequest) (*inStages, error) {
 }
 
 // prepare completes a change in stages: what it undoes, and which host is in which stage. was is the definition without
-// it, and without what it supersedes.
-func (r *inStages) prepare(ctx context.Context, p people, q *defining, was, after *inventory.Inventory, g *grant,
-	u *undoing) {
-	before := was.Objects()
+// it, and without the rollouts that end.
+func (r *inStages) prepare(ctx context.Context, with Controller, c *pipeline.Plan, was *inventory.Inventory,
+	ends []kept.Rollout) {
+	before, after := was.Objects(), c.After
 	r.undo, r.ids = rollout.Undo(before, after.Objects()), map[slice.Key]string{}
 	for _, o := range r.undo.Put {
-		if has, ok := p.Store.Get(store.Key{Kind: store.Kind(o.Kind), Name: o.Name}); ok {
+		if has, ok := with.Record.Store.Get(store.Key{Kind: store.Kind(o.Kind), Name: o.Name}); ok {
 			r.ids[o.Key] = has.ID
 		}
 	}
 	r.Switches = rollout.SwitchesOf(before, after.Objects())
-	r.Epoch, r.State, r.Token = p.Epoch, rollout.Running, rand.Text()
-	r.Who, r.Why, r.Started = access.NameOf(ctx), q.GetMessage(), time.Now().UTC()
+	r.Epoch, r.State, r.Token = with.Epoch, rollout.Running, rand.Text()
+	r.Who, r.Why, r.Started = access.NameOf(ctx), c.GetMessage(), time.Now().UTC()
 	seed := r.Token
-	for _, k := range u.list { // the same hosts come first again
+	for _, k := range ends { // the same hosts come first again
 		seed = k.Order.Seed
 	}
-	f := withheld{p.fleet}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r.hosts = map[string]rollout.Member{}
-	for _, h := range f.hosts {
-		if f.differs(h, was, after, g) {
-			r.hosts[h.doc.Name] = rollout.Member{ID: h.id, Labels: after.Labels(h.doc.Name, h.doc.Labels)}
-		}
-	}
+	r.hosts = with.Concerned(was, after, c.Granted)
 	var members []rollout.Member
 	for _, m := range r.hosts {
 		members = append(members, m)
@@ -125,7 +117,7 @@ func (r *inStages) prepare(ctx context.Context, p people, q *defining, was, afte
 }
 
 // refusal says why a change can't be made in stages, before anything is written; nil where it can.
-func (r *inStages) refusal(ctx context.Context, p people) error {
+func (r *inStages) refusal(ctx context.Context, with Controller) error {
 	if len(r.hosts) == 0 {
 		return connect.NewError(connect.CodeFailedPrecondition, "no host is concerned: make the change without stages")
 	}
@@ -148,25 +140,17 @@ func (r *inStages) refusal(ctx context.Context, p people) error {
 		}
 	}
 	// A controller of an earlier version would hand its hosts the change at once.
-	for _, a := range peers.AskOthers(ctx, p.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
-		*controllerv1.ReadVitalsHereResponse, error) {
-		return k.ReadVitalsHere(ctx, &controllerv1.ReadVitalsHereRequest{})
-	}) {
-		if connect.CodeOf(a.Err) == connect.CodeUnimplemented && a.Err != nil {
-			return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier "+
-				"version, which knows no stages: update it first", peers.NameOf(a.Of)))
-		}
+	if old := with.KnowsNone(ctx); old != "" {
+		return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s is of an earlier "+
+			"version, which knows no stages: update it first", old))
 	}
 	return nil
 }
 
 // writeParts writes what undoes the change, before the change counts.
-func (r *inStages) writeParts(ctx context.Context, p people) error {
-	if r == nil {
-		return nil
-	}
-	recordOf(p.Server).Prune(ctx)
-	written, err := definition.WriteParts(ctx, p.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
+func (r *inStages) writeParts(ctx context.Context, to kept.Record) error {
+	to.Prune(ctx)
+	written, err := definition.WriteParts(ctx, to.Store, time.Now(), r.undo, r.ids, func(n int) store.Key {
 		return kept.UndoKey(r.Token, n)
 	})
 	r.Parts = written.Parts
@@ -175,9 +159,6 @@ func (r *inStages) writeParts(ctx context.Context, p people) error {
 
 // begins is the change of the store by which the rollout begins. It is made on that revision of the definition.
 func (r *inStages) begins(base int64) ([]store.Change, error) {
-	if r == nil {
-		return nil, nil
-	}
 	r.ID, r.Base = fmt.Sprintf("r%d", base), cmp.Or(r.Base, base)
 	change, err := r.Change()
 	change.IfVersion = store.New
@@ -186,9 +167,6 @@ func (r *inStages) begins(base int64) ([]store.Change, error) {
 
 // how is what the history says of the change.
 func (r *inStages) how() string {
-	if r == nil {
-		return ""
-	}
 	var words []string
 	for _, s := range r.Order.Stages {
 		words = append(words, s.String())
@@ -197,16 +175,17 @@ func (r *inStages) how() string {
 }
 
 // began keeps which revision the change made, for who looks: the rollout goes on without.
-func (r *inStages) began(ctx context.Context, p people, revision int64) {
+func (r *inStages) began(ctx context.Context, with Controller, revision int64) {
+	with.Record.Log.Info("a change in stages begins", "rollout", r.ID, "revision", revision, "hosts", len(r.hosts))
 	var err error
 	for range keepAttempts {
 		var conflict *store.Conflict // the driver wrote meanwhile
-		if err = r.keepRevision(ctx, p, revision); !errors.As(err, &conflict) {
+		if err = r.keepRevision(ctx, with, revision); !errors.As(err, &conflict) {
 			break
 		}
 	}
 	if err != nil {
-		p.Log.Warn("the revision of a rollout is not kept", "rollout", r.ID, "err", err)
+		with.Record.Log.Warn("the revision of a rollout is not kept", "rollout", r.ID, "err", err)
 	}
 }
 
@@ -214,18 +193,18 @@ func (r *inStages) began(ctx context.Context, p people, revision int64) {
 const keepAttempts = 5
 
 // keepRevision writes the revision into the rollout's newest record.
-func (r *inStages) keepRevision(ctx context.Context, p people, revision int64) error {
-	if err := p.catchUp(ctx); err != nil {
+func (r *inStages) keepRevision(ctx context.Context, with Controller, revision int64) error {
+	if err := with.CatchUp(ctx); err != nil {
 		return err
 	}
-	k, ok := recordOf(p.Server).Find(r.ID)
+	k, ok := with.Record.Find(r.ID)
 	if !ok || k.Revision != 0 {
 		return nil
 	}
 	k.Revision = revision
 	change, err := k.Change()
 	if err == nil {
-		_, err = p.Store.Write(ctx, []store.Change{change})
+		_, err = with.Record.Store.Write(ctx, []store.Change{change})
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package rpc
+package staticports
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"connectrpc.com/connect/v2"
+
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
-	"heddle/internal/platform/store"
 	"heddle/internal/spec"
 )
 
@@ -23,19 +23,19 @@ type size struct {
 // sizes are those of the port groups that have static ports, or are to have.
 type sizes []size
 
-// sizes compares the static ports that there are with a definition.
-func (f portKeeper) sizes(after *inventory.Inventory) (list sizes) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Count is how many static ports a port group has at present, and how many of them are bound.
+type Count struct{ Ports, Bound int }
+
+// sizesOf compares the static ports that there are with a definition.
+func sizesOf(after *inventory.Inventory, counts map[string]Count) (list sizes) {
 	groups := after.StaticGroups()
-	counts := f.statics.counts()
 	for name := range counts {
 		if _, ok := groups[name]; !ok && name != "" {
 			groups[name] = spec.PortGroup{}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		list = append(list, size{name, groups[name], counts[name].ports, counts[name].bound})
+		list = append(list, size{name, groups[name], counts[name].Ports, counts[name].Bound})
 	}
 	return list
 }
@@ -79,49 +79,3 @@ func (l sizes) work(force bool) definition.Ports {
 	}
 	return w
 }
-
-// served refuses a definition by which a host may not serve a port group any more whose ports it has.
-func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var lines []string
-	for _, h := range f.sorted() {
-		before := f.inventory.Barred(h.doc.Name, h.doc.Labels)
-		names := map[string][]string{}
-		for group := range after.Barred(h.doc.Name, h.doc.Labels) {
-			if !before[group] {
-				names[group] = nil
-			}
-		}
-		if len(names) == 0 {
-			continue
-		}
-		for _, b := range f.statics.byHost[h.id] {
-			if _, ends := names[b.group]; ends {
-				names[b.group] = append(names[b.group], "static port "+b.id)
-			}
-		}
-		if report, _ := there.reportOf(h); report != nil {
-			for _, p := range report.GetPorts() {
-				group := p.GetSwitch() + "/" + p.GetPortGroup()
-				if _, ends := names[group]; ends && p.GetPort() == "" {
-					names[group] = append(names[group], p.GetName())
-				}
-			}
-		}
-		for _, group := range slices.Sorted(maps.Keys(names)) {
-			if len(names[group]) > 0 {
-				lines = append(lines, fmt.Sprintf("host %s would not serve port group %s any more, by its labels, "+
-					"and has %s "+
-					"there: move these ports, or apply it with --force", h.doc.Name, group,
-					strings.Join(names[group], ", ")))
-			}
-		}
-	}
-	if len(lines) > 0 {
-		return connect.NewError(connect.CodeFailedPrecondition, strings.Join(lines, "\n"))
-	}
-	return nil
-}
-
-var _ Store = (*store.Store)(nil)
