@@ -21,12 +21,12 @@ func (f timeFlag) Set(text string) error {
 	return f.Value.Set(v.String())
 }
 
-// timeText is a time that is passed on as text to code that knows which times are valid: plain seconds get their unit,
+// TimeText is a time that is passed on as text to code that knows which times are valid: plain seconds get their unit,
 // everything else stays as written.
-type timeText struct{ pflag.Value }
+type TimeText struct{ pflag.Value }
 
 // Set parses the text.
-func (f timeText) Set(text string) error {
+func (f TimeText) Set(text string) error {
 	v, err := times.Parse(text)
 	if err != nil {
 		return err
@@ -38,15 +38,15 @@ func (f timeText) Set(text string) error {
 }
 
 // Type returns the value's name in help.
-func (f timeText) Type() string { return "duration" }
+func (f TimeText) Type() string { return "duration" }
 
 // durationType is the library's type name for flags of a time.
 const durationType = "duration"
 
-// takeSeconds makes a flag of a time accept plain seconds too.
-func takeSeconds(f *pflag.Flag) {
+// TakeSeconds makes a flag of a time accept plain seconds too.
+func TakeSeconds(f *pflag.Flag) {
 	switch f.Value.(type) {
-	case timeFlag, timeText:
+	case timeFlag, TimeText:
 		return
 	}
 	if f.Value.Type() == durationType {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,43 +20,44 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// isTerminal reports whether f is a terminal.
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // SilentError ends the program with a status after the command has already written its output.
 type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// statusError is an error with an exit status of its own.
-type statusError struct {
-	error
-	status int
+// StatusError is an error with an exit status of its own.
+type StatusError struct {
+	Err    error
+	Status int
 }
 
-func (e *statusError) Unwrap() error { return e.error }
+func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *StatusError) Unwrap() error { return e.Err }
 
-// exitStatus returns the exit status of the program for an error.
-func exitStatus(err error) int {
+// ExitStatus returns the exit status of the program for an error.
+func ExitStatus(err error) int {
 	var silent *SilentError
-	var own *statusError
+	var own *StatusError
 	var usage *UsageError
 	var asked *cmd.Fault
 	switch {
 	case errors.As(err, &own):
-		return own.status
+		return own.Status
 	case errors.As(err, &silent):
 		return silent.Status
 	case errors.Is(err, interrupt.ErrInterrupted):
 		return ExitFailure
-	case errors.As(err, &usage), errors.As(err, &asked), isFault(err):
+	case errors.As(err, &usage), errors.As(err, &asked), IsFault(err):
 		return ExitUsage
 	}
 	return ExitFailure
 }
 
-// isFault reports whether the error is a fault in the user's input, found by the program or by the agent.
-func isFault(err error) bool {
+// IsFault reports whether the error is a fault in the user's input, found by the program or by the agent.
+func IsFault(err error) bool {
 	var faults spec.Faults
 	var answer *api.Error
 	return errors.As(err, &faults) || errors.As(err, &answer) && answer.Kind == api.Invalid
@@ -65,14 +67,14 @@ func isFault(err error) bool {
 // heddle.yaml:7:3: ….
 var placed = regexp.MustCompile(`^\S+?:\d+:\d+: `)
 
-// printError writes an error to standard error, one line per fault. A fault in a file begins with its position, which
+// PrintError writes an error to standard error, one line per fault. A fault in a file begins with its position, which
 // editors recognise; any other line begins with the program's name.
-func printError(d Deps, err error) {
+func PrintError(d Deps, err error) {
 	var silent *SilentError
 	if errors.As(err, &silent) {
 		return
 	}
-	faults, priority := isFault(err), supervise.Priority(d.Stderr, d.Getenv, slog.LevelError)
+	faults, priority := IsFault(err), supervise.Priority(d.Stderr, d.Getenv, slog.LevelError)
 	for line := range strings.Lines(err.Error()) {
 		prefix := "heddle: "
 		if faults && placed.MatchString(line) {
@@ -82,24 +84,24 @@ func printError(d Deps, err error) {
 	}
 }
 
-// warn writes a warning to standard error.
-func (d Deps) warn(text string) {
+// Warn writes a warning to standard error.
+func (d Deps) Warn(text string) {
 	priority := supervise.Priority(d.Stderr, d.Getenv, slog.LevelWarn)
 	fmt.Fprintf(d.Stderr, "%sheddle: warning: %s\n", priority, printable.Text(text))
 }
 
-// notes prints remarks about what works but is seldom intended.
-func (d Deps) notes(list []string) {
+// Notes prints remarks about what works but is seldom intended.
+func (d Deps) Notes(list []string) {
 	for _, n := range list {
 		fmt.Fprintf(d.Stderr, "heddle: note: %s\n", printable.Text(n))
 	}
 }
 
-// usagef returns a fault of the command line.
-func usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
+// Usagef returns a fault of the command line.
+func Usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
 
-// exactly requires n arguments and names them in the error.
-func exactly(names ...string) cobra.PositionalArgs {
+// Exactly requires n arguments and names them in the error.
+func Exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {
 			return nil
@@ -108,21 +110,35 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
-		if f := c.Flags().Lookup(portGroup); f != nil && !f.Changed && len(args) == len(names)+1 {
-			return usagef("%s takes %s; name the port group with --%s %s", c.CommandPath(), want, portGroup,
+		if f := c.Flags().Lookup(PortGroup); f != nil && !f.Changed && len(args) == len(names)+1 {
+			return Usagef("%s takes %s; name the port group with --%s %s", c.CommandPath(), want, PortGroup,
 				printable.ShellWord(args[len(args)-1]))
 		}
-		return usagef("%s takes %s; %d given (see %q)", c.CommandPath(), want, len(args), c.CommandPath()+" --help")
+		return Usagef("%s takes %s; %d given (see %q)", c.CommandPath(), want, len(args), c.CommandPath()+" --help")
 	}
 }
 
-// atMost checks that no more arguments are given than are named.
-func atMost(names ...string) cobra.PositionalArgs {
+// AtMost checks that no more arguments are given than are named.
+func AtMost(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) <= len(names) {
 			return nil
 		}
-		return usagef("%s takes at most %s; %d given (see %q)", c.CommandPath(), strings.Join(names, " "), len(args),
+		return Usagef("%s takes at most %s; %d given (see %q)", c.CommandPath(), strings.Join(names, " "), len(args),
 			c.CommandPath()+" --help")
 	}
+}
+
+// Interrupted is the error of a command, with what a person has to know who has interrupted it.
+func Interrupted(c *cobra.Command, err error, left string) error {
+	if !errors.Is(err, context.Canceled) || !errors.Is(c.Context().Err(), context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("interrupted: %s", left)
+}
+
+// IsNotFound reports whether the agent answered that the object does not exist.
+func IsNotFound(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Kind == api.NotFound
 }

@@ -14,9 +14,9 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// inFlags rewrites the agent's faults about a port in the words of the command line: the agent names
+// InFlags rewrites the agent's faults about a port in the words of the command line: the agent names
 // ports[vm7/eth0].portGroup, as in a configuration file, but the user wrote --port-group.
-func inFlags(c *cobra.Command, port string, err error) error {
+func InFlags(c *cobra.Command, port string, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) {
 		return err
@@ -64,7 +64,7 @@ func flagOf(path string) string {
 	}
 	switch path {
 	case "portGroup":
-		return portGroup
+		return PortGroup
 	case "addresses":
 		return "address"
 	case "txUplink":

@@ -18,40 +18,40 @@ import (
 
 // The environment of who calls a controller over TLS without a context, such as a script.
 const (
-	caVar        = "HEDDLE_CONTROLLER_CA"
-	tokenVar     = "HEDDLE_API_TOKEN"
+	CAVar        = "HEDDLE_CONTROLLER_CA"
+	TokenVar     = "HEDDLE_API_TOKEN"
 	tokenFileVar = "HEDDLE_API_TOKEN_FILE"
 )
 
-// client is that of the controller that a command talks to.
-func (t *fleetTarget) client() (*api.Fleet, error) {
-	if t.getenv == nil {
-		t.getenv = os.Getenv
+// Client is that of the controller that a command talks to.
+func (t *FleetTarget) Client() (*api.Fleet, error) {
+	if t.Getenv == nil {
+		t.Getenv = os.Getenv
 	}
-	if t.address != "" && t.context == "" {
-		return t.at(t.address)
+	if t.Address != "" && t.Context == "" {
+		return t.at(t.Address)
 	}
 	file, err := t.contexts()
 	if err != nil {
 		return nil, err
 	}
-	switch name := cmp.Or(t.context, file.Current); {
+	switch name := cmp.Or(t.Context, file.Current); {
 	case name != "":
 		c, ok := file.Get(name)
 		if !ok {
-			return nil, usagef("there is no context %q: see heddle context list", name)
+			return nil, Usagef("there is no context %q: see heddle context list", name)
 		}
-		if t.address != "" && t.address != c.Controller {
-			return nil, usagef("--controller %s is not that of context %s: give one of the two", t.address, name)
+		if t.Address != "" && t.Address != c.Controller {
+			return nil, Usagef("--controller %s is not that of context %s: give one of the two", t.Address, name)
 		}
 		return t.of(file, c)
 	default:
-		return t.at(t.otherwise)
+		return t.at(t.Otherwise)
 	}
 }
 
-func (t *fleetTarget) contexts() (*contexts.File, error) {
-	path, err := contexts.Path(t.getenv)
+func (t *FleetTarget) contexts() (*contexts.File, error) {
+	path, err := contexts.Path(t.Getenv)
 	if err != nil { // without a home there are no contexts
 		return &contexts.File{}, nil
 	}
@@ -59,13 +59,13 @@ func (t *fleetTarget) contexts() (*contexts.File, error) {
 }
 
 // at is a client of the controller at an address.
-func (t *fleetTarget) at(address string) (*api.Fleet, error) {
+func (t *FleetTarget) at(address string) (*api.Fleet, error) {
 	if path := strings.TrimPrefix(address, "unix:"); strings.HasPrefix(path, "/") {
 		return api.NewFleet(path), nil
 	}
 	if !strings.Contains(address, "://") {
-		return nil, usagef("--controller %s: give the path of a controller's socket, such as %s, or https://HOST:PORT",
-			address, defaultController)
+		return nil, Usagef("--controller %s: give the path of a controller's socket, such as %s, or https://HOST:PORT",
+			address, DefaultController)
 	}
 	url, err := contexts.URL(address)
 	if err != nil {
@@ -75,10 +75,10 @@ func (t *fleetTarget) at(address string) (*api.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := file.At(url); ok && t.getenv(tokenVar)+t.getenv(tokenFileVar) == "" {
+	if c, ok := file.At(url); ok && t.Getenv(TokenVar)+t.Getenv(tokenFileVar) == "" {
 		return t.of(file, c)
 	}
-	conf, err := pinned(t.getenv(caVar))
+	conf, err := Pinned(t.Getenv(CAVar))
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (t *fleetTarget) at(address string) (*api.Fleet, error) {
 }
 
 // token is that of the environment.
-func (t *fleetTarget) token() (string, error) {
-	text := t.getenv(tokenVar)
-	if file := t.getenv(tokenFileVar); text == "" && file != "" {
+func (t *FleetTarget) token() (string, error) {
+	text := t.Getenv(TokenVar)
+	if file := t.Getenv(tokenFileVar); text == "" && file != "" {
 		b, err := contexts.ReadPrivate(file)
 		if err != nil {
 			return "", fmt.Errorf("the token: %w", err)
@@ -100,25 +100,25 @@ func (t *fleetTarget) token() (string, error) {
 		text = string(b)
 	}
 	if text == "" {
-		return "", usagef("a token is needed: make a context (heddle context add), or set %s or %s", tokenVar,
+		return "", Usagef("a token is needed: make a context (heddle context add), or set %s or %s", TokenVar,
 			tokenFileVar)
 	}
-	return text, checkToken(text)
+	return text, CheckToken(text)
 }
 
-// checkToken says what is wrong with a token before it is sent.
-func checkToken(text string) error {
+// CheckToken says what is wrong with a token before it is sent.
+func CheckToken(text string) error {
 	if _, err := identity.ParseAPIToken(text); err != nil {
 		return &UsageError{Err: err}
 	}
 	return nil
 }
 
-// pinned is TLS with the authority that a user names: by its fingerprint, or by a file with its certificate.
-func pinned(ca string) (*tls.Config, error) {
+// Pinned is TLS with the authority that a user names: by its fingerprint, or by a file with its certificate.
+func Pinned(ca string) (*tls.Config, error) {
 	if ca == "" {
-		return nil, usagef("say by what the controller is known: make a context (heddle context add), or set %s to "+
-			"the fingerprint of its authority, or to a file with its certificate (heddle access ca)", caVar)
+		return nil, Usagef("say by what the controller is known: make a context (heddle context add), or set %s to "+
+			"the fingerprint of its authority, or to a file with its certificate (heddle access ca)", CAVar)
 	}
 	if fp, ok, err := fingerprint(ca); ok || err != nil {
 		return identity.PinnedTLS(fp, identity.NewClock(time.Now)), err
@@ -131,7 +131,7 @@ func pinned(ca string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ca, err)
 	}
-	return clientOf(trust), nil
+	return ClientOf(trust), nil
 }
 
 // fingerprint reads 64 hexadecimal digits, with sha256: before them where somebody likes; ok is false for a file's
@@ -171,15 +171,15 @@ func trustOf(text []byte) (identity.Trust, error) {
 	return t, nil
 }
 
-// clientOf is TLS with the controllers of a cluster, at whatever address.
-func clientOf(trust identity.Trust) *tls.Config {
+// ClientOf is TLS with the controllers of a cluster, at whatever address.
+func ClientOf(trust identity.Trust) *tls.Config {
 	own := &identity.Credentials{Trust: trust}
 	return identity.Client{Own: func() (*identity.Credentials, error) { return own, nil },
 		Clock: identity.NewClock(time.Now)}.TLS()
 }
 
 // of is a client by a context. Roots that a rotation puts in the place of others are taken into the context.
-func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, error) {
+func (t *FleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, error) {
 	trust, err := c.Trust()
 	if err != nil {
 		return nil, err
@@ -189,9 +189,9 @@ func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, 
 		return nil, err
 	}
 	if token == "" {
-		return nil, usagef("you are not signed in at %s: heddle login %s", c.Controller, c.Name)
+		return nil, Usagef("you are not signed in at %s: heddle login %s", c.Controller, c.Name)
 	}
-	conf := clientOf(trust)
+	conf := ClientOf(trust)
 	verify := conf.VerifyConnection
 	conf.VerifyConnection = func(s tls.ConnectionState) error {
 		if err := verify(s); err != nil {
@@ -204,18 +204,18 @@ func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, 
 	}
 	remote := api.Remote{URL: c.Controller, TLS: conf, Token: token}
 	if c.SignIn != nil {
-		remote.TokenNow = (&renewal{path: file.Where(), context: *c, conf: clientOf(trust)}).token
+		remote.TokenNow = (&renewal{path: file.Where(), context: *c, conf: ClientOf(trust)}).token
 	}
 	return api.NewRemoteFleet(remote), nil
 }
 
-// lockTime bounds how long somebody else may change the user's contexts.
-const lockTime = 5 * time.Second
+// LockTime bounds how long somebody else may change the user's contexts.
+const LockTime = 5 * time.Second
 
 // learned takes the roots of a context's controllers into the user's file. Where they can't be kept, the next command
 // learns them again.
 func learned(path, name, roots string) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	ctx, cancel := context.WithTimeout(context.Background(), LockTime)
 	defer cancel()
 	file, unlock, err := contexts.Lock(ctx, path)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // redialEvery is how often a follower asks whether an agent that ended is back.
 const redialEvery = time.Second
 
-// followAgents calls f for the present agent and for each that replaces it, until ctx ends or f fails. Once an agent
+// FollowAgents calls f for the present agent and for each that replaces it, until ctx ends or f fails. Once an agent
 // has answered, an absent agent is no failure. f calls heard when the agent sends something, and returns nil when the
 // stream has ended; then ended is called.
-func followAgents(ctx context.Context, ended func(), f func(heard func()) error) error {
+func FollowAgents(ctx context.Context, ended func(), f func(heard func()) error) error {
 	followed := false
 	for {
 		err := f(func() { followed = true })

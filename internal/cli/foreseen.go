@@ -29,8 +29,8 @@ func foreseenLines(d Deps, f *diagnose.Foreseen) (lines []string) {
 	return append(lines, lookedAt(f.Looked, f.Left, f.Counted, len(f.Losses))...)
 }
 
-// fleetForeseenLines say it of all hosts.
-func fleetForeseenLines(d Deps, f *api.FleetForeseen) (lines []string) {
+// FleetForeseenLines say it of all hosts.
+func FleetForeseenLines(d Deps, f *api.FleetForeseen) (lines []string) {
 	if f == nil || f.Hosts+len(f.Unasked) == 0 {
 		return nil
 	}
@@ -66,14 +66,14 @@ func lookedAt(looked, left, counted, losses int) (lines []string) {
 		lines = append(lines, "what ports send: nothing is known of the last hour, so nothing was compared")
 	case losses == 0:
 		lines = append(lines, fmt.Sprintf("what ports sent in the last hour would all pass (%s looked at)",
-			howMany(looked, "sender")))
+			HowMany(looked, "sender")))
 	}
 	if left > 0 {
-		lines = append(lines, fmt.Sprintf("%s more, with fewer frames, were not looked at", howMany(left, "sender")))
+		lines = append(lines, fmt.Sprintf("%s more, with fewer frames, were not looked at", HowMany(left, "sender")))
 	}
 	if counted > 0 {
 		lines = append(lines, fmt.Sprintf("of %s only the number of frames is known: metered flows or learned MACs "+
-			"would tell more", howMany(counted, "port")))
+			"would tell more", HowMany(counted, "port")))
 	}
 	return lines
 }
@@ -95,7 +95,7 @@ func lossLines(d Deps, host string, l *diagnose.Loss) []string {
 	if l.Address.IsValid() && !l.Address.IsUnspecified() { // a station without an address asks whether one is free
 		from += " " + l.Address.String()
 	}
-	lines := []string{d.coloured(red, does) + fmt.Sprintf(": port %s (%s/%s), from %s, %s: %s, %s", at,
+	lines := []string{d.Coloured(Red, does) + fmt.Sprintf(": port %s (%s/%s), from %s, %s: %s, %s", at,
 		printable.Text(l.Switch), printable.Text(l.PortGroup), from, l.VLAN.Words(), l.Cause.Reason, framesOf(l))}
 	why := l.Cause.Why
 	if l.Cause.Setting != nil {

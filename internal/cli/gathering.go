@@ -14,12 +14,12 @@ const (
 	mostGathered = 1 << 14
 )
 
-// gathering holds what comes from several hosts for a moment, so that it is put out in the order of its time.
-type gathering[T any] struct {
-	put func(T) error
-	at  func(T) time.Time
-	// wait is how long something waits for what is earlier; 0 for gatherFor.
-	wait time.Duration
+// Gathering holds what comes from several hosts for a moment, so that it is put out in the order of its time.
+type Gathering[T any] struct {
+	Put func(T) error
+	At  func(T) time.Time
+	// Wait is how long something waits for what is earlier; 0 for gatherFor.
+	Wait time.Duration
 
 	mu      sync.Mutex
 	waiting []gathered[T]
@@ -33,11 +33,11 @@ type gathered[T any] struct {
 	until time.Time
 }
 
-// take takes one in. The error is of one before, which could not be put out.
-func (g *gathering[T]) take(v T) error {
+// Take takes one in. The error is of one before, which could not be put out.
+func (g *Gathering[T]) Take(v T) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wait := cmp.Or(g.wait, gatherFor)
+	wait := cmp.Or(g.Wait, gatherFor)
 	g.waiting = append(g.waiting, gathered[T]{v, time.Now().Add(wait)})
 	if len(g.waiting) >= mostGathered {
 		g.sort()
@@ -49,7 +49,7 @@ func (g *gathering[T]) take(v T) error {
 }
 
 // due puts out what has waited long enough, and what is earlier.
-func (g *gathering[T]) due() {
+func (g *Gathering[T]) due() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sort()
@@ -62,8 +62,8 @@ func (g *gathering[T]) due() {
 	g.out(n)
 }
 
-// flush puts out all that waits.
-func (g *gathering[T]) flush() error {
+// Flush puts out all that waits.
+func (g *Gathering[T]) Flush() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sort()
@@ -71,19 +71,19 @@ func (g *gathering[T]) flush() error {
 	return g.err
 }
 
-func (g *gathering[T]) sort() {
-	slices.SortStableFunc(g.waiting, func(a, b gathered[T]) int { return g.at(a.v).Compare(g.at(b.v)) })
+func (g *Gathering[T]) sort() {
+	slices.SortStableFunc(g.waiting, func(a, b gathered[T]) int { return g.At(a.v).Compare(g.At(b.v)) })
 }
 
 // out puts the first n out, and waits for the others. The caller holds the lock.
-func (g *gathering[T]) out(n int) {
+func (g *Gathering[T]) out(n int) {
 	if g.later != nil {
 		g.later.Stop()
 		g.later = nil
 	}
 	for _, w := range g.waiting[:n] {
 		if g.err == nil {
-			g.err = g.put(w.v)
+			g.err = g.Put(w.v)
 		}
 	}
 	g.waiting = slices.Clone(g.waiting[n:])

@@ -28,10 +28,10 @@ func TestS184_ErrorsOfAUnitsCommandHaveAPriority(t *testing.T) {
 		}
 		return ""
 	}}
-	printError(d, errors.New("one\ntwo"))
-	d.warn("three")
+	PrintError(d, errors.New("one\ntwo"))
+	d.Warn("three")
 	stream = "1:2" // of something else
-	printError(d, errors.New("four"))
+	PrintError(d, errors.New("four"))
 	const want = "<3>heddle: one\n<3>heddle: two\n<4>heddle: warning: three\nheddle: four\n"
 	if got, err := os.ReadFile(f.Name()); err != nil || string(got) != want {
 		t.Errorf("%v, the journal gets\n%s\nwant\n%s", err, got, want)

@@ -15,15 +15,15 @@ type progress struct {
 	shown    bool
 }
 
-func newProgress(w io.Writer) *progress {
+func NewProgress(w io.Writer) *progress {
 	f, ok := w.(*os.File)
-	if !ok || !isTerminal(f) {
+	if !ok || !IsTerminal(f) {
 		return &progress{}
 	}
 	return &progress{terminal: f}
 }
 
-func (p *progress) say(what string) {
+func (p *progress) Say(what string) {
 	if p.terminal == nil {
 		return
 	}
@@ -32,17 +32,17 @@ func (p *progress) say(what string) {
 		utf8.RuneCountInString(what) >= width {
 		what = string([]rune(what)[:width-1])
 	}
-	fmt.Fprintf(p.terminal, "%s%s", clearLine, what)
+	fmt.Fprintf(p.terminal, "%s%s", ClearLine, what)
 	p.shown = true
 }
 
-// part shows the current step and how much of the total is done.
-func (p *progress) part(done, total int, what string) {
-	p.say(fmt.Sprintf("%3d %%  %s", 100*done/max(total, 1), what))
+// Part shows the current step and how much of the total is done.
+func (p *progress) Part(done, total int, what string) {
+	p.Say(fmt.Sprintf("%3d %%  %s", 100*done/max(total, 1), what))
 }
 
-func (p *progress) clear() {
+func (p *progress) Clear() {
 	if p.shown {
-		fmt.Fprint(p.terminal, clearLine)
+		fmt.Fprint(p.terminal, ClearLine)
 	}
 }

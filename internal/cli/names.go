@@ -9,9 +9,9 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// pick finds the one object of that name; if several switches have one, --switch must say which. n describes such an
+// Pick finds the one object of that name; if several switches have one, --switch must say which. n describes such an
 // object in errors.
-func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name string)) (T, error) {
+func Pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name string)) (T, error) {
 	var zero T
 	var found []T
 	n.All = nil
@@ -28,43 +28,43 @@ func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return zero, usagef("%d switches have %s %q: say which with --switch", len(found), n.What, name)
+		return zero, Usagef("%d switches have %s %q: say which with --switch", len(found), n.What, name)
 	}
 	if sw != "" {
 		n.Owner = "switch " + known.Shown(sw)
 	}
-	return zero, &missingError{n.Missing(name)}
+	return zero, &MissingError{Text: n.Missing(name)}
 }
 
-// hasSwitch returns an error for a switch that does not exist; "" stands for all.
-func hasSwitch(s *api.State, name string) error {
+// HasSwitch returns an error for a switch that does not exist; "" stands for all.
+func HasSwitch(s *api.State, name string) error {
 	if name == "" {
 		return nil
 	}
-	_, err := pick(s.Switches, known.Names{What: "switch"}, name, "", func(v api.Switch) (string, string) {
+	_, err := Pick(s.Switches, known.Names{What: "switch"}, name, "", func(v api.Switch) (string, string) {
 		return v.Name, v.Name
 	})
 	return err
 }
 
-// has returns an error for a switch, port or uplink that the agent does not have; "" stands for all.
-func (t *target) has(c *cobra.Command, sw, end string) error {
+// Has returns an error for a switch, port or uplink that the agent does not have; "" stands for all.
+func (t *Target) Has(c *cobra.Command, sw, end string) error {
 	if sw == "" && end == "" {
 		return nil
 	}
-	s, err := t.state(c)
+	s, err := t.State(c)
 	if err != nil {
 		return err
 	}
-	if err := hasSwitch(s, sw); err != nil {
+	if err := HasSwitch(s, sw); err != nil {
 		return err
 	}
-	return hasEnd(s, end)
+	return HasEnd(s, end)
 }
 
-// portsOf returns the names of ports, and the meaning of other names, such as those of devices.
-func portsOf(s *api.State) known.Names {
-	n := known.Names{What: "port", Else: uplinksOf(s, "").Else}
+// PortsOf returns the names of ports, and the meaning of other names, such as those of devices.
+func PortsOf(s *api.State) known.Names {
+	n := known.Names{What: "port", Else: UplinksOf(s, "").Else}
 	for _, p := range s.Ports {
 		n.All = append(n.All, p.Name)
 		deviceOf(n.Else, p.Device, p.Name)
@@ -75,8 +75,8 @@ func portsOf(s *api.State) known.Names {
 	return n
 }
 
-// uplinksOf returns the names of a switch's uplinks, "" for all switches, and the meaning of other names.
-func uplinksOf(s *api.State, sw string) known.Names {
+// UplinksOf returns the names of a switch's uplinks, "" for all switches, and the meaning of other names.
+func UplinksOf(s *api.State, sw string) known.Names {
 	n := known.Names{What: "uplink", Else: map[string]string{}}
 	for _, u := range s.Uplinks {
 		if sw == "" || u.Switch == sw {
@@ -87,20 +87,20 @@ func uplinksOf(s *api.State, sw string) known.Names {
 	return n
 }
 
-// endsOf returns the names of ports and uplinks, which have counters, addresses and events.
-func endsOf(s *api.State) known.Names {
-	n := portsOf(s)
-	n.What, n.All = "port or uplink", append(n.All, uplinksOf(s, "").All...)
+// EndsOf returns the names of ports and uplinks, which have counters, addresses and events.
+func EndsOf(s *api.State) known.Names {
+	n := PortsOf(s)
+	n.What, n.All = "port or uplink", append(n.All, UplinksOf(s, "").All...)
 	return n
 }
 
-// hasEnd returns an error for a port or uplink that does not exist; "" stands for all.
-func hasEnd(s *api.State, name string) error {
-	n := endsOf(s)
+// HasEnd returns an error for a port or uplink that does not exist; "" stands for all.
+func HasEnd(s *api.State, name string) error {
+	n := EndsOf(s)
 	if name == "" || slices.Contains(n.All, name) {
 		return nil
 	}
-	return &missingError{n.Missing(name)}
+	return &MissingError{Text: n.Missing(name)}
 }
 
 // deviceOf records the owner of a device's name, if the owner has another name.

@@ -2,34 +2,16 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"heddle/internal/api"
 	"heddle/internal/spec/printable"
 )
 
-// mostKept is how many of the ports that stay as commands have set them are listed.
-const mostKept = 10
+// MostKept is how many of the ports that stay as commands have set them are listed.
+const MostKept = 10
 
-// printKept lists the ports that stay different from the file.
-func printKept(w io.Writer, kept []api.KeptPort) error {
-	for i, k := range kept {
-		if i == mostKept {
-			_, err := fmt.Fprintf(w, "and %d more ports stay as commands have set them (see \"heddle port list\")\n",
-				len(kept)-mostKept)
-			return err
-		}
-		for _, o := range k.Overrides {
-			if _, err := fmt.Fprintf(w, "%s %s\n", k.Port, overrideText(k.Port.Name, o)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// differing returns the overrides by which a port of the file differs from the file.
-func differing(p api.Port) (list []api.Override) {
+// Differing returns the overrides by which a port of the file differs from the file.
+func Differing(p api.Port) (list []api.Override) {
 	for _, o := range p.Overrides {
 		if p.Origin == api.FromFile && !o.Value.Equal(o.File) {
 			list = append(list, o)
@@ -38,9 +20,9 @@ func differing(p api.Port) (list []api.Override) {
 	return list
 }
 
-// overrideNotes describes briefly how a port differs from the file.
-func overrideNotes(p api.Port) (lines []string) {
-	for _, o := range differing(p) {
+// OverrideNotes describes briefly how a port differs from the file.
+func OverrideNotes(p api.Port) (lines []string) {
+	for _, o := range Differing(p) {
 		if o.Field == "portGroup" && p.PortGroup == o.File.String() {
 			lines = append(lines, fmt.Sprintf("port %s/%s: a command moved it to port group %s, which is gone; it is "+
 				"in %s, as the file says", p.Switch, p.Name, o.Value, o.File))
@@ -55,8 +37,8 @@ func overrideNotes(p api.Port) (lines []string) {
 	return lines
 }
 
-// overrideText says what a command has set on a port, that applying the file leaves it so, and how to undo it.
-func overrideText(port string, o api.Override) string {
+// OverrideText says what a command has set on a port, that applying the file leaves it so, and how to undo it.
+func OverrideText(port string, o api.Override) string {
 	blocked, is := o.Value.Any().(bool)
 	name := printable.ShellWord(port)
 	switch {

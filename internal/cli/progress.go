@@ -17,15 +17,15 @@ const attachTimeout = 5 * time.Minute
 // showEvery is how often a progress line is renewed.
 const showEvery = 250 * time.Millisecond
 
-// clearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
-const clearLine = "\r\x1b[K"
+// ClearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
+const ClearLine = "\r\x1b[K"
 
 // askWithin calls the agent for a change. On a terminal it shows meanwhile how many devices still wait to be attached,
 // or who is asked.
-func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration,
+func askWithin[T any](d Deps, c *cobra.Command, t *Target, within time.Duration,
 	f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
-	client, err := t.client()
+	client, err := t.Client()
 	if err != nil {
 		return zero, err
 	}
@@ -53,7 +53,7 @@ func (d Deps) showProgress(ctx context.Context, s api.Service, stop <-chan struc
 		select {
 		case <-stop:
 			if wrote {
-				fmt.Fprint(d.Stderr, clearLine)
+				fmt.Fprint(d.Stderr, ClearLine)
 			}
 			return
 		case <-tick.C:
@@ -62,17 +62,17 @@ func (d Deps) showProgress(ctx context.Context, s api.Service, stop <-chan struc
 		switch {
 		case err != nil:
 		case p.Attaching > 0:
-			fmt.Fprintf(d.Stderr, "%sattaching devices: %d of %d", clearLine, p.Of-p.Attaching, p.Of)
+			fmt.Fprintf(d.Stderr, "%sattaching devices: %d of %d", ClearLine, p.Of-p.Attaching, p.Of)
 			wrote = true
 		case p.Trial != nil && p.Trial.State == api.TrialAsking:
-			fmt.Fprintf(d.Stderr, "%s%s", clearLine, trialText(p.Trial))
+			fmt.Fprintf(d.Stderr, "%s%s", ClearLine, trialText(p.Trial))
 			wrote = true
 		}
 	}
 }
 
-// detaching shows how many devices "heddle down" still has to detach; done ends the line.
-func (d Deps) detaching() (progress func(left int), done func()) {
+// Detaching shows how many devices "heddle down" still has to detach; done ends the line.
+func (d Deps) Detaching() (progress func(left int), done func()) {
 	if !d.Watched {
 		return nil, func() {}
 	}
@@ -80,20 +80,20 @@ func (d Deps) detaching() (progress func(left int), done func()) {
 	wrote := false
 	progress = func(left int) {
 		if now := time.Now(); now.After(next) {
-			fmt.Fprintf(d.Stderr, "%sdetaching devices: %d left", clearLine, left)
+			fmt.Fprintf(d.Stderr, "%sdetaching devices: %d left", ClearLine, left)
 			next, wrote = now.Add(showEvery), true
 		}
 	}
 	return progress, func() {
 		if wrote {
-			fmt.Fprint(d.Stderr, clearLine)
+			fmt.Fprint(d.Stderr, ClearLine)
 		}
 	}
 }
 
-// readAt returns the present time in the form of Apply.ReadAt, Block.ReadAt and Move.ReadAt; it is called when a
+// ReadAt returns the present time in the form of Apply.ReadAt, Block.ReadAt and Move.ReadAt; it is called when a
 // command has its input.
-func readAt() int64 {
+func ReadAt() int64 {
 	now, err := dataplane.Monotonic()
 	if err != nil {
 		return 0 // the agent then counts from the arrival of the request

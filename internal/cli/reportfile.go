@@ -10,20 +10,20 @@ import (
 	"heddle/internal/lab/report/page"
 )
 
-// reportFile is the --report flag of commands that publish numbers.
-type reportFile struct {
+// ReportFile is the --report flag of commands that publish numbers.
+type ReportFile struct {
 	path    string
-	command string
-	file    *page.File // nil: no report is requested
+	Command string
+	File    *page.File // nil: no report is requested
 }
 
-func (f *reportFile) flag(c *cobra.Command) {
+func (f *ReportFile) Flag(c *cobra.Command) {
 	c.Flags().StringVar(&f.path, "report", "", "also write the report as one self-contained HTML `file`, with plots")
 	_ = c.MarkFlagFilename("report", "html")
 }
 
-// check returns an error if the report cannot be written, before anything is measured.
-func (f *reportFile) check(c *cobra.Command, args []string) error {
+// Check returns an error if the report cannot be written, before anything is measured.
+func (f *ReportFile) Check(c *cobra.Command, args []string) error {
 	if !c.Flags().Changed("report") {
 		return nil
 	}
@@ -31,16 +31,16 @@ func (f *reportFile) check(c *cobra.Command, args []string) error {
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	f.file, f.command = file, commandLine(c, args)
+	f.File, f.Command = file, commandLine(c, args)
 	return nil
 }
 
-// write writes the report if one is requested.
-func (f *reportFile) write(r *report.Report) error {
-	if f.file == nil {
+// Write writes the report if one is requested.
+func (f *ReportFile) Write(r *report.Report) error {
+	if f.File == nil {
 		return nil
 	}
-	return f.file.Write(r, f.command)
+	return f.File.Write(r, f.Command)
 }
 
 // commandLine returns the command that repeats the measurement.

@@ -29,18 +29,18 @@ type renewal struct {
 func (r *renewal) token(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if lasts(r.context.SignIn, renewEarly) {
+	if Lasts(r.context.SignIn, renewEarly) {
 		return r.context.Secret()
 	}
 	err := r.renew(ctx)
-	if err != nil && !lasts(r.context.SignIn, 0) {
+	if err != nil && !Lasts(r.context.SignIn, 0) {
 		return "", fmt.Errorf("your sign-in has ended, and could not be renewed: %w", err)
 	}
 	return r.context.Secret()
 }
 
-// lasts reports whether a sign-in counts for so long at least.
-func lasts(s *contexts.SignIn, least time.Duration) bool {
+// Lasts reports whether a sign-in counts for so long at least.
+func Lasts(s *contexts.SignIn, least time.Duration) bool {
 	return s != nil && time.Until(s.Expires) > least
 }
 
@@ -56,7 +56,7 @@ func (r *renewal) renew(ctx context.Context) error {
 	if !ok || c.SignIn == nil || c.Token == "" {
 		return fmt.Errorf("you have signed out meanwhile: heddle login %s", name)
 	}
-	if lasts(c.SignIn, renewEarly) {
+	if Lasts(c.SignIn, renewEarly) {
 		r.context = *c
 		return nil
 	}
@@ -68,7 +68,7 @@ func (r *renewal) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	got, err := providerOf(terms).Refresh(ctx, c.SignIn.Refresh, c.SignIn.Nonce)
+	got, err := ProviderOf(terms).Refresh(ctx, c.SignIn.Refresh, c.SignIn.Nonce)
 	var refused *signin.RefusedError
 	if errors.As(err, &refused) {
 		return fmt.Errorf("%w: heddle login %s", err, name)
@@ -87,7 +87,7 @@ func (r *renewal) renew(ctx context.Context) error {
 	return file.Save()
 }
 
-func providerOf(t *api.SignInTerms) *signin.Provider {
+func ProviderOf(t *api.SignInTerms) *signin.Provider {
 	return &signin.Provider{Issuer: t.Issuer, ClientID: t.ClientID, Scopes: t.Scopes,
 		AuthorizationURL: t.AuthorizationURL, TokenURL: t.TokenURL, DeviceURL: t.DeviceURL, CA: t.CA,
 		RevocationURL: t.RevocationURL}

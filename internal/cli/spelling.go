@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// portGroup is the spelling of port groups on the command line; spellings also accepts the others.
-const portGroup = "port-group"
+// PortGroup is the spelling of port groups on the command line; spellings also accepts the others.
+const PortGroup = "port-group"
 
-// spelt returns the standard spelling of a word that people write in several ways.
-func spelt(word string) string {
+// Spelt returns the standard spelling of a word that people write in several ways.
+func Spelt(word string) string {
 	switch word {
 	case "portgroup", "pg":
-		return portGroup
+		return PortGroup
 	}
 	return word
 }
@@ -22,7 +22,7 @@ func spelt(word string) string {
 // also returns the other names of a command: the plurals of nouns, and the verbs of other tools.
 func also(name string) []string {
 	switch name {
-	case portGroup:
+	case PortGroup:
 		return []string{"portgroup", "pg", "port-groups", "portgroups"}
 	case "port", "uplink", "mac", "lab", "lag", "host-port":
 		return []string{name + "s"}
@@ -45,9 +45,9 @@ func also(name string) []string {
 // removes returns other tools' verbs for removing.
 func removes() []string { return []string{"rm", "delete", "remove"} }
 
-// spellings gives commands and flags their other names.
-func spellings(root *cobra.Command) {
-	everyCommand(root, func(c *cobra.Command) {
+// Spellings gives commands and flags their other names.
+func Spellings(root *cobra.Command) {
+	EveryCommand(root, func(c *cobra.Command) {
 		names := also(c.Name())
 		if c.CommandPath() == "heddle lab down" || c.CommandPath() == "heddle host-port release" {
 			names = removes()
@@ -62,7 +62,7 @@ func spellings(root *cobra.Command) {
 		if name == "segment" { // the name of the flag of capture in its first versions
 			name = "vlan"
 		}
-		return pflag.NormalizedName(spelt(name))
+		return pflag.NormalizedName(Spelt(name))
 	})
 }
 
@@ -73,10 +73,10 @@ func taken(c *cobra.Command, name string) bool {
 	})
 }
 
-// everyCommand visits c and all commands below it.
-func everyCommand(c *cobra.Command, visit func(*cobra.Command)) {
+// EveryCommand visits c and all commands below it.
+func EveryCommand(c *cobra.Command, visit func(*cobra.Command)) {
 	visit(c)
 	for _, sub := range c.Commands() {
-		everyCommand(sub, visit)
+		EveryCommand(sub, visit)
 	}
 }

@@ -88,11 +88,11 @@ func justNow(since time.Time) bool { return time.Since(since).Abs() < betweenTim
 // between says, after a call to a host has failed, that it is worth another try: the host went from one controller to
 // another, as all do that are spread anew or whose controller has ended. Only calls that look are asked of hosts, which
 // may be asked twice.
-func (t *target) between(ctx context.Context, err error) bool {
-	if t.host == "" || !errors.Is(err, api.ErrAway) || ctx.Err() != nil {
+func (t *Target) between(ctx context.Context, err error) bool {
+	if t.Host == "" || !errors.Is(err, api.ErrAway) || ctx.Err() != nil {
 		return false
 	}
-	f, err := t.fleet()
+	f, err := t.Fleet()
 	if err != nil {
 		return false
 	}
@@ -101,8 +101,8 @@ func (t *target) between(ctx context.Context, err error) bool {
 		return false
 	}
 	for _, h := range list.Hosts {
-		if h.Name == t.host && (h.State != api.HostDisconnected || justNow(h.Since)) {
-			sleepFor(ctx, nextTry)
+		if h.Name == t.Host && (h.State != api.HostDisconnected || justNow(h.Since)) {
+			SleepFor(ctx, nextTry)
 			return ctx.Err() == nil
 		}
 	}

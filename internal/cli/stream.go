@@ -10,31 +10,31 @@ import (
 	"heddle/internal/spec/yamltext"
 )
 
-// stream is the -o flag of a command that prints one object after the other.
-type stream struct{ format string }
+// Stream is the -o flag of a command that prints one object after the other.
+type Stream struct{ Format string }
 
 func streamFormats() []string { return []string{"text", "json", "yaml"} }
 
-// flag adds -o; more describes what JSON and YAML mean for the command in addition, "" for nothing.
-func (s *stream) flag(c *cobra.Command, more string) {
-	c.Flags().StringVarP(&s.format, "output", "o", "text", "output format: text, json (one object a line) or "+
+// Flag adds -o; more describes what JSON and YAML mean for the command in addition, "" for nothing.
+func (s *Stream) Flag(c *cobra.Command, more string) {
+	c.Flags().StringVarP(&s.Format, "output", "o", "text", "output format: text, json (one object a line) or "+
 		"yaml (one document each)"+more)
-	completeWords(c, "output", streamFormats())
+	CompleteWords(c, "output", streamFormats())
 }
 
-func (s *stream) check() error {
-	if slices.Contains(streamFormats(), s.format) {
+func (s *Stream) Check() error {
+	if slices.Contains(streamFormats(), s.Format) {
 		return nil
 	}
-	return usagef("output format %q: use %s", s.format, anyOf(streamFormats()))
+	return Usagef("output format %q: use %s", s.Format, AnyOf(streamFormats()))
 }
 
-// text reports whether lines for people are printed.
-func (s *stream) text() bool { return s.format == "text" }
+// Text reports whether lines for people are printed.
+func (s *Stream) Text() bool { return s.Format == "text" }
 
-// write prints one object, as a line of JSON or a document of YAML.
-func (s *stream) write(w io.Writer, v any) error {
-	if s.format == "json" {
+// Write prints one object, as a line of JSON or a document of YAML.
+func (s *Stream) Write(w io.Writer, v any) error {
+	if s.Format == "json" {
 		return json.NewEncoder(w).Encode(v)
 	}
 	b, err := json.Marshal(v)

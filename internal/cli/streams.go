@@ -21,10 +21,10 @@ type streams struct {
 	what  string // "its events are followed"
 	// follow follows one host until it is away; heard is called when it answers.
 	follow func(ctx context.Context, client api.Service, host string, heard func()) error
-	// named: what is asked for has a name, and hosts that are away matter only where one has it.
-	named bool
-	// only says which hosts are followed; nil for all.
-	only func(host string) bool
+	// Named: what is asked for has a name, and hosts that are away matter only where one has it.
+	Named bool
+	// Only says which hosts are followed; nil for all.
+	Only func(host string) bool
 
 	wake chan struct{} // a host is over, does not have what is asked for, or refuses it
 
@@ -44,13 +44,13 @@ type streamed struct {
 	over    bool // it is not followed again
 }
 
-// errOver says that a host need not be followed again.
-var errOver = errors.New("over")
+// ErrOver says that a host need not be followed again.
+var ErrOver = errors.New("over")
 
 // askAgain is how soon a host is asked again that did not have what is asked for.
 const askAgain = 10 * time.Second
 
-func newStreams(d Deps, fleet *api.Fleet, what string, follow func(context.Context, api.Service, string,
+func NewStreams(d Deps, fleet *api.Fleet, what string, follow func(context.Context, api.Service, string,
 	func()) error) *streams {
 	return &streams{d: d, fleet: fleet, what: what, follow: follow, hosts: map[string]*streamed{},
 		wake: make(chan struct{}, 1)}
@@ -66,15 +66,15 @@ func (s *streams) at(host string) *streamed {
 	return f
 }
 
-// knowsAway takes in that somebody has been told that a host is away.
-func (s *streams) knowsAway(host string) {
+// KnowsAway takes in that somebody has been told that a host is away.
+func (s *streams) KnowsAway(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at(host).away = true
 }
 
-// away are the hosts that are not followed now, since they are away.
-func (s *streams) away() (list []string) {
+// Away are the hosts that are not followed now, since they are away.
+func (s *streams) Away() (list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for host, f := range s.hosts {
@@ -86,9 +86,9 @@ func (s *streams) away() (list []string) {
 	return list
 }
 
-// run follows until ctx ends, or all hosts that are connected are over. The error is of the first look at the cluster,
+// Run follows until ctx ends, or all hosts that are connected are over. The error is of the first look at the cluster,
 // or that no host has what is asked for.
-func (s *streams) run(ctx context.Context) error {
+func (s *streams) Run(ctx context.Context) error {
 	var g sync.WaitGroup
 	defer g.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +107,7 @@ func (s *streams) run(ctx context.Context) error {
 		case err == nil:
 			gone = false
 			for _, h := range list.Hosts {
-				if s.only != nil && !s.only(h.Name) {
+				if s.Only != nil && !s.Only(h.Name) {
 					continue
 				}
 				if h.State != api.HostDisconnected {
@@ -140,20 +140,20 @@ func (s *streams) noController(err error) {
 // another has it or all are away.
 func (s *streams) notConnected(hosts []api.FleetHost) {
 	s.mu.Lock()
-	matter := !s.named || s.heard || !slices.ContainsFunc(hosts, func(h api.FleetHost) bool {
+	matter := !s.Named || s.heard || !slices.ContainsFunc(hosts, func(h api.FleetHost) bool {
 		return h.State != api.HostDisconnected
 	})
 	s.mu.Unlock()
 	for _, h := range hosts {
-		if matter && h.State == api.HostDisconnected && !(s.named && justNow(h.Since)) &&
-			(s.only == nil || s.only(h.Name)) {
+		if matter && h.State == api.HostDisconnected && !(s.Named && justNow(h.Since)) &&
+			(s.Only == nil || s.Only(h.Name)) {
 			s.lost(h.Name, &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"})
 		}
 	}
 }
 
-// ended is the error of what ran until ctx ended: its own, or why ctx ended where nobody interrupted it.
-func ended(ctx context.Context, err error) error {
+// Ended is the error of what ran until ctx ended: its own, or why ctx ended where nobody interrupted it.
+func Ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return errors.Join(err, cause)
 	}
@@ -171,7 +171,7 @@ func (s *streams) nobody(hosts []api.FleetHost) (over bool, err error) {
 	var lacking []string
 	for _, h := range hosts {
 		switch f := s.at(h.Name); {
-		case s.only != nil && !s.only(h.Name):
+		case s.Only != nil && !s.Only(h.Name):
 		case f.over:
 			over = true
 		case f.lacks != nil:
@@ -196,7 +196,7 @@ func (s *streams) lackedBy(hosts []string) error {
 	for _, host := range hosts {
 		err := s.hosts[host].lacks
 		said[err.Error()] = true
-		if isFault(err) && !isFault(s.hosts[best].lacks) {
+		if IsFault(err) && !IsFault(s.hosts[best].lacks) {
 			best = host
 		}
 	}
@@ -209,15 +209,15 @@ func (s *streams) lackedBy(hosts []string) error {
 // refusals says once which hosts refuse. The caller holds the lock.
 func (s *streams) refusals() {
 	for _, host := range slices.Sorted(maps.Keys(s.hosts)) {
-		if f := s.hosts[host]; isFault(f.lacks) && !f.refused {
+		if f := s.hosts[host]; IsFault(f.lacks) && !f.refused {
 			f.refused, s.missed = true, true
 			s.note("host " + host + ": " + f.lacks.Error())
 		}
 	}
 }
 
-// everMissed says that some host was away, or refused, for a time.
-func (s *streams) everMissed() bool {
+// EverMissed says that some host was away, or refused, for a time.
+func (s *streams) EverMissed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.missed
@@ -225,12 +225,12 @@ func (s *streams) everMissed() bool {
 
 // hostsWithin are the hosts, asked for no longer than a call may take.
 func hostsWithin(ctx context.Context, fleet *api.Fleet) (*api.FleetHosts, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	return fleet.Hosts(ctx)
 }
 
-func sleepFor(ctx context.Context, d time.Duration) {
+func SleepFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
@@ -252,13 +252,13 @@ func (s *streams) begin(ctx context.Context, host string, g *sync.WaitGroup) {
 	g.Go(func() {
 		err := s.follow(ctx, s.fleet.Host(host), host, func() { s.answers(host) })
 		s.mu.Lock()
-		f.running, f.over = false, errors.Is(err, errOver)
-		lacks := err != nil && (isMissing(err) || isFault(err))
+		f.running, f.over = false, errors.Is(err, ErrOver)
+		lacks := err != nil && (IsMissing(err) || IsFault(err))
 		if lacks {
 			f.lacks, f.later = err, time.Now().Add(askAgain)
 		}
 		s.mu.Unlock()
-		if lacks || errors.Is(err, errOver) {
+		if lacks || errors.Is(err, ErrOver) {
 			select {
 			case s.wake <- struct{}{}:
 			default:

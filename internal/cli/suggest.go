@@ -15,8 +15,8 @@ const mostSuggested = 3
 // leastSpelt is from how many letters on a word is looked for that is spelt otherwise.
 const leastSpelt = 4
 
-// noSubcommand returns an error for a word that is not a command.
-func noSubcommand(c *cobra.Command, args []string) error {
+// NoSubcommand returns an error for a word that is not a command.
+func NoSubcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -24,7 +24,7 @@ func noSubcommand(c *cobra.Command, args []string) error {
 	if list := suggested(c, args[0]); len(list) > 0 {
 		hint = "\ndid you mean " + strings.Join(list, ",\nor ") + "?"
 	}
-	return usagef("unknown command %q for %q%s\n(see %q)", args[0], c.CommandPath(), hint, c.CommandPath()+" --help")
+	return Usagef("unknown command %q for %q%s\n(see %q)", args[0], c.CommandPath(), hint, c.CommandPath()+" --help")
 }
 
 // suggested are the commands that somebody may mean by a word that is none below c: those spelt nearly so below it, or
@@ -39,7 +39,7 @@ func suggested(c *cobra.Command, word string) (list []string) {
 	}
 	for _, most := range []int{0, farSpelt(word)} {
 		var found []*cobra.Command
-		everyCommand(c.Root(), func(o *cobra.Command) {
+		EveryCommand(c.Root(), func(o *cobra.Command) {
 			if o.IsAvailableCommand() && o.HasParent() && spellsNearly(o, word, most) {
 				found = append(found, o)
 			}

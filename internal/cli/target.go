@@ -13,68 +13,68 @@ import (
 
 // Directories of agents unless flags or the environment say otherwise.
 const (
-	defaultAgent    = "default"
-	defaultRunDir   = "/run/heddle"
-	defaultStateDir = "/var/lib/heddle"
+	DefaultAgent    = "default"
+	DefaultRunDir   = "/run/heddle"
+	DefaultStateDir = "/var/lib/heddle"
 )
 
-// callTimeout bounds one command to the agent.
-const callTimeout = 30 * time.Second
+// CallTimeout bounds one command to the agent.
+const CallTimeout = 30 * time.Second
 
-// target identifies the agent to which a command talks.
-type target struct {
-	name, runDir string
+// Target identifies the agent to which a command talks.
+type Target struct {
+	Name, RunDir string
 	// Of a command that may ask hosts by way of a controller: the flags of the command, and what they say.
-	from                      *target
-	set                       *pflag.FlagSet
-	controller, context, host string
+	from                      *Target
+	Set                       *pflag.FlagSet
+	Controller, context, Host string
 	getenv                    func(string) string
-	// within bounds calls that are made of one host of several; nil for the command's own context.
-	within context.Context
-	// patience is for how long a host works before it answers, beside what any may take.
-	patience time.Duration
+	// Within bounds calls that are made of one host of several; nil for the command's own context.
+	Within context.Context
+	// Patience is for how long a host works before it answers, beside what any may take.
+	Patience time.Duration
 }
 
-// flags adds --agent and --run-dir to a command and its subcommands.
-func (t *target) flags(d Deps, c *cobra.Command) {
+// Flags adds --agent and --run-dir to a command and its subcommands.
+func (t *Target) Flags(d Deps, c *cobra.Command) {
 	f := c.PersistentFlags()
-	f.StringVar(&t.name, "agent", d.env("HEDDLE_AGENT", defaultAgent), "name of the agent (environment HEDDLE_AGENT)")
-	f.StringVar(&t.runDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
+	f.StringVar(&t.Name, "agent", d.Env("HEDDLE_AGENT", DefaultAgent), "name of the agent (environment HEDDLE_AGENT)")
+	f.StringVar(&t.RunDir, "run-dir", d.Env("HEDDLE_RUN_DIR", DefaultRunDir),
 		"run directory of the agents (environment HEDDLE_RUN_DIR)")
 }
 
-func (d Deps) env(name, otherwise string) string {
+func (d Deps) Env(name, otherwise string) string {
 	if v := d.Getenv(name); v != "" {
 		return v
 	}
 	return otherwise
 }
 
-func (t *target) client() (api.Service, error) {
-	switch f, err := t.fleet(); {
+func (t *Target) Client() (api.Service, error) {
+	switch f, err := t.Fleet(); {
 	case err != nil:
 		return nil, err
-	case f != nil && t.host == "":
-		return nil, usagef("this shows one host at a time: name it with --host (heddle host list)")
+	case f != nil && t.Host == "":
+		return nil, Usagef("this shows one host at a time: name it with --host (heddle host list)")
 	case f != nil:
-		return f.Host(t.host), nil
+		return f.Host(t.Host), nil
 	case t.from != nil:
-		return t.from.client()
+		return t.from.Client()
 	}
-	if err := instance.CheckName(t.name); err != nil {
+	if err := instance.CheckName(t.Name); err != nil {
 		return nil, &UsageError{Err: err}
 	}
-	return api.NewClient(api.SocketPath(t.runDir, t.name)), nil
+	return api.NewClient(api.SocketPath(t.RunDir, t.Name)), nil
 }
 
-// ask calls the agent, for at most callTimeout.
-func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
+// Ask calls the agent, for at most callTimeout.
+func Ask[T any](c *cobra.Command, t *Target, f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
-	client, err := t.client()
+	client, err := t.Client()
 	if err != nil {
 		return zero, err
 	}
-	ctx, cancel := context.WithTimeout(t.bound(c), callTimeout)
+	ctx, cancel := context.WithTimeout(t.Bound(c), CallTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
 		v, err := f(ctx, client)
@@ -84,37 +84,37 @@ func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service
 	}
 }
 
-// bound is the context of what is asked.
-func (t *target) bound(c *cobra.Command) context.Context {
-	if t.within != nil {
-		return t.within
+// Bound is the context of what is asked.
+func (t *Target) Bound(c *cobra.Command) context.Context {
+	if t.Within != nil {
+		return t.Within
 	}
 	return c.Context()
 }
 
-// title names the agent, or the hosts, that are asked.
-func (t *target) title() string {
-	switch all, err := t.everywhere(); {
+// Title names the agent, or the hosts, that are asked.
+func (t *Target) Title() string {
+	switch all, err := t.Everywhere(); {
 	case err == nil && all:
 		return "all hosts"
-	case t.host != "":
-		return t.host
+	case t.Host != "":
+		return t.Host
 	case t.from != nil:
-		return t.from.name
+		return t.from.Name
 	}
-	return t.name
+	return t.Name
 }
 
-// state requests the active state.
-func (t *target) state(c *cobra.Command) (*api.State, error) {
-	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
+// State requests the active state.
+func (t *Target) State(c *cobra.Command) (*api.State, error) {
+	return Ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
 }
 
-// group returns a command that only has subcommands.
-func group(use, short, example string) *cobra.Command {
+// Group returns a command that only has subcommands.
+func Group(use, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example,
-		Args: noSubcommand,
+		Args: NoSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/cli"
+	"heddle/internal/cli/diagnose"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
@@ -32,7 +33,7 @@ func adviceSample() (string, error) {
 		return "", fmt.Errorf("make the sample of advise: %w", err)
 	}
 	var b strings.Builder
-	if err := cli.WriteAdvice(&b, cli.Deps{}, advise.Examine(s), s.Now); err != nil {
+	if err := diagnose.WriteAdvice(&b, cli.Deps{}, advise.Examine(s), s.Now); err != nil {
 		return "", fmt.Errorf("make the sample of advise: %w", err)
 	}
 	return b.String(), nil

@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"heddle/internal/cli"
+	"heddle/internal/cli/tree"
 	"heddle/internal/controller/cmd"
 	vspherecmd "heddle/internal/vsphere/cmd"
 )
 
 // commandTree is the program's command tree, with nothing behind it.
 func commandTree() *cobra.Command {
-	root := cli.NewRoot(cli.Deps{
+	root := tree.NewRoot(cli.Deps{
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(string) string { return "" },
 	})

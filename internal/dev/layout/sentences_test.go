@@ -31,7 +31,7 @@ func exceptions() []exception {
 		{"internal/diagnose/trace/pcapown.go", "uplink of switch ", captured},
 		{"internal/diagnose/trace/pcapown.go", "in segments of ", captured},
 		{"internal/diagnose/trace/pcapown.go", "from the host", captured},
-		{"internal/cli/completenames.go", "heddle ", commands},
+		{"internal/cli/tree/completenames.go", "heddle ", commands},
 		{"internal/cli/spelling.go", "heddle ", commands},
 		{"internal/flow/export/tls.go", "remote error",
 			"crypto/tls says by this word alone that the other side sent it"},

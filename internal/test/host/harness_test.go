@@ -16,7 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"heddle/internal/api"
-	"heddle/internal/cli"
+	"heddle/internal/cli/tree"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/leaks"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // program is what `heddle` is in tests.
-func program() { os.Exit(cli.Main("")) }
+func program() { os.Exit(tree.Main("")) }
 
 // tidy removes what tests of the process share when all are over.
 type tidy struct{ *testing.M }

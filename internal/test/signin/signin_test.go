@@ -18,6 +18,7 @@ import (
 	"heddle/internal/cli"
 	"heddle/internal/cli/contexts"
 	"heddle/internal/cli/signin"
+	"heddle/internal/cli/tree"
 	"heddle/internal/controller"
 	"heddle/internal/identity"
 	signing "heddle/internal/platform/access/signin"
@@ -110,7 +111,7 @@ func (w *world) run(act func(string) bool, args ...string) (stdout, stderr strin
 	done := make(chan int, 1)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	go func() { done <- cli.Run(ctx, d, args) }()
+	go func() { done <- tree.Run(ctx, d, args) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

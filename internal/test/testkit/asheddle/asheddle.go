@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/cli"
+	"heddle/internal/cli/tree"
 )
 
 // Verbs is the body of a TestMain. It runs the tests, unless the program was started with one of these commands: then
@@ -26,7 +27,7 @@ func either(m *testing.M, heddle bool) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
+	status := tree.Run(ctx, cli.FromOS(), os.Args[1:])
 	stop()
 	os.Exit(status)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heddle/internal/cli"
+	"heddle/internal/cli/tree"
 	"heddle/internal/test/testkit"
 )
 
@@ -59,7 +60,7 @@ func try(ctx context.Context, line string) error {
 		return err
 	}
 	said.Reset()
-	status := cli.Run(ctx, cli.Deps{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said,
+	status := tree.Run(ctx, cli.Deps{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said,
 		Getenv: func(name string) string { return map[string]string{"HEDDLE_RUN_DIR": none}[name] }}, words[1:])
 	if status != cli.ExitFailure || !strings.Contains(said.String(), "no agent is running") {
 		return fmt.Errorf("status %d, and not for want of an agent: %s", status, said.String())

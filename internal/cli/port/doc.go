@@ -1,0 +1,4 @@
+// Package port has the commands about ports, their moves, and the MAC table.
+//
+//layout:floor=verbs
+package port
