@@ -141,7 +141,11 @@ func (r *rig) agree(s *sockets) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var partner sync.WaitGroup
 	partner.Go(func() { playPartner(ctx, r.teaming.lags, s, devices) })
-	r.loopUntil("both members are used", func() bool { return r.out("u1") == "" && r.out("u2") == "" })
+	r.loopUntil("both members are used, and the partner says so, too", func() bool {
+		status, _ := r.teaming.lags.Status(id("bundle"))
+		return r.out("u1") == "" && r.out("u2") == "" && !slices.ContainsFunc(status.Members,
+			func(m lacp.MemberStatus) bool { return m.Partner.State&lacp.Distributing == 0 })
+	})
 	cancel()
 	partner.Wait()
 }
