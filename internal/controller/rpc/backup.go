@@ -94,7 +94,7 @@ func (i importer) read(of string) (*backup.File, error) {
 	current, _ := i.Store.Get(definition.Key())
 	f := &backup.File{Made: time.Now().UTC().Truncate(time.Second), Version: i.This.Version,
 		Cluster: string(i.Authority.Trust().Cluster), Epoch: i.Epoch, Revision: current.Version, Switch: of,
-		Definition: d, Notes: notShown(set), Identifiers: i.identifiers(d)}
+		Definition: d, Notes: definition.NotShown(set), Identifiers: i.identifiers(d)}
 	i.hostsInto(f)
 	return f, i.portsInto(f)
 }
@@ -222,7 +222,7 @@ func (i importer) CompareBackup(ctx context.Context, q *controllerv1.CompareBack
 		return nil, err
 	}
 	out := &controllerv1.CompareBackupResponse{From: was.Revision, To: now.Revision,
-		Objects: objectChanges(from, slice.Between(from, to)), Notes: backup.Changed(was, now)}
+		Objects: definition.ObjectChanges(from, slice.Between(from, to)), Notes: backup.Changed(was, now)}
 	for _, c := range backup.PortChanges(was, now) {
 		out.Ports = append(out.Ports, &controllerv1.StaticPortChange{Port: c.Port, PortGroup: c.Group, Change: c.Change,
 			Old: c.Old, New: c.New})

@@ -17,6 +17,7 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/past"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/visibility"
 	"heddle/internal/platform/access"
@@ -66,6 +67,18 @@ func entryOf(ctx context.Context, p *pipeline.Plan) history.Entry {
 	return history.Entry{Base: p.Base, At: time.Now().UTC(), Who: access.NameOf(ctx), File: p.GetFile(),
 		Message: p.GetMessage(), Restores: cmp.Or(p.GetRestore(), p.Restores), Objects: p.Answer.GetChanges(),
 		How: strings.Join(words, "; ")}
+}
+
+// reader answers about earlier definitions.
+func (s *Server) reader() past.Reader {
+	return past.Reader{Past: s.Past, Log: s.Log, Sync: s.Store.Sync, Now: contents{s.fleet}.defined}
+}
+
+// defined is the definition that counts, with its revision.
+func (f contents) defined() (*slice.Set, int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inventory.Objects(), f.revision
 }
 
 func (p people) recorder() definition.Recorder {
@@ -171,7 +184,7 @@ func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinition
 	}
 	text, err := spec.FormatDefinition(d)
 	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch,
-		Content: notShown(v.Objects()) + string(text), Stale: stale}, err
+		Content: definition.NotShown(v.Objects()) + string(text), Stale: stale}, err
 }
 
 // defaultLife is how long a token can be used where nobody says.

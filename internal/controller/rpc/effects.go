@@ -11,9 +11,9 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/slice"
-	"heddle/internal/slice/fields"
 	"heddle/internal/spec"
 )
 
@@ -24,7 +24,7 @@ const mostNamed = 16
 // ports less protected on a host than the definition says.
 func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after *inventory.Inventory,
 	g *addresses.Grant, q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
-	out.Objects = objectChanges(have, c)
+	out.Objects = definition.ObjectChanges(have, c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := &effects{fleet: f, there: there, out: out, touched: map[[2]slice.Hash]*touched{},
@@ -240,24 +240,6 @@ func (e *effects) ports(h *host, t *touched) {
 		}
 	}
 	e.risk(h, risks)
-}
-
-// objectChanges are what a change does, field by field.
-func objectChanges(have *slice.Set, c slice.Change) (list []*controllerv1.ObjectChange) {
-	for _, o := range c.Put {
-		out := &controllerv1.ObjectChange{Kind: string(o.Kind), Name: o.Name, Change: "added"}
-		if was, ok := have.Get(o.Key); ok {
-			out.Change = "changed"
-			for _, d := range fields.Diff(was.Doc, o.Doc) {
-				out.Fields = append(out.Fields, &controllerv1.FieldChange{Field: d.Field, Old: d.Old, New: d.New})
-			}
-		}
-		list = append(list, out)
-	}
-	for _, k := range c.Removed {
-		list = append(list, &controllerv1.ObjectChange{Kind: string(k.Kind), Name: k.Name, Change: "removed"})
-	}
-	return list
 }
 
 // harmless are the objects of which only what is metered changes.

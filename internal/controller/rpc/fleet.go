@@ -13,7 +13,6 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/identity"
-	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
@@ -77,6 +76,8 @@ type fleet struct {
 	// forgotten is called with a host that was taken out of the cluster, under the lock: the hubs of segments and
 	// probes take theirs within it, and call nothing of the fleet under theirs. nil for nobody.
 	forgotten func(id string)
+	// takers take in what became of the store's objects, by their kinds.
+	takers map[store.Kind]taker
 }
 
 // host is one that joined.
@@ -144,6 +145,7 @@ func newFleet(log *slog.Logger, epoch int64) *fleet {
 		sharing: newSharing(), addresses: addresses.New(), meeting: newMeeting(),
 		deciding: newDeciding(),
 		moving:   map[nic]bool{}}
+	f.takers = takersOf(f)
 	f.reset()
 	return f
 }
@@ -157,86 +159,6 @@ func (f *fleet) reset() {
 	f.fitters = map[string]*fitter{}
 	f.addresses.Reset()
 	f.rolling = newRolling()
-}
-
-// take takes in a batch of the store.
-func (f *fleet) take(b store.Batch) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loaded, f.read = true, b.Revision
-	objects, own := f.base, false
-	edit := func() *slice.Set {
-		if !own {
-			objects, own = objects.Clone(), true
-		}
-		return objects
-	}
-	if b.Reset {
-		objects, own, f.staged = &slice.Set{}, true, definition.Staging{}
-		f.statics.reset()
-		f.addresses.Reset()
-		f.rolling = newRolling()
-	}
-	staged, rolled, held := b.Reset, b.Reset, withheld{f}.holds(b)
-	there := map[string]bool{}
-	revision, roster := f.revision, b.Reset
-	for _, e := range b.Events {
-		switch {
-		case e.Kind == store.KindHost && e.Object == nil:
-			f.removed(e.Name)
-		case e.Kind == store.KindHost:
-			there[e.Object.ID] = true
-			f.joined(e.Object)
-		case e.Kind == peers.ControllerKind:
-			roster = true
-		case e.Kind == definition.Kind && e.Object != nil:
-			revision, f.staged.Change = e.Object.Version, definition.ChangeBy(e.Object.Doc)
-			staged = true
-		case e.Kind == definition.ChangeKind:
-			f.staged.Take(e)
-			staged = true
-		case e.Key == togetherKey() && e.Object != nil:
-			preparing{f}.decided(e.Object.Doc)
-		case f.rolling.take(e):
-			rolled = true
-		case e.Kind == addresses.Kind, e.Kind == addresses.BookKind:
-			addressing{f}.takeAddresses(e)
-		case e.Kind == store.KindPorts:
-			f.keeper().takePorts(e.Name, e.Object)
-		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
-		case e.Object == nil:
-			edit().Remove(slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name})
-		default:
-			edit().Put(slice.Object{Key: slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name}, Doc: e.Object.Doc})
-		}
-	}
-	if b.Reset {
-		for id, h := range f.hosts {
-			if !there[id] {
-				f.drop(h)
-			}
-		}
-	}
-	if roster {
-		f.roster++
-		f.pokeAll()
-	}
-	f.base = objects
-	f.rolling.read()
-	if staged {
-		addressing{f}.stageAddresses()
-	}
-	whole, err := f.staged.Over(objects)
-	if err != nil {
-		f.log.Error("the definition in the store cannot be read; the hosts keep the one before", "revision", revision,
-			"err", err)
-	} else if whole.Hash() != f.inventory.Objects().Hash() || b.Reset || revision != f.revision {
-		f.define(whole, revision)
-	}
-	if rolled {
-		withheld{f}.rolled(held)
-	}
-	f.wake()
 }
 
 // define makes the objects the definition. One that cannot be read leaves the one before.

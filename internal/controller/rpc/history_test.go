@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/past"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -28,7 +29,7 @@ func (c *controller) changed(text, message string) int64 {
 // content is the definition of a revision.
 func (c *controller) content(revision int64) string {
 	c.t.Helper()
-	return must(historian{c.Server}.GetPastDefinition(c.t.Context(), &controllerv1.GetPastDefinitionRequest{
+	return must(c.reader().GetPastDefinition(c.t.Context(), &controllerv1.GetPastDefinitionRequest{
 		Revision: revision}))(c.t).GetContent()
 }
 
@@ -50,19 +51,19 @@ func TestHistory_EveryDefinitionCanBeBroughtBack(t *testing.T) {
 		}
 	}
 	first, last := all[0], all[len(all)-1]
-	list := must(historian{c.Server}.ListChanges(t.Context(), &controllerv1.ListChangesRequest{Limit: 2}))(t)
+	list := must(c.reader().ListChanges(t.Context(), &controllerv1.ListChangesRequest{Limit: 2}))(t)
 	if n := list.GetChanges(); len(n) != 2 || n[0].GetRevision() != last.revision ||
 		n[0].GetMessage() != fmt.Sprint("change ", len(all)-1) || n[0].GetFile() != "fleet.yaml" || n[0].GetGap() ||
 		n[0].GetNumber() != int64(len(all)) || n[0].GetWho() != access.NameOf(t.Context()) || n[0].GetAt() == nil ||
 		!slices.Contains(n[0].GetObjects(), "portGroup dvs/g0000 changed") {
 		t.Errorf("the newest changes: %v", n)
 	}
-	older := must(historian{c.Server}.ListChanges(t.Context(), &controllerv1.ListChangesRequest{Before: list.GetMore(),
+	older := must(c.reader().ListChanges(t.Context(), &controllerv1.ListChangesRequest{Before: list.GetMore(),
 		Limit: 1000}))(t)
 	if len(older.GetChanges()) != len(all)-2 || older.GetMore() != 0 {
 		t.Errorf("%d older changes, more %d", len(older.GetChanges()), older.GetMore())
 	}
-	diff := must(historian{c.Server}.CompareDefinitions(t.Context(), &controllerv1.CompareDefinitionsRequest{
+	diff := must(c.reader().CompareDefinitions(t.Context(), &controllerv1.CompareDefinitionsRequest{
 		From: all[2].revision, To: all[5].revision}))(t)
 	if o := diff.GetObjects(); len(o) != 3 || o[0].GetFields()[0].GetField() != "vlan.access" ||
 		o[0].GetFields()[0].GetOld() != "3" || o[0].GetFields()[0].GetNew() != "6" {
@@ -78,8 +79,8 @@ func TestHistory_EveryDefinitionCanBeBroughtBack(t *testing.T) {
 	if got := c.content(again.GetRevision()); got != last.content || c.content(back.GetRevision()) != first.content {
 		t.Errorf("after the rollback of a rollback:\n%s", got)
 	}
-	list = must(historian{c.Server}.ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t)
-	if n := list.GetChanges(); len(n) != someChanges || n[1].GetRestores() != first.revision {
+	list = must(c.reader().ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t)
+	if n := list.GetChanges(); len(n) != past.SomeChanges || n[1].GetRestores() != first.revision {
 		t.Errorf("after two rollbacks: %v", n)
 	}
 }
@@ -89,7 +90,7 @@ func TestHistory_WhatIsNoRevisionIsRefused(t *testing.T) {
 	c := newController(t)
 	r := c.changed(large(0, 1, 1), "")
 	for _, n := range []int64{r - 1, r + 1, 1 << 60} {
-		_, err := historian{c.Server}.GetPastDefinition(t.Context(),
+		_, err := c.reader().GetPastDefinition(t.Context(),
 			&controllerv1.GetPastDefinitionRequest{Revision: n})
 		if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "definition history") {
 			t.Errorf("revision %d: %v", n, err)
@@ -120,7 +121,7 @@ func TestHistory_ChangesWithoutARecordAreFound(t *testing.T) {
 	if got := c.content(unrecorded); got != want {
 		t.Errorf("the definition without a record:\n%s\nwant\n%s", got, want)
 	}
-	list := must(historian{c.Server}.ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t).GetChanges()
+	list := must(c.reader().ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t).GetChanges()
 	if len(list) != 2 || list[0].GetRevision() != last || !list[0].GetGap() || list[1].GetRevision() != first {
 		t.Errorf("the changes: %v", list)
 	}
@@ -143,7 +144,7 @@ func TestHistory_ALargeChangeIsRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	r := must(c.Store.Write(t.Context(), list))(t)
-	stretch := must(historian{c.Server}.stretch(t.Context(), r))(t)
+	stretch := must(c.reader().Stretch(t.Context(), r))(t)
 	if got := must(history.After(stretch))(t); got.Hash() != after.Hash() ||
 		stretch[0].Before().Hash() != after.Hash() {
 		t.Error("what was recorded is another change")
@@ -174,7 +175,7 @@ func TestHistory_OldChangesGo(t *testing.T) {
 		c.content(r)
 	}
 	gone := all[len(all)-len(left)-2]
-	_, err := historian{c.Server}.GetPastDefinition(t.Context(), &controllerv1.GetPastDefinitionRequest{Revision: gone})
+	_, err := c.reader().GetPastDefinition(t.Context(), &controllerv1.GetPastDefinitionRequest{Revision: gone})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a change whose time is over: %v", err)
 	}

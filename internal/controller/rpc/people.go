@@ -40,7 +40,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterMoveServiceHandler(rpc, acts{movers{people(s)}})
 	controllerv1connect.RegisterSegmentServiceHandler(rpc, segmentViewer(s))
 	controllerv1connect.RegisterHealthServiceHandler(rpc, networkHealth(s))
-	controllerv1connect.RegisterHistoryServiceHandler(rpc, historian(s))
+	controllerv1connect.RegisterHistoryServiceHandler(rpc, s.reader())
 	controllerv1connect.RegisterRolloutServiceHandler(rpc, rollouts{people(s)})
 	controllerv1connect.RegisterBackupServiceHandler(rpc, importer{people(s)})
 	mux := http.NewServeMux()

@@ -86,13 +86,6 @@ func (s spanning) FollowSegments(ctx context.Context,
 	})
 }
 
-// definition is the one that counts, to be compared.
-func (f segmenting) definition() any {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.inventory
-}
-
 // nameOf is a host's name; "" for one that is not of the cluster.
 func (f segmenting) nameOf(id string) string {
 	f.mu.Lock()

@@ -29,6 +29,7 @@ import (
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/store"
+	"heddle/internal/slice"
 )
 
 // maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports.
@@ -223,14 +224,15 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { spanning{s}.learnSegments(ctx) })
 	beside.Go(func() { spanning{s}.learnProbes(ctx) })
 	beside.Go(func() { s.probes.Run(ctx) })
-	var defined any
+	var defined *slice.Set // as of the last batch
+	var at int64
 	loaded := sync.OnceFunc(func() { close(s.Loaded) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.revoked.take(b) // first, as it says why
 		Front{s}.takeTokens(b)
 		s.fleet.take(b)
-		if now := (segmenting{s.fleet}).definition(); now != defined {
-			defined = now
+		if objects, revision := (contents{s.fleet}).defined(); objects != defined || revision != at {
+			defined, at = objects, revision
 			s.segments.Redefined()
 		}
 		loaded()

@@ -14,10 +14,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
 	"heddle/internal/controller/proxy"
-	"heddle/internal/controller/visibility"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/access/roles"
-	"heddle/internal/slice"
 )
 
 // Who has been granted a part of the cluster sees that part: port groups, their ports, the switches of these and the
@@ -150,18 +148,4 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 		}
 	}
 	return parts, nil
-}
-
-// seenChange leaves of a change in the history what the caller sees; false where that is nothing.
-func seenChange(a *roles.Access, c *controllerv1.DefinitionChange) bool {
-	if a.SeesAll() {
-		return true
-	}
-	c.Objects = slices.DeleteFunc(c.GetObjects(), func(line string) bool {
-		kind, rest, _ := strings.Cut(line, " ")
-		i := strings.LastIndexByte(rest, ' ')
-		return i < 0 || !visibility.SeesNamed(a, slice.Key{Kind: slice.Kind(kind), Name: rest[:i]})
-	})
-	c.Left = 0
-	return len(c.GetObjects()) > 0
 }

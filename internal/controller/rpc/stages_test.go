@@ -123,7 +123,7 @@ func (p *stagedPair) comes(id, state string) *controllerv1.Rollout {
 // history is how the newest change was made, and what it restores.
 func (p *stagedPair) history() *controllerv1.DefinitionChange {
 	p.t.Helper()
-	return must(historian{p.one.Server}.ListChanges(p.t.Context(), nil))(p.t).GetChanges()[0]
+	return must(p.one.reader().ListChanges(p.t.Context(), nil))(p.t).GetChanges()[0]
 }
 
 // A change goes from stage to stage, on hosts of both controllers, each host has what a revision describes all the
@@ -163,7 +163,7 @@ func TestS102_AChangeGoesFromStageToStage(t *testing.T) {
 	if now.GetBase() != base || now.GetRevision() != out.GetRevision() || len(now.GetFound()) > 0 {
 		t.Errorf("it was made on %d: %v", base, now)
 	}
-	if changes := must(historian{p.one.Server}.ListChanges(t.Context(), nil))(t).GetChanges(); changes[1].GetHow() !=
+	if changes := must(p.one.reader().ListChanges(t.Context(), nil))(t).GetChanges(); changes[1].GetHow() !=
 		"in stages: 1,50%,100%" {
 		t.Errorf("the history: %v", changes)
 	}

@@ -46,7 +46,7 @@ func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest)
 	}
 	slices.SortFunc(here, func(a, b *controllerv1.SyncedHost) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	out.Hosts = here
-	historian(p).date(ctx, here)
+	p.reader().Date(ctx, here)
 	return out, ctx.Err()
 }
 

@@ -91,7 +91,7 @@ func TestS101_HostsOfSeveralControllersChangeTogether(t *testing.T) {
 	}
 	t.Logf("%s after the call; within %s, announced %s", lead, got.GetSpread().AsDuration(),
 		got.GetAnnounced().AsDuration())
-	list := must(historian{p.other.Server}.ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t)
+	list := must(p.other.reader().ListChanges(t.Context(), &controllerv1.ListChangesRequest{}))(t)
 	if how := list.GetChanges()[0].GetHow(); !strings.Contains(how, "together: 2 hosts") {
 		t.Errorf("the history says %q", how)
 	}

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/slice"
@@ -17,7 +18,7 @@ import (
 // sourceOf is where the definition comes from that a call asks for: a file, or an earlier revision.
 func (p people) sourceOf(q *controllerv1.ApplyDefinitionRequest) pipeline.Source {
 	if q.GetRestore() > 0 {
-		return &pastSource{at: historian(p).at, q: q}
+		return &pastSource{at: p.reader().At, q: q}
 	}
 	return &fileSource{parsing: p.parsing, q: q}
 }
@@ -41,7 +42,7 @@ func (s *fileSource) Parse(context.Context) error {
 
 // Wanted implements pipeline.Source.
 func (s *fileSource) Wanted(have *slice.Set) (pipeline.Wanted, error) {
-	return pipeline.Wanted{Kept: keepUnknown(have, s.next), Next: s.next}, nil
+	return pipeline.Wanted{Kept: definition.KeepUnknown(have, s.next), Next: s.next}, nil
 }
 
 // pastSource is the definition of an earlier revision.

@@ -1,15 +1,17 @@
-package rpc
+package past
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/definition"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/visibility"
@@ -21,23 +23,30 @@ import (
 	"heddle/internal/spec"
 )
 
-// historian is the half of a server that answers about earlier definitions.
-type historian struct{ *Server }
+// Reader answers about earlier definitions.
+type Reader struct {
+	// Past is the history, Log says what of it can't be read.
+	Past definition.Past
+	Log  *slog.Logger
+	// Sync returns when all is read that was written before, Now is the definition that counts and its revision.
+	Sync func(context.Context) error
+	Now  func() (*slice.Set, int64)
+}
 
-// How many changes ListChanges lists.
+// How many changes ListChanges lists: SomeChanges where nobody says.
 const (
-	someChanges = 20
+	SomeChanges = 20
 	mostChanges = 1000
 	// mostLooked is at how many a call with a filter looks at most.
 	mostLooked = 20 * mostChanges
 )
 
 // ListChanges lists changes of the definition, the newest first.
-func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesRequest) (
+func (r Reader) ListChanges(ctx context.Context, q *controllerv1.ListChangesRequest) (
 	*controllerv1.ListChangesResponse, error) {
 	limit := int(q.GetLimit())
 	if limit <= 0 {
-		limit = someChanges
+		limit = SomeChanges
 	}
 	limit = min(limit, mostChanges)
 	filter := history.Filter{Who: q.GetWho(), Text: q.GetText()}
@@ -50,7 +59,7 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 	}
 	out := &controllerv1.ListChangesResponse{More: q.GetBefore()}
 	for looked := 0; looked < most; looked += page {
-		list, err := h.Past.Newest(ctx, out.More, page+1)
+		list, err := r.Past.Newest(ctx, out.More, page+1)
 		if err != nil {
 			return nil, rpcerrors.OfStore(err)
 		}
@@ -64,12 +73,12 @@ func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesR
 // sift adds the changes of a page that pass the filter and that the caller sees. done: there are enough, or no more.
 func sift(out *controllerv1.ListChangesResponse, list []store.Record, page, limit int, filter history.Filter,
 	sight *roles.Access) (done bool, err error) {
-	for i, r := range list[:min(page, len(list))] {
-		if filter.Skips(r.Value) {
-			out.More = r.Base
+	for i, rec := range list[:min(page, len(list))] {
+		if filter.Skips(rec.Value) {
+			out.More = rec.Base
 			continue
 		}
-		e, _, err := history.Decode(r.Base, r.Revision, r.Value)
+		e, _, err := history.Decode(rec.Base, rec.Revision, rec.Value)
 		if err != nil {
 			return false, err
 		}
@@ -77,7 +86,7 @@ func sift(out *controllerv1.ListChangesResponse, list []store.Record, page, limi
 			out.More = 0
 			return true, nil
 		}
-		out.More = r.Base
+		out.More = rec.Base
 		if c := changeOf(e); seenChange(sight, c) && filter.Passes(e, c.GetObjects()) {
 			out.Changes = append(out.Changes, c)
 		}
@@ -99,26 +108,26 @@ func changeOf(e history.Entry) *controllerv1.DefinitionChange {
 }
 
 // CompareDefinitions says what is different between two definitions.
-func (h historian) CompareDefinitions(ctx context.Context, q *controllerv1.CompareDefinitionsRequest) (
+func (r Reader) CompareDefinitions(ctx context.Context, q *controllerv1.CompareDefinitionsRequest) (
 	*controllerv1.CompareDefinitionsResponse, error) {
-	from, _, err := h.at(ctx, q.GetFrom())
+	from, _, err := r.At(ctx, q.GetFrom())
 	if err != nil {
 		return nil, err
 	}
-	to, revision, err := h.at(ctx, q.GetTo())
+	to, revision, err := r.At(ctx, q.GetTo())
 	if err != nil {
 		return nil, err
 	}
 	sight := access.GrantedTo(ctx)
 	from, to = visibility.Visible(sight, from), visibility.Visible(sight, to)
 	return &controllerv1.CompareDefinitionsResponse{From: q.GetFrom(), To: revision,
-		Objects: objectChanges(from, slice.Between(from, to))}, nil
+		Objects: definition.ObjectChanges(from, slice.Between(from, to))}, nil
 }
 
 // GetPastDefinition reads an earlier definition.
-func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDefinitionRequest) (
+func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDefinitionRequest) (
 	*controllerv1.GetPastDefinitionResponse, error) {
-	set, revision, err := h.at(ctx, q.GetRevision())
+	set, revision, err := r.At(ctx, q.GetRevision())
 	if err != nil {
 		return nil, err
 	}
@@ -132,27 +141,26 @@ func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPas
 		return nil, err
 	}
 	text, err := spec.FormatDefinition(d)
-	return &controllerv1.GetPastDefinitionResponse{Revision: revision, Content: notShown(set) + string(text)}, err
+	return &controllerv1.GetPastDefinitionResponse{Revision: revision,
+		Content: definition.NotShown(set) + string(text)}, err
 }
 
-// at is the definition of a revision; 0 for the one that is in force.
-func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
-	if err := h.Store.Sync(ctx); err != nil {
+// At is the definition of a revision; 0 for the one that is in force.
+func (r Reader) At(ctx context.Context, revision int64) (*slice.Set, int64, error) {
+	if err := r.Sync(ctx); err != nil {
 		return nil, 0, rpcerrors.OfStore(err)
 	}
-	h.fleet.mu.Lock()
-	now, current := h.fleet.inventory.Objects(), h.fleet.revision
-	h.fleet.mu.Unlock()
+	now, current := r.Now()
 	if revision == 0 || revision == current {
 		return now, current, nil
 	}
 	// A definition that was changed without a record is whole in the record of the change that came after it.
-	next, err := h.Past.On(ctx, revision)
+	next, err := r.Past.On(ctx, revision)
 	if err != nil {
 		return nil, 0, rpcerrors.OfStore(err)
 	}
 	if next != nil {
-		s, err := h.step(ctx, *next)
+		s, err := r.step(ctx, *next)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -160,7 +168,7 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 			return s.Before(), revision, nil
 		}
 	}
-	stretch, err := h.stretch(ctx, revision)
+	stretch, err := r.Stretch(ctx, revision)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,9 +176,9 @@ func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, e
 	return set, revision, err
 }
 
-// stretch are the changes from the last whole definition to that revision.
-func (h historian) stretch(ctx context.Context, revision int64) (steps []history.Step, err error) {
-	list, err := h.Past.Newest(ctx, revision, history.Stretch)
+// Stretch are the changes from the last whole definition to that revision.
+func (r Reader) Stretch(ctx context.Context, revision int64) (steps []history.Step, err error) {
+	list, err := r.Past.Newest(ctx, revision, history.Stretch)
 	if err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
@@ -178,8 +186,8 @@ func (h historian) stretch(ctx context.Context, revision int64) (steps []history
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("revision %d is none of the definition's, or "+
 			"its time in the history is over: heddle definition history lists those that are kept", revision))
 	}
-	for _, r := range list {
-		s, err := h.step(ctx, r)
+	for _, rec := range list {
+		s, err := r.step(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
@@ -192,13 +200,13 @@ func (h historian) stretch(ctx context.Context, revision int64) (steps []history
 }
 
 // step is a record with its body.
-func (h historian) step(ctx context.Context, r store.Record) (s history.Step, err error) {
+func (r Reader) step(ctx context.Context, rec store.Record) (s history.Step, err error) {
 	var packed []byte
-	if s.Entry, packed, err = history.Decode(r.Base, r.Revision, r.Value); err != nil {
+	if s.Entry, packed, err = history.Decode(rec.Base, rec.Revision, rec.Value); err != nil {
 		return s, err
 	}
 	if s.Pieces > 0 {
-		if packed, err = h.Past.Kept(ctx, s.Base, s.ID, s.Pieces); errors.Is(err, store.ErrPieceMissing) {
+		if packed, err = r.Past.Kept(ctx, s.Base, s.ID, s.Pieces); errors.Is(err, store.ErrPieceMissing) {
 			return s, fmt.Errorf("revision %d: %w", s.Revision, err)
 		} else if err != nil {
 			return s, rpcerrors.OfStore(err)
