@@ -52,7 +52,8 @@ func TestS83_FieldsOfDocumentsStay(t *testing.T) {
 	}
 	for _, field := range now {
 		if !slices.Contains(before, field) {
-			t.Errorf("%s is new: go test ./internal/dev/layout -run FieldsOfDocuments -update adds it to %s", field, list)
+			t.Errorf("%s is new: go test ./internal/dev/layout -run FieldsOfDocuments -update adds it to %s", field,
+				list)
 		}
 	}
 }
@@ -81,7 +82,8 @@ func documentFields(t *testing.T, dir string) (fields []string) {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				for _, f := range s.Fields.List {
 					if name := nameOnDisk(f); name != "" {
-						fields = append(fields, fmt.Sprintf("%s %s: %s %s", dir, spec.Name.Name, name, kindOf(set, f.Type)))
+						fields = append(fields, fmt.Sprintf("%s %s: %s %s", dir, spec.Name.Name, name,
+							kindOf(set, f.Type)))
 					}
 				}
 			}
