@@ -11,6 +11,7 @@ import (
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/spec"
 )
@@ -62,7 +63,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	out := &api.Applied{}
 	defer func() {
-		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(),
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup, hostdev.NamedOtherwise), cfg.Warnings(),
 			cg.ports.macTableWarnings(cfg, cg.Active().Plan),
 			cg.looping.pastWarnings(cfg), cg.ports.maintained(cfg))
 		cg.chains.warnBefore(out, cg.Active().Members()...)

@@ -90,7 +90,7 @@ func (hd *holding) find(now *active.Draft, id plan.PortID, name string, role spe
 	case err != nil:
 		return d, false, err
 	case !ok:
-		now.Report(id, problem.Problem{Code: problem.DeviceMissing, Device: name})
+		now.Report(id, problem.Problem{Code: problem.DeviceMissing, Device: name, Peer: hostdev.NamedOtherwise(name)})
 		return d, false, nil
 	}
 	if why := devices.Unusable(d, role); !why.None() {

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/advise"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/host/reach"
 	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
@@ -40,7 +41,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*ahead, *needsAsking
 		return nil, nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	out.Notes = append(cfg.Hints(), advise.NeighbourNotes(cfg, cg.heardAt)...)
-	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings()...)
+	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup, hostdev.NamedOtherwise), cfg.Warnings()...)
 	next, lines, err := cg.preview(cfg)
 	if len(lines) > 0 {
 		return nil, nil, api.NewError(api.Invalid, lines...)

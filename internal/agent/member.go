@@ -8,6 +8,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -108,8 +109,9 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 			}
 		}
 		out.Switches = m.isolation.hostSwitches(given)
-		out.Warnings = slices.Concat(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits),
-			m.slicing.ports.lacks, keeper{m.slicing.ports}.keptWarnings(), m.slicing.ports.unused)
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, m.lookup, hostdev.NamedOtherwise),
+			texts(m.slicing.ports.misfits), m.slicing.ports.lacks,
+			keeper{m.slicing.ports}.keptWarnings(), m.slicing.ports.unused)
 		return nil
 	})
 }

@@ -19,11 +19,18 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Fa
 }
 
 // MissingDevices are warnings about devices that do not exist, one line each; they may appear later. lookup is as for
-// CheckDevices.
-func MissingDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (warnings []string) {
+// CheckDevices. other is the device that has a name as an alternative one, "" for none.
+func MissingDevices(cfg *Config, lookup func(device string) (mtu int, ok bool), other func(name string) string) (
+	warnings []string) {
 	v := newValidator(cfg)
 	missing := func(a at, device, what string) {
-		if _, ok := lookup(device); !ok {
+		if _, ok := lookup(device); ok {
+			return
+		}
+		if by := other(device); by != "" {
+			warnings = append(warnings, fmt.Sprintf("%s%s: %s: this is another name of device %s, and only a device's "+
+				"first name counts here: write %s; the %s is down", v.where(a), a.show(), device, by, by, what))
+		} else {
 			warnings = append(warnings, fmt.Sprintf("%s%s: %s: there is no such device now; the %s is down until it "+
 				"appears", v.where(a), a.show(), device, what))
 		}

@@ -120,7 +120,8 @@ func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	cfg := mustParse(t, base)
 	mtus := map[string]int{"eno1": 1500}
 	lookup := func(d string) (int, bool) { mtu, ok := mtus[d]; return mtu, ok }
-	faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup)
+	alone := func(name string) string { return map[string]string{"tap0": "vnet0"}[name] }
+	faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup, alone)
 	wantFault := "heddle.yaml:5:33: switches[lab].uplinks[uplink1].device: eno1: the device's MTU is 1500, below the " +
 		"9000 of switch lab: raise it (ip link set eno1 mtu 9000) or lower the switch's mtu"
 	if faults.Error() != wantFault {
@@ -129,14 +130,15 @@ func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	wantWarnings := []string{
 		"heddle.yaml:6:33: switches[lab].uplinks[uplink2].device: eno2: there is no such device now; the uplink is " +
 			"down until it appears",
-		"heddle.yaml:12:59: ports[vm1/eth0].device: tap0: there is no such device now; the port is down until it " +
-			"appears",
+		"heddle.yaml:12:59: ports[vm1/eth0].device: tap0: this is another name of device vnet0, and only a device's " +
+			"first name counts here: write vnet0; the port is down",
 	}
 	if got, want := strings.Join(warnings, "\n"), strings.Join(wantWarnings, "\n"); got != want {
 		t.Errorf("warnings\n%s\nwant\n%s", got, want)
 	}
 	lookup = func(string) (int, bool) { return 9000, true }
-	if faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup); len(faults)+len(warnings) != 0 {
+	faults, warnings = CheckDevices(cfg, lookup), MissingDevices(cfg, lookup, alone)
+	if len(faults)+len(warnings) != 0 {
 		t.Errorf("with every device there: %v %v", faults, warnings)
 	}
 }

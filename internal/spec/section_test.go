@@ -40,7 +40,8 @@ func sameReading(before *Config, data string) error {
 		return fmt.Errorf("after another:\n%+v\nby itself:\n%+v", got, want)
 	}
 	nothing := func(string) (int, bool) { return 0, false }
-	w, g := MissingDevices(want, nothing), MissingDevices(got, nothing)
+	alone := func(string) string { return "" }
+	w, g := MissingDevices(want, nothing, alone), MissingDevices(got, nothing, alone)
 	if !reflect.DeepEqual(g, w) {
 		return fmt.Errorf("places after another:\n%s\nby itself:\n%s", strings.Join(g, "\n"), strings.Join(w, "\n"))
 	}

@@ -13,6 +13,9 @@ func (p Problem) Fix() string {
 	case NoDevice:
 		return "Bind a device to it."
 	case DeviceMissing:
+		if p.Peer != "" {
+			return fmt.Sprintf("Write %s in place of %s.", p.Peer, p.Device)
+		}
 		return fmt.Sprintf("Make the device %s, or correct its name.", p.Device)
 	case OwnerAwaited:
 		return fmt.Sprintf("Start its VM, or disconnect the port if the VM is gone: heddle port disconnect %s.",

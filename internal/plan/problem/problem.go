@@ -13,7 +13,7 @@ type Code string
 // States of devices: there is none, or it can't serve.
 const (
 	NoDevice      Code = "no-device"      // no device is bound
-	DeviceMissing Code = "device-missing" // Device does not exist
+	DeviceMissing Code = "device-missing" // Device does not exist; it may be another name of Peer
 	// OwnerAwaited: Device was the device of the VM that the port belongs to, and is gone. Who starts the VM connects
 	// the port, Peer, again.
 	OwnerAwaited   Code = "owner-awaited"

@@ -139,6 +139,17 @@ func TestS84_APortWithoutItsTunnelSaysWhereToLook(t *testing.T) {
 	}
 }
 
+func TestADeviceByItsOtherNameIsNamed(t *testing.T) {
+	p := Problem{Code: DeviceMissing, Device: "enp5s0"}
+	if got, want := p.Fix(), "Make the device enp5s0, or correct its name."; got != want {
+		t.Errorf("no device has the name: %q, want %q", got, want)
+	}
+	p.Peer = "eth9"
+	if got, want := p.Text(), "enp5s0 is another name of device eth9"; !strings.HasPrefix(got, want) {
+		t.Errorf("a device has it: %q, want %q", got, want)
+	}
+}
+
 func TestRefAndValue(t *testing.T) {
 	if (Problem{}).Ref() != nil || (*Problem)(nil).Value() != (Problem{}) {
 		t.Error("no state is one")
@@ -153,7 +164,7 @@ func TestRefAndValue(t *testing.T) {
 func TestFixOfADevice(t *testing.T) {
 	for c, want := range map[Code]string{
 		NoDevice:      "Bind a device to it.",
-		DeviceMissing: "Make the device DEVICE, or correct its name.",
+		DeviceMissing: "Write PEER in place of DEVICE.", // of which DEVICE is another name
 		OwnerAwaited:  "Start its VM, or disconnect the port if the VM is gone: heddle port disconnect PEER.",
 		Loopback:      "Name another device: ",
 		SwitchEnd:     "Name another device: ",

@@ -26,6 +26,10 @@ func (p Problem) ofDevice() string {
 	case NoDevice:
 		return "no device is bound to it on this host"
 	case DeviceMissing:
+		if p.Peer != "" {
+			return fmt.Sprintf("%s is another name of device %s, and only a device's first name counts here", p.Device,
+				p.Peer)
+		}
 		return fmt.Sprintf("there is no device %s; it is connected when it appears", p.Device)
 	case OwnerAwaited:
 		return fmt.Sprintf("device %s, which its VM had, is gone, and a later device of that name may be another "+
