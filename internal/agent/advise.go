@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"heddle/internal/agent/bypass"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/diagnose/trace"
@@ -44,7 +45,7 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	}
 	err = an.Do(ctx, func() (err error) {
 		if s.Host, err = an.traceHost(); err == nil {
-			s.State, s.Past = an.view(), an.pastNow()
+			s.State, s.Past = an.view(), bypass.All(an.dev, an.Active().Config)
 			s.Seen, s.Absent = an.dated.ledger.Seen(), an.dated.ledger.Absent()
 			s.Abilities, err = an.devicesToAsk()
 		}

@@ -111,8 +111,6 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.settler.settle()
 		case <-a.settler.itsTurn():
 			a.settler.settle()
-		case <-a.looping.loopsDue():
-			a.looping.goOnWithLoops()
 		case <-tick.C:
 			a.tick()
 			a.supervisor().Alive()
@@ -187,7 +185,7 @@ func (a *Agent) tick() {
 	a.waiting.watchWaits()
 	a.moving.tick()
 	a.locating.tick()
-	a.paths.tick()
+	a.parts.Tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"heddle/internal/agent/bypass"
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -65,7 +66,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	defer func() {
 		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup, hostdev.NamedOtherwise), cfg.Warnings(),
 			cg.ports.macTableWarnings(cfg, cg.Active().Plan),
-			cg.looping.pastWarnings(cfg), cg.ports.maintained(cfg))
+			bypass.Warnings(cg.dev, cfg), cg.ports.maintained(cfg))
 		cg.chains.warnBefore(out, cg.Active().Members()...)
 	}()
 	was, before := cg.ports.file, cg.Active().Plan

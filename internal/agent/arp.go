@@ -19,31 +19,31 @@ const ownAddressesOnly = "1"
 // would get the MAC of the uplink device as well as that of the interface, and send past the switch. A switch without
 // host interfaces leaves the device as it is (S96). The previous setting is written to disk first, so that a crash
 // cannot lose it.
-func (hd *holding) keepARPApart(now *active.Draft, bounds []bound) error {
+func (hd *holding) keepARPApart(now *active.Draft, bounds []active.Bound) error {
 	var errs []error
 	for _, b := range bounds {
-		h := hd.state.Of(b.id)
-		if b.uplink == nil || h == nil {
+		h := hd.state.Of(b.ID)
+		if b.Uplink == nil || h == nil {
 			continue
 		}
 		var err error
-		switch hosts := hasHostInterface(now.Plan.Switch(b.id.Switch)); {
+		switch hosts := hasHostInterface(now.Plan.Switch(b.ID.Switch)); {
 		case hosts:
 			err = hd.ignoreForeignARP(b, h)
 		case h.WasARPIgnore != "":
-			if err = hd.dev.SetARPIgnore(b.device, h.WasARPIgnore); err == nil {
+			if err = hd.dev.SetARPIgnore(b.Device, h.WasARPIgnore); err == nil {
 				h.WasARPIgnore = ""
 			}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("uplink %s: %w", b.id, err))
+			errs = append(errs, fmt.Errorf("uplink %s: %w", b.ID, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (hd *holding) ignoreForeignARP(b bound, h *state.Held) error {
-	now, err := hd.dev.ARPIgnore(b.device)
+func (hd *holding) ignoreForeignARP(b active.Bound, h *state.Held) error {
+	now, err := hd.dev.ARPIgnore(b.Device)
 	if err != nil || now != "0" { // set already, or an operator has chosen a stricter value
 		return err
 	}
@@ -53,7 +53,7 @@ func (hd *holding) ignoreForeignARP(b bound, h *state.Held) error {
 			return err
 		}
 	}
-	return hd.dev.SetARPIgnore(b.device, ownAddressesOnly)
+	return hd.dev.SetARPIgnore(b.Device, ownAddressesOnly)
 }
 
 func hasHostInterface(sw *plan.Switch) bool {

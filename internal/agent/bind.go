@@ -9,21 +9,13 @@ import (
 	"heddle/internal/spec"
 )
 
-// bound is a port or uplink with the device on the switch's side.
-type bound struct {
-	id     plan.PortID
-	device hostdev.Device
-	port   *plan.Port // nil for an uplink
-	uplink *plan.Uplink
-}
-
 // bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
 // doubt it also checks every setting of host interfaces against the plan.
-func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]bound, error) {
+func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]active.Bound, error) {
 	if fresh { // every host port's interface is looked at, and some ports are gone
 		hd.enforced = make(map[plan.PortID]problem.Problem, len(hd.enforced))
 	}
-	all := make([]bound, 0, now.Plan.Members())
+	all := make([]active.Bound, 0, now.Plan.Members())
 	vms := (owned{hd.shared}).vms()
 	for _, sw := range now.Plan.Switches {
 		for _, u := range sw.Uplinks {
@@ -36,7 +28,7 @@ func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]bound, error) {
 					Want: sw.MTU, Peer: sw.Name})
 			}
 			if ok {
-				all = append(all, bound{id: u.ID, device: d, uplink: u})
+				all = append(all, active.Bound{ID: u.ID, Device: d, Uplink: u})
 			}
 		}
 		for _, p := range sw.Ports {
@@ -45,7 +37,7 @@ func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]bound, error) {
 				return nil, err
 			}
 			if ok {
-				all = append(all, bound{id: p.ID, device: d, port: p})
+				all = append(all, active.Bound{ID: p.ID, Device: d, Port: p})
 			}
 		}
 	}

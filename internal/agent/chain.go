@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/observe/event"
@@ -108,28 +109,28 @@ func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 
 // noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from
 // outside which frames a program lets pass, so all programs are reported.
-func (ch *chains) noteStrangers(bounds []bound) {
+func (ch *chains) noteStrangers(bounds []active.Bound) {
 	ch.before = map[plan.PortID][]api.ProgramBefore{}
 	for _, b := range bounds {
 		if list := ch.beforeOn(b); len(list) > 0 {
-			ch.before[b.id] = list
+			ch.before[b.ID] = list
 		}
 	}
 }
 
-func (ch *chains) beforeOn(b bound) (list []api.ProgramBefore) {
-	one := api.ProgramBefore{Switch: b.id.Switch, Device: b.device.Name}
-	if b.uplink != nil {
-		one.Uplink = b.id.Name
+func (ch *chains) beforeOn(b active.Bound) (list []api.ProgramBefore) {
+	one := api.ProgramBefore{Switch: b.ID.Switch, Device: b.Device.Name}
+	if b.Uplink != nil {
+		one.Uplink = b.ID.Name
 	} else {
-		one.Port = b.id.Name
+		one.Port = b.ID.Name
 	}
-	if b.device.XDP != 0 {
+	if b.Device.XDP != 0 {
 		x := one
-		x.Hook, x.Program = api.HookXDP, b.device.XDP
+		x.Hook, x.Program = api.HookXDP, b.Device.XDP
 		list = append(list, x)
 	}
-	for _, s := range ch.strangers[b.device.Index] {
+	for _, s := range ch.strangers[b.Device.Index] {
 		p := one
 		p.Hook, p.Name, p.Program, p.Link, p.Agent = string(s.Hook), s.Name, s.Program, s.Link, s.Instance
 		list = append(list, p)

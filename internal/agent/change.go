@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heddle/internal/agent/loopsearch"
 	"heddle/internal/api"
 	"heddle/internal/diagnose"
 	"heddle/internal/plan"
@@ -20,7 +21,7 @@ type changer struct {
 	settler    *settler
 	attaching  *attaching
 	chains     *chains
-	looping    *looping
+	loops      *loopsearch.Search
 	reconciler *reconciler
 	trials     *trials
 	teaming    *teaming
@@ -45,15 +46,16 @@ func (cg *changer) change(edit func()) error {
 		cg.ports.stale = stale
 		return err
 	}
-	cg.effect.commanded = true
-	err = cg.reconciler.reconcile()
-	if err != nil {
-		// A device may have disappeared in between: refresh before giving up.
-		if errRefresh := cg.dev.Refresh(); errRefresh == nil {
-			err = cg.reconciler.reconcile()
+	err = cg.effect.forCommand(func() error {
+		err := cg.reconciler.reconcile()
+		if err != nil {
+			// A device may have disappeared in between: refresh before giving up.
+			if errRefresh := cg.dev.Refresh(); errRefresh == nil {
+				err = cg.reconciler.reconcile()
+			}
 		}
-	}
-	cg.effect.commanded = false
+		return err
+	})
 	if err == nil && cg.settler.late != nil {
 		cg.settler.retry = true
 		cg.Complain("finish the work that the active plan leaves", cg.settler.late)
@@ -85,7 +87,7 @@ func (cg *changer) edited(edit func(), before intent) (*spec.Config, spec.Faults
 	lines, missing := cg.ports.newFaults(faults, before, cg.ports.file)
 	kind := map[bool]api.ErrorKind{true: api.NotFound, false: api.Invalid}[missing]
 	if len(lines) == 0 {
-		lines, kind = cg.looping.closesLoop(cfg), api.Invalid
+		lines, kind = cg.loops.Closes(cfg), api.Invalid
 	}
 	if len(lines) > 0 {
 		return nil, nil, api.NewError(kind, lines...)
@@ -125,7 +127,7 @@ func (cg *changer) preview(file *spec.Config) (*ahead, []string, error) {
 	if lines, _ := cg.ports.newFaults(faults, cg.ports.intent(), file); len(lines) > 0 {
 		return nil, lines, nil
 	}
-	if lines := cg.looping.closesLoop(cfg); len(lines) > 0 {
+	if lines := cg.loops.Closes(cfg); len(lines) > 0 {
 		return nil, lines, nil
 	}
 	p, err := cg.ports.resolve(cfg)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"heddle/internal/agent/loopsearch"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -23,7 +24,7 @@ type commands struct {
 	effect    *effect
 	attaching *attaching
 	chains    *chains
-	looping   *looping
+	loops     *loopsearch.Search
 	waiting   *waiting
 	trials    *trials
 	changer   *changer
@@ -101,7 +102,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 				}
 			}()
 			if p := planned(c.Active().Plan, q.Port); p != nil && !q.Blocked {
-				out.Warnings = c.looping.retryLoop(p.ID)
+				out.Warnings = c.loops.Retry(p.ID)
 			}
 			if p := planned(c.Active().Plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
 				return nil

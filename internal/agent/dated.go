@@ -112,7 +112,7 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 	}
 	var write []byte
 	err = an.Do(ctx, func() (err error) {
-		an.reporter.refused.settle(time.Now(), s.Stats)
+		an.reporter.refused.Settle(time.Now(), s.Stats)
 		write, err = an.dated.note(s.Stats, s.Flows)
 		return err
 	})

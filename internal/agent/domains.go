@@ -38,7 +38,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 			a.log.Warn("connect what was plugged into a libvirt domain", "err", err)
 		}
 	})
-	a.follow(libvirtDomains{d, func(id plan.PortID) bool {
+	a.follow("domains", libvirtDomains{d, func(id plan.PortID) bool {
 		return a.Active().Problems[id].Code == problem.OwnerAwaited
 	}})
 	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { d.Again(p.Domain) })

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"heddle/internal/agent/flows"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -86,7 +87,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 			err = errors.Join(err, store.Save(st))
 		}
 	}
-	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)),
+	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flows.Dir(p, name)),
 		os.RemoveAll(p.Ended(name)),
 		removeFile(sightingsFile(p, name)), removeFile(api.SocketPath(p.Run, name)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"heddle/internal/agent/bypass"
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
@@ -50,7 +51,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*ahead, *needsAsking
 		return nil, nil, err
 	}
 	after := next.plan
-	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg),
+	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), bypass.Warnings(cg.dev, cfg),
 		cg.ports.maintained(cfg))
 	out.Effects, out.Kept = changes.Effects(cg.Active().Plan, after), cg.ports.keptBeside(cfg)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {

@@ -209,8 +209,8 @@ func (fo *foreseer) seen(ctx context.Context) (foresee.Seen, error) {
 		return foresee.Seen{}, err
 	}
 	out := foresee.Seen{Ports: map[plan.PortID]foresee.Sent{}, Now: time.Now()}
-	if fl := fo.answers.flowing.flows; fl != nil {
-		flows, err := fl.Flows(api.FlowQuery{FlowFilter: api.FlowFilter{Direction: "ingress"}, Sort: "packets",
+	if fl := fo.answers.flowing; fl.Meters() {
+		flows, err := fl.Flows(ctx, api.FlowQuery{FlowFilter: api.FlowFilter{Direction: "ingress"}, Sort: "packets",
 			Limit: foresee.MostSenders})
 		if err != nil {
 			return out, err

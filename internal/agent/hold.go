@@ -72,7 +72,7 @@ type holding struct {
 // takeHold compares the devices that ports have now with the held ones. Before anything is done to a device, its change
 // of holder and its original settings are written to disk, so that a crash cannot lose them. After an error everything
 // held is as before.
-func (hd *holding) takeHold(now *active.Draft, bounds []bound) (changed bool, err error) {
+func (hd *holding) takeHold(now *active.Draft, bounds []active.Bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (hd *holding) takeHold(now *active.Draft, bounds []bound) (changed bool, er
 	}
 	hd.born = make(map[plan.PortID]uint64, len(bounds))
 	for _, b := range bounds {
-		hd.born[b.id] = b.device.Born
+		hd.born[b.ID] = b.Device.Born
 	}
 	for _, tell := range lost {
 		tell()
@@ -101,14 +101,14 @@ func (hd *holding) takeHold(now *active.Draft, bounds []bound) (changed bool, er
 }
 
 // holds reports whether every port's device is unchanged and held, as it is after most changes.
-func (hd *holding) holds(bounds []bound) bool {
+func (hd *holding) holds(bounds []active.Bound) bool {
 	if len(bounds) != len(hd.state.Held) || len(hd.born) != len(bounds) {
 		return false
 	}
 	for i := range bounds {
 		b, h := &bounds[i], &hd.state.Held[i]
 		born, seen := hd.born[h.ID]
-		if b.id != h.ID || b.device.Index != h.Index || !seen || b.device.Born != born || h.MAC.IsZero() &&
+		if b.ID != h.ID || b.Device.Index != h.Index || !seen || b.Device.Born != born || h.MAC.IsZero() &&
 			adoptable(h, *b) {
 			return false
 		}
@@ -117,19 +117,19 @@ func (hd *holding) holds(bounds []bound) bool {
 }
 
 // compareHold makes the held devices those that ports have now; lost reports the owners that left.
-func (hd *holding) compareHold(p *plan.Plan, bounds []bound) (changed bool, lost []func(), err error) {
-	now := make(map[plan.PortID]bound, len(bounds))
+func (hd *holding) compareHold(p *plan.Plan, bounds []active.Bound) (changed bool, lost []func(), err error) {
+	now := make(map[plan.PortID]active.Bound, len(bounds))
 	for _, b := range bounds {
-		now[b.id] = b
+		now[b.ID] = b
 	}
 	kept := make([]state.Held, 0, len(hd.state.Held))
 	vms, others := (owned{hd.shared}).vms(), map[plan.PortID]bool{}
 	for _, h := range hd.state.Held {
 		b, ok := now[h.ID]
-		same := ok && b.device.Index == h.Index
+		same := ok && b.Device.Index == h.Index
 		if same && !hd.replaced(b, h) {
 			if h.MAC.IsZero() && adoptable(&h, b) {
-				h.MAC, changed = b.device.Peer.MAC, true
+				h.MAC, changed = b.Device.Peer.MAC, true
 			}
 			kept = append(kept, h)
 			delete(now, h.ID)
@@ -149,7 +149,7 @@ func (hd *holding) compareHold(p *plan.Plan, bounds []bound) (changed bool, lost
 		lost = append(lost, hd.lostOwner(p, h))
 	}
 	for _, b := range bounds {
-		if _, isNew := now[b.id]; !isNew {
+		if _, isNew := now[b.ID]; !isNew {
 			continue
 		}
 		changed = true
@@ -166,24 +166,24 @@ func (hd *holding) compareHold(p *plan.Plan, bounds []bound) (changed bool, lost
 
 // inHand returns those devices that were held before; why the others cannot be taken becomes the problem of their
 // ports.
-func (hd *holding) inHand(now *active.Draft, bounds []bound, why error) (have []bound) {
+func (hd *holding) inHand(now *active.Draft, bounds []active.Bound, why error) (have []active.Bound) {
 	for _, b := range bounds {
-		if h := hd.state.Of(b.id); h != nil && h.Index == b.device.Index && !hd.replaced(b, *h) {
+		if h := hd.state.Of(b.ID); h != nil && h.Index == b.Device.Index && !hd.replaced(b, *h) {
 			have = append(have, b)
 			continue
 		}
-		now.Report(b.id, problem.Failed(problem.DeviceNotTaken, b.device.Name, why))
+		now.Report(b.ID, problem.Failed(problem.DeviceNotTaken, b.Device.Name, why))
 	}
 	return have
 }
 
 // replaced reports whether the held device disappeared and another device took its name and index. This process saw it,
 // or, if it happened before the start, the lost attachment and another address show it.
-func (hd *holding) replaced(b bound, h state.Held) bool {
+func (hd *holding) replaced(b active.Bound, h state.Held) bool {
 	if born, seen := hd.born[h.ID]; seen {
-		return born != b.device.Born
+		return born != b.Device.Born
 	}
-	return !h.Own.IsZero() && h.Own != b.device.MAC && !hd.kernel.Adopted(h.Index)
+	return !h.Own.IsZero() && h.Own != b.Device.MAC && !hd.kernel.Adopted(h.Index)
 }
 
 // distrust prepares devices again if they were found without the attachment they had.
@@ -195,13 +195,13 @@ func (hd *holding) distrust() {
 	}
 }
 
-func (hd *holding) holdOf(b bound) (state.Held, error) {
-	d := b.device
+func (hd *holding) holdOf(b active.Bound) (state.Held, error) {
+	d := b.Device
 	ipv6, err := hd.dev.IPv6(d)
-	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp,
+	h := state.Held{ID: b.ID, Device: d.Name, Index: d.Index, Uplink: b.Uplink != nil, WasUp: d.AdminUp,
 		WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
-	if b.port != nil {
-		h.Made = b.port.Role == spec.Host
+	if b.Port != nil {
+		h.Made = b.Port.Role == spec.Host
 		if adoptable(&h, b) {
 			h.MAC = d.Peer.MAC
 		}
@@ -214,7 +214,7 @@ func (hd *holding) holdOf(b bound) (state.Held, error) {
 	}
 	// A device that was moved to another namespace and back has kept the changed settings: it could not be restored
 	// there.
-	if r, ok := hd.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
+	if r, ok := hd.state.Return(b.ID, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
 	}
 	return h, err
@@ -234,41 +234,41 @@ func (hd *holding) depart(h state.Held) {
 
 // adoptable reports whether the owner's adapter has an address to use: it is up for the first time. Before that its
 // owner is still setting it up.
-func adoptable(h *state.Held, b bound) bool {
-	p := b.device.Peer
-	return b.port != nil && !h.Made && p.Seen && p.AdminUp
+func adoptable(h *state.Held, b active.Bound) bool {
+	p := b.Device.Peer
+	return b.Port != nil && !h.Made && p.Seen && p.AdminUp
 }
 
 // prepareAll prepares newly taken devices: a port's link is set up. What was done once is not repeated, so that an
 // operator may set a device down and it stays down.
-func (hd *holding) prepareAll(now *active.Draft, bounds []bound) error {
+func (hd *holding) prepareAll(now *active.Draft, bounds []active.Bound) error {
 	var errs []error
 	for i := range bounds {
 		b := &bounds[i]
-		h := hd.state.Of(b.id)
+		h := hd.state.Of(b.ID)
 		if h == nil || h.Prepared {
 			continue
 		}
 		if err := hd.prepare(b, h); err != nil {
-			now.Report(b.id, problem.Failed(problem.DeviceFailed, b.device.Name, err))
-			errs = append(errs, fmt.Errorf("port %s: %w", b.id, err))
+			now.Report(b.ID, problem.Failed(problem.DeviceFailed, b.Device.Name, err))
+			errs = append(errs, fmt.Errorf("port %s: %w", b.ID, err))
 			continue
 		}
 		h.Prepared = true
-		if b.port != nil {
-			hd.doubt(b.port)
+		if b.Port != nil {
+			hd.doubt(b.Port)
 		}
 		hd.publishDevice(event.Connected, *h)
-		hd.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
+		hd.log.Info("device connected", "port", b.ID.String(), "device", b.Device.Name, "ifindex", b.Device.Index)
 	}
 	return errors.Join(errs...)
 }
 
-func (hd *holding) prepare(b *bound, h *state.Held) error {
-	d := b.device
+func (hd *holding) prepare(b *active.Bound, h *state.Held) error {
+	d := b.Device
 	var err error
 	switch {
-	case b.uplink == nil:
+	case b.Uplink == nil:
 		err = hd.dev.SetIPv6(d, false)
 	case !d.FlagPromiscuous:
 		err = hd.dev.SetPromiscuous(d, true)
@@ -277,7 +277,7 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 		return err
 	}
 	if h.Made {
-		host, ok, err := hd.dev.Device(b.port.Device)
+		host, ok, err := hd.dev.Device(b.Port.Device)
 		if err == nil && ok && !host.AdminUp {
 			err = hd.dev.SetUp(host, true)
 		}
@@ -292,7 +292,7 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 	}
 	now, ok, err := hd.dev.Device(d.Name)
 	if ok && now.Index == d.Index {
-		b.device = now
+		b.Device = now
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func (hd *holding) admits(now *active.Draft, p *plan.Port, d hostdev.Device) boo
 	if g := hd.state.GivenTo(p.ID); g == nil || !g.ByController {
 		return true
 	}
-	if h := hd.state.Of(p.ID); h != nil && h.Index == d.Index && !hd.replaced(bound{id: p.ID, device: d}, *h) {
+	if h := hd.state.Of(p.ID); h != nil && h.Index == d.Index && !hd.replaced(active.Bound{ID: p.ID, Device: d}, *h) {
 		return true
 	}
 	why := hostUse{hd.shared, hd.ports}.asItIs(d)

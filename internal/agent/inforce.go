@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // effect is what is active in the kernel.
@@ -105,4 +108,30 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 		ef.littered = true
 	}
 	return nil
+}
+
+// change changes facts of what is active at once, before anything is written to disk and without touching a device. It
+// returns the teams that are active then; nil where the reconcile that follows has to do it, and more.
+func (ef *effect) change(edit func(plan.Facts), was *teams.Teams) (*teams.Teams, error) {
+	d := *ef.Active().Applied
+	d.Facts = maps.Clone(d.Facts)
+	edit(d.Facts)
+	now := teams.Form(&d, was)
+	at, err := ef.kernel.Reteam(d)
+	if err != nil {
+		return nil, err
+	}
+	ef.current.Activated(&d, at)
+	ef.state.Uses = now.Remember(d.Plan)
+	return now, nil
+}
+
+// changes reports whether what is active is what the plan wants, so that a part of it can be changed alone.
+func (ef *effect) changes() bool { return ef.Active().Applied != nil && !ef.ports.stale && !ef.redo }
+
+// forCommand reconciles for a command: what cannot be saved is refused.
+func (ef *effect) forCommand(reconcile func() error) error {
+	ef.commanded = true
+	defer func() { ef.commanded = false }()
+	return reconcile()
 }

@@ -14,7 +14,7 @@ import (
 // A switch whose uplinks are all down is told of once, with why, and once when one is back.
 func TestIsolation_IsToldOfWithEveryUplink(t *testing.T) {
 	r := newTeamRig(t, "")
-	r.follow(r.membership.isolation)
+	r.follow("isolation", r.membership.isolation)
 	said := func() (texts []string) {
 		for _, e := range r.told(event.Isolated) {
 			texts = append(texts, e.Switch+" "+e.From+">"+e.To+" "+e.Text)

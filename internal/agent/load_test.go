@@ -54,7 +54,7 @@ func (r *loadRig) start(config string) {
 		r.t.Fatal(err)
 	}
 	r.load = uplinks.NewLoad(r.uplinkHost(), meter{r.shared}, uplinks.LoadOptions{Window: 30 * time.Second})
-	r.reconciler.followers = append(r.reconciler.followers, r.load)
+	r.follow("load", r.load)
 	r.settler.settle()
 	r.kernel.counters = map[plan.PortID]observe.Counters{}
 	r.window(nil)

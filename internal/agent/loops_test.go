@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
-	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/announce"
 	"heddle/internal/uplinks/loops"
@@ -43,11 +41,11 @@ func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
 			r.dev.veth("pa", "02:00:00:00:00:0a")
 			r.settler.settle()
 			sent := sentBy{}
-			p := startProber(slog.New(slog.DiscardHandler), func() (announce.Sender, error) { return sent, nil })
-			r.looping.begin(c.blocks, p)
-			r.looping.heardOfLoop(dataplane.Told{Kind: abi.TellProbe, Port: id("a"),
+			r.state.Loops = c.blocks
+			r.loops.Start(func() (announce.Sender, error) { return sent, nil })
+			r.loops.Heard(dataplane.Told{Kind: abi.TellProbe, Port: id("a"),
 				Probe: other.Frame(loops.Probe{Number: 1, VLAN: 100, Round: 1}, false)[header:]})
-			if err := p.Close(); err != nil {
+			if err := r.loops.Close(); err != nil {
 				t.Fatal(err)
 			}
 			uplink := r.dev.byName["eno1"].Index
@@ -63,7 +61,9 @@ func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
 func TestS110_OnlyTheChangeThatClosesALoopIsRefused(t *testing.T) {
 	r := newRig(t, strings.Replace(base, "vlan: {access: 100}", "vlan: {access: 100}, security: {forgedTransmits: "+
 		"accept}", 1))
-	r.looping.begin(nil, nil)
+	r.loops.Start(func() (announce.Sender, error) { return sentBy{}, nil })
+	r.follow("loop-search", r.loops)
+	t.Cleanup(func() { _ = r.parts.Close() })
 	x, y := r.dev.veth("x", "02:00:00:00:00:21"), r.dev.veth("y", "02:00:00:00:00:22")
 	join := func() {
 		x.Peer.Index, x.Peer.Elsewhere = y.Index, false
@@ -83,8 +83,8 @@ func TestS110_OnlyTheChangeThatClosesALoopIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	join() // the agent has not looked yet
-	if p := problem.First(r.looping.problem(id("x")), r.looping.problem(id("y"))); !p.None() {
-		t.Fatalf("blocked already: %s", p)
+	if w := r.loops.Want(r.Active()); len(w.Blocked) > 0 {
+		t.Fatalf("blocked already: %v", w.Blocked)
 	}
 	if err := r.block("a", true); err != nil {
 		t.Errorf("a change that has nothing to do with the loop: %v", err)

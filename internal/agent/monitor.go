@@ -20,7 +20,7 @@ func (a *Agent) watchMonitors() {
 			a.settler.settleSoon()
 		})
 	})
-	a.follow(monitors{m})
+	a.follow("monitors", monitors{m})
 	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { m.Again(p.Monitor.Socket) })
 }
 

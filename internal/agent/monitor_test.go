@@ -159,10 +159,8 @@ func monitoredPort(t *testing.T, path string) *rig {
 	r := newRig(t, base)
 	r.watchMonitors()
 	t.Cleanup(func() {
-		for _, f := range r.reconciler.followers {
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
+		if err := r.parts.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	r.dev.tap("tap0")

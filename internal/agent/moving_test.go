@@ -114,7 +114,7 @@ func (h *movingHost) begin() {
 		p.offers[i] = all
 		p.mu.Unlock()
 	}
-	h.reconciler.followers = append(h.reconciler.followers, h.moving)
+	h.follow("migration", h.moving)
 	h.end, h.ended = make(chan struct{}), make(chan struct{})
 	h.moving.look()
 	h.moving.follow()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
@@ -24,33 +25,33 @@ type hardware struct {
 
 // tuneUplinks turns off offloads that disturb a switch, once, on newly attached uplink devices, so that an operator may
 // turn them on again. The settings are saved first, so that they can be restored after a crash.
-func (hd *holding) tuneUplinks(bounds []bound) error {
+func (hd *holding) tuneUplinks(bounds []active.Bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
-		h := hd.state.Of(b.id)
-		if b.uplink == nil || h == nil {
+		h := hd.state.Of(b.ID)
+		if b.Uplink == nil || h == nil {
 			continue
 		}
-		if known, ok := hd.hardware[b.id]; ok && h.Tuned && known.index == b.device.Index {
-			seen[b.id] = known
+		if known, ok := hd.hardware[b.ID]; ok && h.Tuned && known.index == b.Device.Index {
+			seen[b.ID] = known
 			continue
 		}
 		warnings, err := hd.tune(b, h)
 		if err != nil {
-			return fmt.Errorf("uplink %s: %w", b.id, err)
+			return fmt.Errorf("uplink %s: %w", b.ID, err)
 		}
 		for _, w := range warnings {
-			hd.log.Warn("uplink device", "uplink", b.id.String(), "warning", w)
+			hd.log.Warn("uplink device", "uplink", b.ID.String(), "warning", w)
 		}
-		seen[b.id] = hardware{b.device.Index, warnings}
+		seen[b.ID] = hardware{b.Device.Index, warnings}
 	}
 	hd.hardware = seen
 	return nil
 }
 
 // tune does this for one uplink and returns the settings that the device, or a member of it, does not allow to change.
-func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
-	devices := append([]hostdev.Device{b.device}, hd.dev.Members(b.device)...)
+func (hd *holding) tune(b active.Bound, h *state.Held) (warnings []string, err error) {
+	devices := append([]hostdev.Device{b.Device}, hd.dev.Members(b.Device)...)
 	if !h.Tuned {
 		if err := hd.writeDownOffloads(devices, h); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
+	"heddle/internal/agent/part"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -23,15 +24,13 @@ type reconciler struct {
 	chains    *chains
 	reporter  *reporter
 	teaming   *teaming
-	looping   *looping
 	holding   *holding
-	routing   *routing
 	waiting   *waiting
-	flowing   *flowing
 	dated     *dated
 	tunnels   *tunnels
 
-	followers []follower
+	parts  *part.Table
+	wanted active.Want // by the parts, at the last reconcile
 }
 
 // reconcile makes the kernel match the configuration and the devices. It may be called at any time and does nothing if
@@ -39,12 +38,28 @@ type reconciler struct {
 func (rc *reconciler) reconcile() error {
 	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
 	rc.settler.settling = true
-	for {
-		if again, err := rc.round(); !again {
+	for asked := 1; ; {
+		again, err := rc.round()
+		switch {
+		case again:
+		case err != nil || !rc.asked():
 			return err
+		case asked == mostAsked:
+			rc.settler.late = errors.Join(rc.settler.late, errors.New("the parts of the agent want something else "+
+				"each time: restart the agent, and report it"))
+			return nil
+		default:
+			asked++
 		}
 	}
 }
+
+// mostAsked bounds the rounds that parts ask for: what they want depends on what is active and on their own documents,
+// so that it does not change any more after one or two.
+const mostAsked = 3
+
+// asked reports whether parts want something else than the last round made.
+func (rc *reconciler) asked() bool { return !rc.parts.Want(rc.Active()).Equal(rc.wanted) }
 
 // round makes the plan and what it needs; again asks for another round by a changed configuration.
 func (rc *reconciler) round() (again bool, err error) {
@@ -77,25 +92,27 @@ func (rc *reconciler) round() (again bool, err error) {
 		rc.ports.stale = true
 		return true, nil
 	}
+	now.Bounds = bounds
 	errPrepare := errors.Join(errHold, rc.prepare(now, bounds))
 	return false, rc.activate(now, bounds, errPrepare)
 }
 
 // prepare makes the devices ready for what the plan wants of them.
-func (rc *reconciler) prepare(now *active.Draft, bounds []bound) error {
+func (rc *reconciler) prepare(now *active.Draft, bounds []active.Bound) error {
 	err := errors.Join(rc.holding.prepareAll(now, bounds), rc.holding.keepSettings(bounds),
 		rc.holding.keepARPApart(now, bounds), rc.holding.tuneUplinks(bounds))
-	rc.routing.setAll(now, bounds)
-	rc.holding.restoring.settled()
 	rc.adoptMACs(now)
 	rc.teaming.lags.Judge(now.Plan, lagDevices(bounds))
-	rc.looping.seeLoops(now.Plan, bounds)
+	rc.parts.Prepare(now)
+	rc.holding.restoring.settled()
+	now.Want = rc.parts.Want(rc.Active())
+	rc.wanted = now.Want
 	return err
 }
 
 // activate makes the plan active if the kernel has another one, and tells everybody. errPrepare is what failed before,
 // which hinders nothing.
-func (rc *reconciler) activate(now *active.Draft, bounds []bound, errPrepare error) error {
+func (rc *reconciler) activate(now *active.Draft, bounds []active.Bound, errPrepare error) error {
 	desired := rc.desired(now, bounds)
 	formed := teams.Form(&desired, rc.teaming.formed())
 	rc.state.Uses = formed.Remember(desired.Plan)
@@ -118,8 +135,7 @@ func (rc *reconciler) activate(now *active.Draft, bounds []bound, errPrepare err
 	rc.chains.noteStrangers(bounds)
 	rc.dated.watch()
 	rc.reporter.report()
-	rc.looping.tellLoops(rc.looping.changes())
-	rc.tellFollowers(bounds)
+	rc.tellParts(bounds)
 	errSave := rc.ports.save()
 	if errSave != nil && rc.effect.commanded && !activates {
 		return errors.Join(errPrepare, errSave) // activate has saved what it activated; nobody else has saved this
@@ -158,34 +174,34 @@ func (rc *reconciler) adoptMACs(now *active.Draft) {
 }
 
 // desired returns the desired state of the kernel.
-func (rc *reconciler) desired(now *active.Draft, bounds []bound) binding.Desired {
+func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.Desired {
 	rc.teaming.watchLinks(now.Plan)
 	d := binding.Desired{Plan: now.Plan, Facts: make(plan.Facts, len(bounds)),
 		Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
 	for _, b := range bounds {
-		if b.uplink != nil {
-			f := devices.UplinkFact(b.device)
-			f.Out = rc.teaming.whyOut(b.id).Ref()
-			d.Facts[b.id] = f
-			d.Attachments[b.id] = binding.Attachment{Ifindex: b.device.Index}
+		if b.Uplink != nil {
+			f := devices.UplinkFact(b.Device)
+			f.Out = rc.teaming.whyOut(b.ID).Ref()
+			d.Facts[b.ID] = f
+			d.Attachments[b.ID] = binding.Attachment{Ifindex: b.Device.Index}
 			continue
 		}
-		f := devices.PortFact(b.device)
-		if why := rc.waiting.waitFact(b.id, &f); !why.None() && !now.Reported(b.id) {
-			now.Report(b.id, why)
+		f := devices.PortFact(b.Device)
+		if why := rc.waiting.waitFact(b.ID, &f); !why.None() && !now.Reported(b.ID) {
+			now.Report(b.ID, why)
 		}
 		// While the guest runs elsewhere, what its QEMU here does not show is no problem.
-		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && !now.Reported(b.id) &&
-			!rc.waiting.elsewhere(b.id) {
-			now.Report(b.id, why)
+		if why := rc.waiting.adapters.Onto(b.Port, &f); !why.None() && !now.Reported(b.ID) &&
+			!rc.waiting.elsewhere(b.ID) {
+			now.Report(b.ID, why)
 		}
-		f.Assigned = rc.state.AssignedTo(b.port)
-		if why := rc.looping.problem(b.id); !why.None() {
+		f.Assigned = rc.state.AssignedTo(b.Port)
+		if why := now.Want.Blocked[b.ID]; !why.None() {
 			f.LoopBlocked = why.Ref()
-			now.Report(b.id, why)
+			now.Report(b.ID, why)
 		}
-		d.Facts[b.id] = f
-		d.Attachments[b.id] = devices.Attachment(b.device)
+		d.Facts[b.ID] = f
+		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}
 	rc.tunnels.bind(now, &d)
 	if len(rc.state.Waits) > 0 {

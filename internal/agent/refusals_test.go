@@ -70,10 +70,10 @@ func TestARefusalIsPastWhenFramesAreAcceptedAndNoneIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := time.Unix(1000, 0)
-			r.reporter.refused.note(dataplane.Told{At: at, Kind: abi.TellRefused, Port: id("a"),
+			r.reporter.refused.Note(dataplane.Told{At: at, Kind: abi.TellRefused, Port: id("a"),
 				Reason: abi.ReasonForgedTransmit, MAC: plan.MAC{2, 9}})
 			for _, v := range row.readings {
-				r.reporter.refused.settle(at.Add(v.after*time.Second), counted(v.delivered, v.dropped, 0))
+				r.reporter.refused.Settle(at.Add(v.after*time.Second), counted(v.delivered, v.dropped, 0))
 			}
 			want := []api.Refusal{{Reason: "forged-transmit", MAC: "02:09:00:00:00:00", Time: at, Past: row.past}}
 			if d := cmp.Diff(want, r.refusedAt("a")); d != "" {
@@ -102,14 +102,14 @@ func TestARefusalIsPastWhenItsSettingsChange(t *testing.T) {
 			}
 			told := dataplane.Told{At: time.Unix(1000, 0), Kind: abi.TellRefused, Port: id("a"),
 				Reason: abi.ReasonForgedTransmit}
-			r.reporter.refused.note(told)
+			r.reporter.refused.Note(told)
 			if err := r.apply(strings.Replace(base, row.from, row.to, 1)); err != nil {
 				t.Fatal(err)
 			}
 			if got := r.refusedAt("a"); len(got) != 1 || got[0].Past != row.past {
 				t.Errorf("%+v", got)
 			}
-			r.reporter.refused.note(told) // the new settings refuse the frame, too
+			r.reporter.refused.Note(told) // the new settings refuse the frame, too
 			if got := r.refusedAt("a"); len(got) != 1 || got[0].Past {
 				t.Errorf("again: %+v", got)
 			}
@@ -137,10 +137,10 @@ func TestAMACLimitIsShownAtItsPort(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := time.Unix(1000, 0)
-			r.reporter.refused.note(dataplane.Told{At: at, Kind: abi.TellLimit, Port: id("a"),
+			r.reporter.refused.Note(dataplane.Told{At: at, Kind: abi.TellLimit, Port: id("a"),
 				Reason: abi.ReasonMACLimit, MAC: plan.MAC{2, 9}})
-			r.reporter.refused.settle(at.Add(time.Second), counted(5, 0, 7))
-			r.reporter.refused.settle(at.Add(time.Minute), row.last)
+			r.reporter.refused.Settle(at.Add(time.Second), counted(5, 0, 7))
+			r.reporter.refused.Settle(at.Add(time.Minute), row.last)
 			want := []api.Refusal{{Reason: "mac-limit", MAC: "02:09:00:00:00:00", Time: at, Passed: row.passed,
 				Past: row.past}}
 			if d := cmp.Diff(want, r.refusedAt("a")); d != "" {

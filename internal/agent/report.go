@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/refusals"
 	"heddle/internal/api"
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
@@ -31,7 +32,7 @@ type reporter struct {
 	limit event.Limiter[plan.PortID] // of reports about a port or uplink
 	held  bool                       // a change of a port or uplink is not reported yet
 
-	refused refusals // frames of guests that the policies of their ports refused
+	refused *refusals.Refusals // frames of guests that the policies of their ports refused
 }
 
 // observation is the state of a port as it was last logged.
@@ -79,7 +80,7 @@ func (rp *reporter) report() {
 	for id := range rp.last {
 		if _, ok := now[id]; !ok {
 			rp.log.Info("port removed", "port", id.String())
-			rp.refused.forget(id)
+			rp.refused.Forget(id)
 		}
 	}
 	rp.last = now

@@ -51,6 +51,9 @@ func (rs *restoring) follow(host hostdev.Device) {
 // are found again.
 func (rs *restoring) everything() { rs.doubt, rs.all, rs.ends = true, true, nil }
 
+// doubts reports whether interfaces are to be compared.
+func (rs *restoring) doubts() bool { return rs.doubt }
+
 // settled: the kernel has been asked.
 func (rs *restoring) settled() { rs.doubt, rs.all = false, false }
 

@@ -16,6 +16,8 @@ const (
 type settler struct {
 	*shared
 	reconcile func() error
+	// asked reports whether parts want something else than the last reconcile made.
+	asked func() bool
 
 	settling bool  // a reconcile is running
 	retry    bool  // the last reconcile failed
@@ -65,6 +67,13 @@ func (st *settler) itsTurn() <-chan time.Time {
 		return nil
 	}
 	return st.later.C
+}
+
+// ask settles if parts want something else by now.
+func (st *settler) ask() {
+	if st.asked() {
+		st.settle()
+	}
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again on the next tick.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/flows"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
@@ -21,7 +22,7 @@ type answers struct {
 	reporter  *reporter
 	teaming   *teaming
 	holding   *holding
-	flowing   *flowing
+	flowing   *flows.Meter
 	dated     *dated
 	moving    *moving
 
@@ -63,7 +64,7 @@ func (an *answers) source() view.Source {
 		Config: an.Active().Config, File: whole, Plan: an.Active().Plan, Applied: an.Active().Applied,
 		Remembered: an.state, Controller: an.ports.slice, Settings: defined{an.ports}.settingsOf,
 		Problems: an.Active().Problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
-		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
+		Refused: an.reporter.refused.Shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf,
 			Outside: an.teaming.outside, Tree: an.teaming.treeOf},

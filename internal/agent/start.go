@@ -14,9 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/agent/captures"
+	"heddle/internal/agent/flows"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/loop"
+	"heddle/internal/agent/memory"
 	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/pathmtu"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
@@ -198,18 +201,14 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 	a.followLoad(o.Load)
 	a.watchMonitors()
 	a.watchDomains(o.LibvirtDir, o.Plugged)
-	if err := a.followFlows(o, kernel.Flows()); err != nil {
+	a.follow("flows", a.flowing)
+	err = a.flowing.Start(flows.Options{Log: a.log, Dir: flows.Dir(o.Paths, o.Name), Source: kernel.Flows(),
+		Publish: a.events.Publish})
+	if err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
-	a.carrying.tidy()
-	a.membership.open(o.Paths.StateDir(o.Name))
-	a.locating.open(o.Paths.StateDir(o.Name), a.membership.self)
-	a.openDoor(o)
-	a.follow(a.moving)
-	a.follow(a.membership)
-	a.follow(a.locating)
-	a.follow(a.membership.isolation)
-	if err := a.begin(given, last, fresh); err != nil {
+	followHosts(a, o)
+	if err := errors.Join(a.parts.Faults(), a.begin(given, last, fresh)); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
 	if err := a.followTells(kernel); err != nil {
@@ -218,6 +217,18 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 	a.followSightings()
 	a.endNoted(o.Paths)
 	return a, nil
+}
+
+// followHosts adds what the host has to do with other hosts and with controllers.
+func followHosts(a *Agent, o Options) {
+	a.carrying.tidy()
+	a.membership.open(o.Paths.StateDir(o.Name))
+	a.locating.open(o.Paths.StateDir(o.Name), a.membership.self)
+	a.openDoor(o)
+	a.follow("migration", a.moving)
+	a.follow("membership", a.membership)
+	a.follow("locations", a.locating)
+	a.follow("isolation", a.membership.isolation)
 }
 
 // openHost opens the kernel's side of the switch, and the host's devices. After an error, what is already open is
@@ -233,7 +244,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
 			return a.Do(ctx, func() error { return f(a.Active().Plan) })
 		}, Ends: a.tunnelEnds})
-	a.follow(capturewatch{a.captures})
+	a.follow("captures", capturewatch{a.captures})
 	dev, err := hostdev.Open()
 	if err != nil {
 		return nil, err
@@ -259,14 +270,16 @@ func (a *Agent) openSenders(o Options) error {
 	if err := a.openMetrics(o); err != nil {
 		return err
 	}
-	a.looping.begin(a.state.Loops, startProber(o.Log, func() (announce.Sender, error) { return wire.OpenSender() }))
-	a.closers = append(a.closers, a.looping.prober.Close)
+	a.loops.Start(func() (announce.Sender, error) { return wire.OpenSender() })
+	a.follow("loop-search", a.loops)
+	a.follow("path-mtu", pathmtu.New(pathmtu.Host{Reader: a.Reader, Ask: a.settler.ask, Post: a.Post,
+		Complain: a.Complain, Read: hostdev.PathMTUs}))
 	return nil
 }
 
 // close releases what the process has open; the kernel continues forwarding.
 func (a *Agent) close() error {
-	var errs []error
+	errs := []error{a.parts.Close()}
 	for _, f := range slices.Backward(a.closers) {
 		errs = append(errs, f())
 	}
@@ -282,7 +295,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { return api.Serve(ctx, a.listener, a.service(), a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
-	g.Go(func() error { spareHeap(ctx, spareEvery, sparePages, a.log); return nil })
+	g.Go(func() error { memory.Release(ctx, a.log); return nil })
 	a.membership.looking = api.Looking(ctx, a.service())
 	a.membership.begin()
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches",
@@ -336,9 +349,11 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	}
 	a.holding.distrust()
 	// if no device is held, nothing is served whose record could not be saved
-	a.effect.commanded = len(a.state.Held) == 0
-	err := a.reconciler.reconcile()
-	a.effect.commanded = false
+	activate := a.reconciler.reconcile
+	if len(a.state.Held) == 0 {
+		activate = func() error { return a.effect.forCommand(a.reconciler.reconcile) }
+	}
+	err := activate()
 	if err != nil {
 		if a.Active().Applied == nil {
 			return err

@@ -1,9 +1,9 @@
 package agent
 
 import (
-	"maps"
 	"time"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -71,12 +71,12 @@ func (t *teaming) woken() <-chan time.Time {
 }
 
 // followLinks watches the links of the uplinks' devices, and wakes the loop when the next up-delay has passed.
-func (t *teaming) followLinks(bounds []bound) {
+func (t *teaming) followLinks(bounds []active.Bound) {
 	var indexes []uint32
 	wanted := map[plan.PortID]bool{}
 	for _, b := range bounds {
-		if b.uplink != nil {
-			indexes = append(indexes, b.device.Index)
+		if b.Uplink != nil {
+			indexes = append(indexes, b.Device.Index)
 		}
 	}
 	for _, sw := range t.Active().Plan.Switches {
@@ -106,28 +106,24 @@ func (t *teaming) formed() *teams.Teams {
 // failOver moves the ports off uplinks that were just lost, before anything else is done: nothing is written to disk,
 // and no other device is touched. It does nothing if no uplink in use was lost.
 func (t *teaming) failOver() {
-	if t.Active().Applied == nil || t.ports.stale || t.effect.redo {
+	if !t.effect.changes() {
 		return
 	}
 	lost := t.lostUplinks()
 	if len(lost) == 0 {
 		return
 	}
-	d := *t.Active().Applied
-	d.Facts = maps.Clone(d.Facts)
-	for _, id := range lost {
-		f := d.Facts[id]
-		f.Up, f.Out = false, t.whyOut(id).Ref()
-		d.Facts[id] = f
-	}
-	now := teams.Form(&d, t.formed())
-	at, err := t.kernel.Reteam(d)
+	now, err := t.effect.change(func(facts plan.Facts) {
+		for _, id := range lost {
+			f := facts[id]
+			f.Up, f.Out = false, t.whyOut(id).Ref()
+			facts[id] = f
+		}
+	}, t.formed())
 	if err != nil { // the reconcile that follows does the same, and more
 		t.Complain("move ports off a lost uplink", err)
 		return
 	}
-	t.effect.current.Activated(&d, at)
-	t.state.Uses = now.Remember(d.Plan)
 	t.moved(now)
 	for _, id := range lost { // the next notification may come only when the uplinks are up again
 		o := t.reporter.last[id]

@@ -72,20 +72,20 @@ func (t *tells) publish(list []dataplane.Told) {
 	for _, e := range list {
 		switch e.Kind {
 		case abi.TellSign, abi.TellProbe:
-			t.a.looping.heardOfLoop(e)
+			t.a.loops.Heard(e)
 			continue
 		case abi.TellAwake:
 			t.a.waiting.toldAwake(e)
 			continue
 		case abi.TellRefused, abi.TellLimit:
-			t.a.reporter.refused.note(e)
+			t.a.reporter.refused.Note(e)
 		}
 		t.a.moving.flaps.learned(e)
 		if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}
 	}
-	t.a.looping.goOnWithLoops()
+	t.a.loops.GoOn()
 }
 
 func (t *tells) isNews(e dataplane.Told) bool {

@@ -27,7 +27,7 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	seen, metered := an.flowing.seen(q.From, q.To)
+	seen, metered := an.flowing.Seen(q.From, q.To)
 	var near []trace.Seen
 	var r *diagnose.Report
 	for range traceTries {
@@ -69,7 +69,7 @@ func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snap
 		if h, err = an.traceHost(); err != nil {
 			return err
 		}
-		h.Refused = an.reporter.claimed()
+		h.Refused = an.reporter.refused.Claimed()
 		s, err = an.kernel.Snapshot()
 		return err
 	})

@@ -25,7 +25,6 @@ type tunnels struct {
 	plan *plan.Plan
 	// locating knows the endpoints of other hosts.
 	locating *locating
-	paths    *pathMTU
 	// prefer puts endpoints last that do not answer; nil for an agent that does not probe.
 	prefer func(sw string, r overlay.Reach) overlay.Reach
 }
@@ -51,7 +50,7 @@ func (t *tunnels) bind(now *active.Draft, d *binding.Desired) {
 		if others := endsApart(sw.Tunnel.Device, fact.Endpoints, &reach); why.None() {
 			why = others
 		}
-		if low := t.paths.narrow(sw, fact, &reach); why.None() {
+		if low := narrow(now.Want.Lengths, sw, fact, &reach); why.None() {
 			why = low
 		}
 		if !why.None() {
@@ -134,6 +133,23 @@ func (t *tunnels) device(tun *plan.Tunnel) (hostdev.Device, error) {
 	}
 	dev, there, err = t.dev.Device(tun.Device)
 	return dev, errors.Join(err, errGone(there, tun.Device))
+}
+
+// narrow adds to what is known of other hosts' endpoints how long packets to them may be. It returns the state of the
+// tunnel if guests' packets do not fit a path, though they fit this host's device.
+func narrow(known map[netip.Addr]int, sw *plan.Switch, own plan.Fact, r *overlay.Reach) (low problem.Problem) {
+	r.Endpoints = slices.Clone(r.Endpoints)
+	for i := range r.Endpoints {
+		e := &r.Endpoints[i]
+		e.Narrow(known[e.Address])
+		want := sw.MTU + headroom(sw, e.Address)
+		if e.MTU == 0 || own.MTU < want || want-e.MTU <= low.Want-low.Have {
+			continue
+		}
+		low = problem.Problem{Code: problem.LowMTU, Kind: problem.PathKind, Device: e.Host, Other: e.Address.String(),
+			Have: e.MTU, Want: want, Peer: sw.Name}
+	}
+	return low
 }
 
 func errGone(there bool, name string) error {

@@ -15,7 +15,6 @@ import (
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
-	"heddle/internal/uplinks/teaming/teams"
 )
 
 // A port waits while its guest runs elsewhere: the guest will arrive by migration, or has left by migration (S99). The
@@ -318,25 +317,21 @@ func (wt *waiting) followWaits() {
 
 // activateWaits changes nothing but waits in what is active. If it can't, the reconcile that follows does.
 func (wt *waiting) activateWaits() {
-	if wt.Active().Applied == nil || wt.ports.stale || wt.effect.redo {
+	if !wt.effect.changes() {
 		return
 	}
-	d := *wt.Active().Applied
-	d.Facts = maps.Clone(d.Facts)
-	for _, w := range wt.state.Waits {
-		if f, ok := d.Facts[w.ID]; ok {
-			f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
-			d.Facts[w.ID] = f
+	now, err := wt.effect.change(func(facts plan.Facts) {
+		for _, w := range wt.state.Waits {
+			if f, ok := facts[w.ID]; ok {
+				f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
+				facts[w.ID] = f
+			}
 		}
-	}
-	now := teams.Form(&d, wt.teaming.formed())
-	at, err := wt.kernel.Reteam(d)
+	}, wt.teaming.formed())
 	if err != nil {
 		wt.Complain("activate which ports wait for their guests", err)
 		return
 	}
-	wt.effect.current.Activated(&d, at)
-	wt.state.Uses = now.Remember(d.Plan)
 	wt.teaming.moved(now)
 }
 

@@ -1,7 +1,6 @@
 package active
 
 import (
-	"maps"
 	"sync/atomic"
 
 	"heddle/internal/binding"
@@ -39,28 +38,6 @@ func (v *Value) Members() (ids []plan.PortID) {
 	}
 	return ids
 }
-
-// Draft is the value that a reconcile is making: whoever takes part in the reconcile is handed it, and adds to it.
-type Draft struct {
-	Config *spec.Config
-	Plan   *plan.Plan
-
-	problems map[plan.PortID]problem.Problem
-}
-
-// NewDraft begins a value for a configuration and its plan.
-func NewDraft(cfg *spec.Config, p *plan.Plan) *Draft {
-	return &Draft{Config: cfg, Plan: p, problems: map[plan.PortID]problem.Problem{}}
-}
-
-// Report says what keeps a port or uplink from serving, in place of what was said of it before.
-func (d *Draft) Report(id plan.PortID, why problem.Problem) { d.problems[id] = why }
-
-// Reported reports whether something is said of a port or uplink already.
-func (d *Draft) Reported(id plan.PortID) bool { return !d.problems[id].None() }
-
-// Problems returns what was reported so far.
-func (d *Draft) Problems() map[plan.PortID]problem.Problem { return maps.Clone(d.problems) }
 
 // Current holds the value that is active. The core publishes; the parts read by a Reader.
 type Current struct {

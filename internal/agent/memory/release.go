@@ -1,4 +1,4 @@
-package agent
+package memory
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // collector does not run either. So an agent at rest does it itself.
 
 const (
-	// spareEvery is how often the heap is looked at. What a burst took is given back after twice that at most: the
+	// every is how often the heap is looked at. What a burst took is given back after twice that at most: the
 	// devices are read anew every minute.
-	spareEvery = 5 * time.Second
+	every = 5 * time.Second
 	// restingBytes is how much an agent allocates at most between two looks when it is at rest.
 	restingBytes = 2 << 20
 	// spareBytes is how much has to be to spare for giving it back: that takes a garbage collection.
@@ -96,8 +96,10 @@ func useOfHeap() heapUse {
 	return u
 }
 
-// spareHeap gives back memory that the agent has to spare, until ctx ends; and then pages of its program.
-func spareHeap(ctx context.Context, every time.Duration, pages func() error, log *slog.Logger) {
+// Release gives back memory that the agent does not need any more, until ctx ends; and then pages of its program.
+func Release(ctx context.Context, log *slog.Logger) { release(ctx, every, releasePages, log) }
+
+func release(ctx context.Context, every time.Duration, pages func() error, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	gc := newCollector()

@@ -1,4 +1,4 @@
-package agent
+package history
 
 import (
 	"context"
@@ -6,20 +6,31 @@ import (
 	"fmt"
 	"slices"
 
+	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/spec"
 )
 
-// history reads the applied configuration and those applied before it. Files are read beside the loop.
-type history struct {
-	*shared
-	ports *ports
+// Host is what the history needs of its host.
+type Host struct {
+	active.Reader
+	// Do runs a function in the loop.
+	Do func(context.Context, func() error) error
+	// Applied is the configuration that was applied last; it is called in the loop.
+	Applied func() state.Source
+	Stored  state.History
 }
+
+// History reads the applied configuration and those applied before it. Files are read beside the loop.
+type History struct{ host Host }
+
+// New returns the history of a host.
+func New(h Host) *History { return &History{h} }
 
 // Config returns the applied configuration, that configuration with the changes made by commands, or a version of the
 // history.
-func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedConfig, error) {
+func (h *History) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedConfig, error) {
 	if q.Number < 0 || q.Number > 0 && q.Running {
 		return nil, api.NewError(api.Invalid, "name one version of the configuration, counted from 1, or the running "+
 			"one")
@@ -35,7 +46,7 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 	if i < 0 {
 		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
 	}
-	_, text, err := h.store.History().Get(q.Number)
+	_, text, err := h.host.Stored.Get(q.Number)
 	if errors.Is(err, state.ErrNoVersion) { // it was the oldest, and has been removed from the history since
 		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
 	}
@@ -47,12 +58,12 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 }
 
 // applied returns the configuration that is applied now; running adds the changes made by commands.
-func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig,
+func (h *History) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig,
 	err error) {
 	var source state.Source
 	var merged *spec.Config
-	err = h.Do(ctx, func() error {
-		source, merged = h.state.Config, h.Active().Config
+	err = h.host.Do(ctx, func() error {
+		source, merged = h.host.Applied(), h.host.Active().Config
 		return nil
 	})
 	if err != nil {
@@ -75,12 +86,12 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 
 // Configs lists the configurations in the history. The applied one is the newest version with the active content: if
 // the history could not be written, that is an earlier one or none.
-func (h *history) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
+func (h *History) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
 	var counts string
-	if err := h.Do(ctx, func() error { counts = h.state.Config.Content; return nil }); err != nil {
+	if err := h.host.Do(ctx, func() error { counts = h.host.Applied().Content; return nil }); err != nil {
 		return nil, err
 	}
-	list, err := h.store.History().List()
+	list, err := h.host.Stored.List()
 	if err != nil {
 		return nil, err
 	}

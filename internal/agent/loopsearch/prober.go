@@ -1,4 +1,4 @@
-package agent
+package loopsearch
 
 import (
 	"log/slog"
@@ -30,8 +30,8 @@ func startProber(log *slog.Logger, open func() (announce.Sender, error)) *prober
 	return p
 }
 
-// Close ends the goroutine.
-func (p *prober) Close() error {
+// close ends the goroutine.
+func (p *prober) close() error {
 	close(p.work)
 	p.done.Wait()
 	return nil
@@ -66,9 +66,9 @@ func (p *prober) run() {
 
 // probes returns the probes of a round, one for every port and uplink that is in one of its segments and up. Ports
 // without loop detection get none.
-func (l *looping) probes(s loops.Send) (list []outgoing) {
+func (l *Search) probes(s loops.Send) (list []outgoing) {
 	for _, seg := range s.Segments {
-		sw := l.Active().Applied.Plan.Switch(seg.Switch)
+		sw := l.host.Active().Applied.Plan.Switch(seg.Switch)
 		if sw == nil {
 			continue
 		}
@@ -98,17 +98,17 @@ func (l *looping) probes(s loops.Send) (list []outgoing) {
 func carries(u *plan.Uplink, seg loops.Segment) bool { return !u.Blocked && u.VLANs.Has(seg.VLAN) }
 
 // outOf adds a frame that leaves by a port or uplink, if it is connected and up.
-func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []outgoing {
-	at, connected := l.Active().Applied.Attachments[id]
-	if !connected || !l.Active().Applied.Facts[id].Up {
+func (l *Search) outOf(list []outgoing, id plan.PortID, frame func() []byte) []outgoing {
+	at, connected := l.host.Active().Applied.Attachments[id]
+	if !connected || !l.host.Active().Applied.Facts[id].Up {
 		return list
 	}
 	return append(list, outgoing{at.Ifindex, frame})
 }
 
 // onward returns another host's probe, for every uplink of a segment.
-func (l *looping) onward(probe []byte, seg loops.Segment) (list []outgoing) {
-	sw := l.Active().Applied.Plan.Switch(seg.Switch)
+func (l *Search) onward(probe []byte, seg loops.Segment) (list []outgoing) {
+	sw := l.host.Active().Applied.Plan.Switch(seg.Switch)
 	if sw == nil {
 		return nil
 	}

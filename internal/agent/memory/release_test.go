@@ -1,4 +1,4 @@
-package agent
+package memory
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func TestSpareHeap_AfterABurst(t *testing.T) {
 	var asked atomic.Int64
 	pages := func() error { asked.Add(1); return errors.New("none") }
 	var ended sync.WaitGroup
-	ended.Go(func() { spareHeap(ctx, 10*time.Millisecond, pages, slog.New(slog.DiscardHandler)) })
+	ended.Go(func() { release(ctx, 10*time.Millisecond, pages, slog.New(slog.DiscardHandler)) })
 	held := func(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		runtime.ReadMemStats(&now)
@@ -107,7 +107,7 @@ func TestSparePages_LeavesTheProgramWhole(t *testing.T) {
 	}
 	mapped() // so that its own code is mapped before
 	before := mapped()
-	if err := sparePages(); err != nil {
+	if err := releasePages(); err != nil {
 		t.Fatal(err)
 	}
 	if after := mapped(); before == 0 || after >= before {

@@ -1,4 +1,4 @@
-package agent
+package memory
 
 import (
 	"bufio"
@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sparePages lets go of the pages of this program's file that are mapped: the kernel maps sixteen around each that is
+// releasePages lets go of the pages of this program's file that are mapped: the kernel maps sixteen around each that is
 // touched, and a start touches nearly all of them, while an agent at rest needs a twentieth. They stay in the machine's
 // page cache, and what is needed again is mapped from there; what is not, the kernel can have without asking.
-func sparePages() error {
+func releasePages() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err

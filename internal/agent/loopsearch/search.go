@@ -1,12 +1,14 @@
-package agent
+package loopsearch
 
 import (
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/active"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
@@ -14,94 +16,122 @@ import (
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
+	"heddle/internal/uplinks/announce"
 	"heddle/internal/uplinks/loops"
 )
 
-// looping is what the agent knows about loops in the network. Only the agent's loop uses it. The zero value looks for
-// none.
-type looping struct {
-	*shared
-	ports   *ports
-	settler *settler
+// Host is what the search needs of its host.
+type Host struct {
+	active.Reader
+	Log    *slog.Logger
+	Events *event.Bus
+	// Bounds are the ports and uplinks of a configuration that have a device now.
+	Bounds func(*spec.Config) []active.Bound
+	// Blocks is the part's document: the ports that are blocked because of loops.
+	Blocks *[]loops.Block
+	// Resolve makes the plan of a configuration.
+	Resolve func(*spec.Config) (*plan.Plan, error)
+	// Ask has the reconcile follow what the part wants by now.
+	Ask func()
+	// Post runs a function in the loop, unless done is closed first.
+	Post func(done <-chan struct{}, f func())
+}
 
+// Search finds loops in the network, and says which ports are to be blocked. Only the agent's loop uses it. Until it is
+// started it looks for none.
+type Search struct {
+	host    Host
 	machine *loops.Machine
 	sender  loops.Sender
 	relay   loops.Relay
 	prober  *prober
 	timer   *time.Timer
+	closed  chan struct{}
 	joints  []loops.Joint // of the devices last seen
 	in      *plan.Plan    // the plan for which joints were last computed
 }
 
-func (l *looping) begin(blocks []loops.Block, p *prober) {
-	l.machine, l.prober = loops.New(blocks), p
+// New returns a search that is not started.
+func New(h Host) *Search { return &Search{host: h, closed: make(chan struct{})} }
+
+// Start begins to look for loops; open opens a socket for probes.
+func (l *Search) Start(open func() (announce.Sender, error)) {
+	l.machine, l.prober = loops.New(*l.host.Blocks), startProber(l.host.Log, open)
 	// Never fails (crypto/rand).
 	_, _ = rand.Read(l.sender.ID[:])
 	_, _ = rand.Read(l.sender.Key[:])
 }
 
-func (l *looping) blocked(id plan.PortID) (loops.Block, bool) {
+// Close ends the search. The ports that are blocked stay so.
+func (l *Search) Close() error {
+	close(l.closed)
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if l.prober == nil {
+		return nil
+	}
+	return l.prober.close()
+}
+
+func (l *Search) blocked(id plan.PortID) (loops.Block, bool) {
 	if l.machine == nil {
 		return loops.Block{}, false
 	}
 	return l.machine.Blocked(id)
 }
 
-func (l *looping) changes() []loops.Change {
+// Want returns the ports that are blocked because of a loop.
+func (l *Search) Want(*active.Value) (w active.Want) {
 	if l.machine == nil {
-		return nil
+		return w
 	}
-	return l.machine.Changes()
+	w.Blocked = map[plan.PortID]problem.Problem{}
+	for _, b := range l.machine.Blocks() {
+		code := problem.LoopProbed
+		if b.Seen {
+			code = problem.LoopSeen
+		}
+		w.Blocked[b.Port] = problem.Problem{Code: code, Peer: b.Port.Name, Since: b.Since, Detail: b.Why}
+	}
+	return w
 }
 
-// problem returns the problem of a port that is blocked because of a network loop; none for other ports.
-func (l *looping) problem(id plan.PortID) problem.Problem {
-	b, blocked := l.blocked(id)
-	switch {
-	case !blocked:
-		return problem.Problem{}
-	case b.Seen:
-		return problem.Problem{Code: problem.LoopSeen, Peer: id.Name, Since: b.Since, Detail: b.Why}
+// Settled tells which ports are blocked by now, and which are no longer.
+func (l *Search) Settled(*active.Value) {
+	if l.machine != nil {
+		l.tell(l.machine.Changes())
 	}
-	return problem.Problem{Code: problem.LoopProbed, Peer: id.Name, Since: b.Since, Detail: b.Why}
 }
 
-// loopsDue is ready when the next step of a search for loops is due.
-func (l *looping) loopsDue() <-chan time.Time {
-	if l.timer == nil {
-		return nil
-	}
-	return l.timer.C
-}
-
-// seeLoops notes, before a plan is activated, which ports exist and which network loops their devices show.
-func (l *looping) seeLoops(now *plan.Plan, bounds []bound) {
+// Prepare notes, before a plan is activated, which ports exist and which network loops their devices show.
+func (l *Search) Prepare(now *active.Draft) {
 	if l.machine == nil {
 		return
 	}
 	at := time.Now()
-	there := make(map[plan.PortID]bool, len(bounds))
-	for _, b := range bounds {
-		there[b.id] = true
-		if b.port != nil && !b.port.Policy.LoopDetection.V {
-			l.machine.Free(b.id, at)
+	there := make(map[plan.PortID]bool, len(now.Bounds))
+	for _, b := range now.Bounds {
+		there[b.ID] = true
+		if b.Port != nil && !b.Port.Policy.LoopDetection.V {
+			l.machine.Free(b.ID, at)
 		}
 	}
 	isThere := func(id plan.PortID) bool { return there[id] }
 	l.machine.Keep(isThere)
 	l.relay.Keep(isThere)
-	if joints := jointsOf(bounds); l.in != now || !slices.Equal(joints, l.joints) {
-		l.joints, l.in = joints, now
-		l.machine.See(loops.Ways(now, joints), at)
+	if joints := jointsOf(now.Bounds); l.in != now.Plan || !slices.Equal(joints, l.joints) {
+		l.joints, l.in = joints, now.Plan
+		l.machine.See(loops.Ways(now.Plan, joints), at)
 	}
-	l.state.Loops = l.machine.Blocks()
-	l.wakeForLoops()
+	*l.host.Blocks = l.machine.Blocks()
+	l.wake()
 }
 
-// closesLoop returns which network loops a configuration would close through devices that can be seen. A loop that
+// Closes returns which network loops a configuration would close through devices that can be seen. A loop that
 // exists without the configuration, because somebody joined devices just now, is no fault of the change: its port is
 // about to be blocked.
-func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
+func (l *Search) Closes(cfg *spec.Config) (lines []string) {
 	if l.machine == nil || len(cfg.Switches) == 0 {
 		return nil
 	}
@@ -110,8 +140,8 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 		return nil
 	}
 	var before []loops.Loop
-	if l.ports.cfg != nil {
-		before = l.closedBy(l.ports.cfg)
+	if cfg := l.host.Active().Config; cfg != nil {
+		before = l.closedBy(cfg)
 	}
 	for _, loop := range closed {
 		if _, blocked := l.blocked(loop.Port); loop.Port != (plan.PortID{}) && !blocked &&
@@ -126,65 +156,46 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 }
 
 // closedBy returns the loops that a configuration closes with the present devices.
-func (l *looping) closedBy(cfg *spec.Config) []loops.Loop {
-	joints := jointsOf(l.boundBy(cfg))
+func (l *Search) closedBy(cfg *spec.Config) []loops.Loop {
+	joints := jointsOf(l.host.Bounds(cfg))
 	if len(joints) == 0 {
 		return nil
 	}
-	p, err := l.ports.resolve(cfg)
+	p, err := l.host.Resolve(cfg)
 	if err != nil {
 		return nil // reported where the plan is made
 	}
 	return loops.Find(loops.Ways(p, joints))
 }
 
-// boundBy returns the ports and uplinks of a configuration with the devices that exist.
-func (s *shared) boundBy(cfg *spec.Config) (all []bound) {
-	add := func(sw, name, device string) {
-		if d, ok, err := s.dev.Device(device); device != "" && ok && err == nil {
-			all = append(all, bound{id: plan.PortID{Switch: sw, Name: name}, device: d})
-		}
-	}
-	for _, sw := range cfg.Switches {
-		for _, u := range sw.Uplinks {
-			add(sw.Name, u.Name, u.Device)
-		}
-	}
-	for _, p := range cfg.Ports {
-		if p.Role != spec.Host {
-			add(p.Switch, p.Name, p.Device)
-		}
-	}
-	return all
-}
-
 // jointsOf returns the veth pairs of which both ends are ports or uplinks.
-func jointsOf(bounds []bound) (joints []loops.Joint) {
+func jointsOf(bounds []active.Bound) (joints []loops.Joint) {
 	by := map[uint32]plan.PortID{}
 	for _, b := range bounds {
-		if d := b.device; d.Kind == hostdev.Veth && !d.Peer.Elsewhere {
+		if d := b.Device; d.Kind == hostdev.Veth && !d.Peer.Elsewhere {
 			if other, ok := by[d.Peer.Index]; ok {
-				joints = append(joints, loops.Joint{A: other, B: b.id})
+				joints = append(joints, loops.Joint{A: other, B: b.ID})
 			}
-			by[d.Index] = b.id
+			by[d.Index] = b.ID
 		}
 	}
 	return joints
 }
 
-func (l *looping) wakeForLoops() {
+// wake has the search go on when its next step is due.
+func (l *Search) wake() {
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
 	}
 	if next := l.machine.Next(); !next.IsZero() {
-		l.timer = time.NewTimer(time.Until(next))
+		l.timer = time.AfterFunc(time.Until(next), func() { l.host.Post(l.closed, l.GoOn) })
 	}
 }
 
-// goOnWithLoops sends the probes that are due, and blocks or unblocks ports.
-func (l *looping) goOnWithLoops() {
-	if l.machine == nil || l.Active().Applied == nil {
+// GoOn sends the probes that are due, and blocks or unblocks ports.
+func (l *Search) GoOn() {
+	if l.machine == nil || l.host.Active().Applied == nil {
 		return
 	}
 	send, changes := l.machine.Due(time.Now())
@@ -192,32 +203,31 @@ func (l *looping) goOnWithLoops() {
 		l.prober.send(l.probes(s))
 	}
 	if len(changes) > 0 {
-		l.settler.settle()
-		l.tellLoops(changes)
+		l.host.Ask()
+		l.tell(changes)
 	}
-	l.wakeForLoops()
+	l.wake()
 }
 
-// tellLoops reports which ports were blocked and unblocked.
-func (l *looping) tellLoops(changes []loops.Change) {
+// tell reports which ports were blocked and unblocked.
+func (l *Search) tell(changes []loops.Change) {
 	for _, c := range changes {
-		e := about("port", c.Port)
-		e.Kind, e.From, e.To = event.Loop, "in service", "blocked"
+		e := event.Event{Kind: event.Loop, Switch: c.Port.Switch, Port: c.Port.Name, From: "in service", To: "blocked"}
 		e.Text = fmt.Sprintf("port %s is blocked because of a loop: %s", c.Port.Name, c.Why)
 		if c.Lifted {
 			e.From, e.To = e.To, e.From
 			e.Text = fmt.Sprintf("port %s is in service again: no loop goes through it any more", c.Port.Name)
-			l.log.Info(e.Text, "switch", c.Port.Switch)
+			l.host.Log.Info(e.Text, "switch", c.Port.Switch)
 		} else {
-			l.log.Warn(e.Text, "switch", c.Port.Switch)
+			l.host.Log.Warn(e.Text, "switch", c.Port.Switch)
 		}
-		l.events.Publish(e)
+		l.host.Events.Publish(e)
 	}
 }
 
-// heardOfLoop processes a sign of a loop, or a probe that was received.
-func (l *looping) heardOfLoop(t dataplane.Told) {
-	if l.machine == nil || l.Active().Applied == nil {
+// Heard processes a sign of a loop, or a probe that was received.
+func (l *Search) Heard(t dataplane.Told) {
+	if l.machine == nil || l.host.Active().Applied == nil {
 		return
 	}
 	if t.Kind == abi.TellSign {
@@ -231,7 +241,7 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 	}
 	p, err := l.sender.Read(t.Probe)
 	if err != nil { // another host's, or forged
-		l.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
+		l.host.Log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
 		l.sendOn(t, in)
 		return
 	}
@@ -244,8 +254,8 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 // learns that a path leads through this one. No guest receives it. A port whose guest may not send frames of others
 // leads nowhere, and neither does a port that is blocked because of a loop: if it forwarded probes, the other host's
 // end could never be unblocked.
-func (l *looping) sendOn(t dataplane.Told, in loops.End) {
-	port := l.Active().Applied.Plan.Port(t.Port)
+func (l *Search) sendOn(t dataplane.Told, in loops.End) {
+	port := l.host.Active().Applied.Plan.Port(t.Port)
 	first, ok := l.sender.Other(t.Probe)
 	if _, blocked := l.blocked(t.Port); port == nil || !ok || blocked || !port.Policy.ForgedTransmits.V {
 		return
@@ -261,12 +271,12 @@ func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 
 // endFor returns the segment in which the port or uplink receives a frame with that tag, and false if it accepts no
 // such frame.
-func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
-	if u := l.Active().Applied.Plan.Uplink(id); u != nil {
+func (l *Search) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
+	if u := l.host.Active().Applied.Plan.Uplink(id); u != nil {
 		seg, ok := loops.SegmentOf(id.Switch, &plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true, vlan, ad)
 		return loops.End{ID: id, Number: u.Number, Uplink: true, Segment: seg}, ok
 	}
-	p := l.Active().Applied.Plan.Port(id)
+	p := l.host.Active().Applied.Plan.Port(id)
 	if p == nil {
 		return loops.End{}, false
 	}
@@ -276,12 +286,12 @@ func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool)
 }
 
 // endOf returns where a probe of this agent was sent from, false if that port no longer exists.
-func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
+func (l *Search) endOf(p loops.Probe) (loops.End, bool) {
 	at := func(e loops.End) (loops.End, bool) {
 		e.Segment = loops.Segment{Switch: e.ID.Switch, VLAN: p.VLAN, AD: p.AD}
 		return e, true
 	}
-	for _, sw := range l.Active().Applied.Plan.Switches {
+	for _, sw := range l.host.Active().Applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if u.Number == p.Number {
 				return at(loops.End{ID: u.ID, Number: u.Number, Uplink: true})
@@ -296,14 +306,14 @@ func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 	return loops.End{}, false
 }
 
-// retryLoop tries at once to unblock a port that was blocked because of a loop, and reports it; it does nothing if the
+// Retry tries at once to unblock a port that was blocked because of a loop, and reports it; it does nothing if the
 // port was not blocked for that.
-func (l *looping) retryLoop(id plan.PortID) []string {
+func (l *Search) Retry(id plan.PortID) []string {
 	switch b, blocked := l.blocked(id); {
 	case !blocked:
 		return nil
 	case l.machine.Retry(id, time.Now()):
-		l.goOnWithLoops()
+		l.GoOn()
 		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes "+
 			"back if no loop goes through it any more; "+
 			"see heddle port show %s", id.Name, b.Why, printable.ShellWord(id.Name))}

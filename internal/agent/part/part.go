@@ -1,0 +1,135 @@
+package part
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"heddle/internal/agent/active"
+	"heddle/internal/uplinks"
+)
+
+// Part is a part of the agent. Everything else that the core may ask of it is optional: a hook is a method of one of
+// the interfaces below.
+type Part interface {
+	// Close ends the part and waits for its goroutines; the kernel continues forwarding.
+	Close() error
+}
+
+// Preparer makes something ready before a plan is activated, in the loop, by the value that is being made.
+type Preparer interface {
+	Prepare(now *active.Draft)
+}
+
+// Wanter asks for something that the reconcile does. What it wants depends on the active value and on the part's own
+// document alone: while that is the same, no reconcile is needed.
+type Wanter interface {
+	Want(now *active.Value) active.Want
+}
+
+// Settler is told in the loop, after every reconcile, what is active, also when nothing changed. It must not block.
+type Settler interface {
+	Settled(now *active.Value)
+}
+
+// Follower is told the same in the words of the protocols on uplinks.
+type Follower interface {
+	Settled(now uplinks.InForce)
+}
+
+// Ticker is called in the loop every second.
+type Ticker interface {
+	Tick()
+}
+
+// order is the order in which hooks are called. Parts are closed in the opposite order.
+func order() []string {
+	return []string{"captures", "host-routes", "lacp", "lldp", "partners", "spanning-tree", "storms", "beacons",
+		"network-probes", "tunnel-probes", "load", "monitors", "domains", "loop-search", "path-mtu", "flows",
+		"migration", "membership", "locations", "isolation"}
+}
+
+// Table has the parts of an agent, in their order. Only the loop uses it, once it runs.
+type Table struct {
+	list   []named
+	faults []error
+}
+
+type named struct {
+	name string
+	at   int
+	part Part
+}
+
+// Add adds a part, before the loop runs. One without a place of its own in the order is not added: see Faults.
+func (t *Table) Add(name string, p Part) {
+	at := slices.Index(order(), name)
+	if at < 0 || slices.ContainsFunc(t.list, func(n named) bool { return n.at == at }) {
+		t.faults = append(t.faults, p.Close(), fmt.Errorf("part %s of the agent has no place of its own in the order",
+			name))
+		return
+	}
+	i, _ := slices.BinarySearchFunc(t.list, at, func(n named, at int) int { return n.at - at })
+	t.list = slices.Insert(t.list, i, named{name, at, p})
+}
+
+// Faults says which parts have no place in the order.
+func (t *Table) Faults() error { return errors.Join(t.faults...) }
+
+// Names are those of the parts, in their order.
+func (t *Table) Names() (names []string) {
+	for _, n := range t.list {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+// Prepare calls the hooks of that name.
+func (t *Table) Prepare(now *active.Draft) {
+	for _, n := range t.list {
+		if p, is := n.part.(Preparer); is {
+			p.Prepare(now)
+		}
+	}
+}
+
+// Want is what all parts want together.
+func (t *Table) Want(now *active.Value) (all active.Want) {
+	for _, n := range t.list {
+		if p, is := n.part.(Wanter); is {
+			all.Add(p.Want(now))
+		}
+	}
+	return all
+}
+
+// Settled calls the hooks of that name.
+func (t *Table) Settled(now *active.Value, inForce uplinks.InForce) {
+	for _, n := range t.list {
+		switch p := n.part.(type) {
+		case Settler:
+			p.Settled(now)
+		case Follower:
+			p.Settled(inForce)
+		}
+	}
+}
+
+// Tick calls the hooks of that name.
+func (t *Table) Tick() {
+	for _, n := range t.list {
+		if p, is := n.part.(Ticker); is {
+			p.Tick()
+		}
+	}
+}
+
+// Close ends all parts.
+func (t *Table) Close() error {
+	var errs []error
+	for _, n := range slices.Backward(t.list) {
+		errs = append(errs, n.part.Close())
+	}
+	t.list = nil
+	return errors.Join(errs...)
+}
