@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type fleetAdvice struct {
 	// Unreachable are controllers that do not answer, Stale says why the list of hosts may be old.
 	Unreachable []string `json:"unreachable,omitempty"`
 	Stale       string   `json:"stale,omitempty"`
+	// Wrong is what the controller finds wrong with the cluster.
+	Wrong []api.HealthFinding `json:"wrong,omitempty"`
 	// MeasuredSeconds and SinceSeconds are as in an advice, Rules is how many each host has examined. Older, Ports,
 	// Uplinks and More are sums.
 	MeasuredSeconds float64                   `json:"measuredSeconds"`
@@ -46,15 +49,29 @@ func adviseAll(c *cobra.Command, d cli.Deps, t *cli.Target, o *cli.Output, q api
 	}
 	a := joinAdvice(list)
 	a.Unreachable, a.Stale = away.Unreachable, away.Stale
+	if a.Wrong, err = faultsOf(c, t); err != nil {
+		return err
+	}
 	for _, h := range away.Hosts {
 		a.Away = append(a.Away, h.Name)
 	}
 	err = o.Print(d, a, func(w io.Writer) error { return writeFleetAdvice(w, d, a, time.Now()) })
 	wrong := slices.ContainsFunc(list, func(s cli.Said[*api.Advice]) bool { return !s.Answer.Healthy() })
-	if wrong || !a.whole() {
+	if wrong || !a.whole() || len(a.Wrong) > 0 {
 		err = errors.Join(err, &cli.SilentError{Status: cli.ExitFailure})
 	}
 	return errors.Join(err, away.Report(d))
+}
+
+// faultsOf are those of the cluster whose hosts are asked.
+func faultsOf(c *cobra.Command, t *cli.Target) ([]api.HealthFinding, error) {
+	f, err := t.Fleet()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), cli.CallTimeout)
+	defer cancel()
+	return cli.ClusterFaults(ctx, f, true), nil
 }
 
 // whole reports whether all hosts have answered, by controllers of which none is away.
@@ -62,8 +79,11 @@ func (a *fleetAdvice) whole() bool { return len(a.Away)+len(a.Unreachable) == 0 
 
 // found says how many findings there are. None of a part of the cluster is no word about the rest.
 func (a *fleetAdvice) found() string {
-	if len(a.Findings) == 0 && !a.whole() {
+	switch {
+	case len(a.Findings) == 0 && !a.whole():
 		return "Not the whole cluster was looked at; nothing was found in what was"
+	case len(a.Findings) == 0 && len(a.Wrong) > 0:
+		return "Nothing was found on the hosts; what is wrong with the cluster is below"
 	}
 	return findingsFound(len(a.Findings))
 }
@@ -143,7 +163,7 @@ func writeFleetAdvice(w io.Writer, d cli.Deps, a *fleetAdvice, now time.Time) er
 		b.WriteString("The commands are those of the hosts that are named.\n")
 	}
 	writeBounds(&b, a.MeasuredSeconds, a.SinceSeconds, a.Older)
-	if err := cli.PrintFleetNotes(&b, a.Unreachable, a.Stale); err != nil {
+	if err := errors.Join(cli.PrintFleetNotes(&b, a.Unreachable, a.Stale), cli.PrintFaults(&b, a.Wrong)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, b.String())

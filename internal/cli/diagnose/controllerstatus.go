@@ -1,9 +1,7 @@
 package diagnose
 
 import (
-	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,18 +18,7 @@ func whatSaid(t *cli.FleetTarget, c *cobra.Command) bool {
 
 // controllerStatus asks a controller how it is, and holds its clock against this machine's.
 func controllerStatus(c *cobra.Command, t *cli.FleetTarget) (*api.ControllerStatus, error) {
-	began := time.Now()
-	s, err := cli.AskFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.ControllerStatus, error) {
-		return f.Status(ctx)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if f, off := health.Skew("the controller", "this machine", s.Now, time.Now(), time.Since(began)); off {
-		s.Findings = append(s.Findings, f)
-		s.Healthy = false
-	}
-	return s, nil
+	return cli.AskFleet(c, t, 0, cli.ClusterStatus)
 }
 
 // printControllerStatus is "heddle status --controller".

@@ -191,20 +191,33 @@ func newHostList(d cli.Deps) *cobra.Command {
 			if err := o.Check(); err != nil {
 				return err
 			}
-			list, err := cli.AskFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.FleetHosts, error) {
-				return f.Hosts(ctx)
-			})
+			list, err := cli.AskFleet(c, t, 0, listHosts)
 			if err != nil {
 				return err
 			}
 			return o.Print(d, list, func(w io.Writer) error {
-				return errors.Join(hostTable(list).Write(w), cli.PrintFleetNotes(w, list.Unreachable, list.Stale))
+				return errors.Join(hostTable(list.FleetHosts).Write(w),
+					cli.PrintFleetNotes(w, list.Unreachable, list.Stale), cli.PrintFaults(w, list.Wrong))
 			})
 		},
 	}
 	o.Flag(c)
 	t.Flag(d, c, cli.DefaultController)
 	return c
+}
+
+// hostList is the list of hosts, and what is wrong with the cluster besides.
+type hostList struct {
+	*api.FleetHosts
+	Wrong []api.HealthFinding `json:"wrong,omitempty"`
+}
+
+func listHosts(ctx context.Context, f *api.Fleet) (*hostList, error) {
+	hosts, err := f.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &hostList{hosts, cli.ClusterFaults(ctx, f, false)}, nil
 }
 
 func hostTable(list *api.FleetHosts) *cli.Table {

@@ -28,6 +28,9 @@ const (
 	leastHosts      = 3
 )
 
+// CheckHosts is the check of hosts that do not have the definition active.
+const CheckHosts = "hosts"
+
 // HostProblem is a host that does not have the definition active.
 type HostProblem struct{ Name, State, Why string }
 
@@ -195,7 +198,7 @@ func outOfSync(s *api.ControllerStatus, hosts []HostProblem) (found []api.Health
 		if n := len(list) - mostNamed; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		found = append(found, finding("hosts", c.level, text, c.remedy))
+		found = append(found, finding(CheckHosts, c.level, text, c.remedy))
 	}
 	if len(found) == 0 {
 		found = append(found, fine("hosts", fmt.Sprintf("%d, and all have the definition active or will soon", all)))
