@@ -19,8 +19,8 @@ import (
 var update = flag.Bool("update", false, "write the fields of documents on disk as they are now")
 
 // documents are the packages with types that are written to a state directory, a controller's data directory or store,
-// or a user's contexts. Messages in proto are held by buf breaking, and what a user writes, which is in them as well, by
-// the list of package slice/fields.
+// or a user's contexts. Messages in proto are held by buf breaking, and what a user writes, which is in them as well,
+// by the list of package slice/fields.
 func documents() []string {
 	return []string{"agent/adopt", "agent/state", "cli/contexts", "controller", "host/keystore",
 		"platform/access", "platform/audit", "platform/pki", "platform/store",
