@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/bypass"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/diagnose/trace"
@@ -60,7 +61,7 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	if s.Membership, err = an.member(ctx); err != nil {
 		return nil, err
 	}
-	s.Events, s.Now = an.kept(), time.Now()
+	s.Events, s.Now, s.StateFault = an.kept(), time.Now(), state.Fault(an.stateDir)
 	return advise.Examine(s), nil
 }
 

@@ -86,7 +86,8 @@ func join(s *shared) (o owners) {
 		Doubt: o.restoring.doubts, Restored: o.restoring.restored}))
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
-	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
+	stateDir := s.store.Dir()
+	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{stateDir}}
 	o.moving = newMoving(s)
 	o.moving.ports, o.moving.waiting, o.moving.goods = o.ports, o.waiting, o.carrying
 	o.locating = &locating{shared: s, ports: o.ports, settler: o.settler, generation: o.moving.generationOf}
@@ -103,10 +104,9 @@ func join(s *shared) (o owners) {
 		changer: o.changer}
 	o.history = history.New(history.Host{Reader: s.Reader, Do: s.Do, Stored: s.store.History(),
 		Applied: func() state.Source { return s.state.Config }})
-	o.answers = &answers{shared: s, ports: o.ports, attaching: o.attaching,
-		chains: o.chains, reporter: o.reporter, teaming: o.teaming, holding: o.holding, flowing: o.flowing,
-		dated:  o.dated,
-		moving: o.moving, tracing: make(chan struct{}, 1)}
+	o.answers = &answers{shared: s, ports: o.ports, attaching: o.attaching, chains: o.chains, reporter: o.reporter,
+		teaming: o.teaming, holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving,
+		tracing: make(chan struct{}, 1), stateDir: stateDir}
 	o.foreseer = &foreseer{shared: s, ports: o.ports, changer: o.changer, slicing: o.slicing, answers: o.answers,
 		one: make(chan struct{}, 1)}
 	o.statics = &statics{shared: s, ports: o.ports}

@@ -32,6 +32,7 @@ type answers struct {
 	abilities Abilities     // nil if devices can't be asked
 	registry  *metrics.Host // the agent's counters, and what a scrape reads
 	tracing   chan struct{} // holds a value while a trace runs
+	stateDir  string
 }
 
 // State returns everything that is active, for the command line.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
 	"heddle/internal/cli"
@@ -18,8 +20,9 @@ import (
 func (f *fleetStand) GetControllerStatus(context.Context, *controllerv1.GetControllerStatusRequest) (
 	*controllerv1.GetControllerStatusResponse, error) {
 	f.looks.Add(1)
-	return &controllerv1.GetControllerStatusResponse{Controllers: []*controllerv1.ControllerPlace{
-		{Id: "1", Name: "c1", Host: f.carrier}, {Id: "2", Name: "c2"}}}, nil
+	return &controllerv1.GetControllerStatusResponse{Now: timestamppb.Now(),
+		Controllers: []*controllerv1.ControllerPlace{
+			{Id: "1", Name: "c1", Host: f.carrier}, {Id: "2", Name: "c2"}}}, nil
 }
 
 // guests is a host with a port of each kind.

@@ -30,6 +30,8 @@ type Snapshot struct {
 	Flows *api.FlowStatus
 	// Membership is the host's part in a cluster; nil if it is not known.
 	Membership *api.Membership
+	// StateFault says why no change can be kept on the host's disk; "" where it can.
+	StateFault string
 	// Past are the devices that send past the switches, in the order of the ports and uplinks on whose devices they
 	// are.
 	Past []Past

@@ -13,7 +13,10 @@ func controllerCases() []ruleCase {
 		return ruleCase{rule: "no-controller", provoke: of(provoke), near: of(near), object: "this host", sign: sign,
 			fix: "heddle host show", level: api.FindingWrong}
 	}
+	full := func(why string) func(*rig) { return func(r *rig) { r.StateFault = why } }
 	return []ruleCase{
+		{rule: "state-directory", provoke: full("the file system is full"), near: full(""), object: "this host",
+			sign: "the file system is full", fix: "heddle status", level: api.FindingWrong},
 		row("no controller for 30s: connection refused", api.Membership{Member: true, Since: ago(30 * time.Second),
 			Error: "connection refused"}, api.Membership{Member: true, Since: ago(29 * time.Second), Error: "x"}),
 		row("no controller for 1m0s: none has answered yet", api.Membership{Member: true, Since: ago(time.Minute)},

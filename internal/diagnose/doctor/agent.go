@@ -51,6 +51,15 @@ func controllers(f Facts) []Finding {
 	return []Finding{{Level: Wrong, Text: t.Text, Remedy: t.Remedy}}
 }
 
+// stateDirectory says why the agent can't keep a change.
+func stateDirectory(f Facts) []Finding {
+	if f.Agent.StateFault == "" {
+		return nil
+	}
+	return []Finding{{Level: Wrong, Text: f.Agent.StateFault, Remedy: "make room there, or have it mounted so that " +
+		"it can be written: no change is taken until then, and ports go on as they are"}}
+}
+
 // namespace says in which namespace the devices were examined, if it is not that of the command.
 func namespace(f Facts) []Finding {
 	if f.Agent.Elsewhere == "" {

@@ -61,6 +61,8 @@ func checks() []check {
 		{name: "controllers", needs: []Fact{FactAgent}, sound: "one answers", look: controllers,
 			matter: func(f Facts) int { return one(f.Agent.Member != nil && f.Agent.Member.Member) },
 			none:   "this host is in no cluster"},
+		{name: "state directory", sound: "takes changes", look: stateDirectory,
+			matter: func(f Facts) int { return one(f.Agent.Remembers) }, none: "no agent has run"},
 		{name: "machine-id", sound: "set", look: machineID},
 		{name: "namespace", needs: devices, sound: "the devices are this network namespace's", look: namespace},
 		{name: "aliases", needs: []Fact{FactAgent}, sound: "no other device looks like a host port's", look: aliases},

@@ -100,6 +100,9 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) {
 			f.Agent.Warnings = []string{"a warning of the agent's"}
 		}},
+		{"state directory", Wrong, "is read-only", "make room there", func(f *Facts) {
+			f.Agent.StateFault = "the file system of the state directory /var/lib/heddle/default is read-only"
+		}},
 		{"controllers", Wrong, "no controller for 1m0s: refused", "a controller runs and is reached", func(f *Facts) {
 			f.Agent.Member = &api.Membership{Member: true, Since: f.Clock.Now.Add(-time.Minute), Error: "refused"}
 		}},

@@ -81,6 +81,8 @@ type Agent struct {
 	Warnings     []string
 	// Remembers: it has a saved state, so that it has run before.
 	Remembers bool
+	// StateFault says why it can't keep a change; "" where it can.
+	StateFault string
 	// Elsewhere is the path of the network namespace of the agent's devices, if that is not this command's; the devices
 	// were examined there. Place is the agent's boot and namespace.
 	Elsewhere, Place string

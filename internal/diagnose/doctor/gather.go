@@ -209,7 +209,9 @@ func (f *Facts) config(ctx context.Context, w Where) *spec.Config {
 func (f *Facts) askAgent(ctx context.Context, w Where, cfg *spec.Config) {
 	f.Agent = Agent{Name: w.Agent, Own: w.Version}
 	_, err := os.Stat(filepath.Join(w.StateDir, w.Agent, "state.json"))
-	f.Agent.Remembers = err == nil
+	if f.Agent.Remembers = err == nil; f.Agent.Remembers {
+		f.Agent.StateFault = state.Fault(filepath.Join(w.StateDir, w.Agent))
+	}
 	s, err := api.NewClient(api.SocketPath(w.RunDir, w.Agent)).State(ctx)
 	switch {
 	case err == nil:
