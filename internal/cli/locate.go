@@ -28,7 +28,7 @@ type Wanted[T any] struct {
 	Runs func([]T) int
 }
 
-// named is an object with its name.
+// Candidate is an object with its name.
 type Candidate[T any] struct {
 	name string
 	of   T
