@@ -176,10 +176,25 @@ func (e *End) Until(marker []byte) (before [][]byte) {
 			e.t.Fatalf("%s did not receive %x", e.name, marker)
 		case bytes.Equal(got, marker):
 			return before
-		case bytes.Contains(got[:min(len(got), 20)], []byte{0x88, 0xb5}):
+		case typeOf(got) == frameType:
 			before = append(before, got)
 		}
 	}
+}
+
+// frameType is the experimental type of frames that tests send (IEEE 802).
+const frameType = 0x88b5
+
+// typeOf is the EtherType behind the tags, 0 of a frame that ends before.
+func typeOf(frame []byte) uint16 {
+	for at := 12; at+2 <= len(frame); at += 4 {
+		switch t := binary.BigEndian.Uint16(frame[at:]); t {
+		case unix.ETH_P_8021Q, unix.ETH_P_8021AD:
+		default:
+			return t
+		}
+	}
+	return 0
 }
 
 // Gather returns the frames that come until enough, asked after each, says so; that must happen.
