@@ -128,8 +128,8 @@ type addedContext struct {
 }
 
 // contextOf makes a context and tries it.
-func contextNamed(d cli.Deps, ctx context.Context, args []string, ca, tokenFile string, keep bool) (*addedContext,
-	error) {
+func contextNamed(d cli.Deps, ctx context.Context, args []string, ca, tokenFile string, keep bool) (
+	*addedContext, error) {
 	url, err := contexts.URL(args[1])
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}

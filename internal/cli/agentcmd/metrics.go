@@ -20,8 +20,7 @@ func NewMetrics(d cli.Deps) *cobra.Command {
 			"for a quick look, for the textfile collector, or when you do not want an open port.",
 		Example: "  heddle metrics\n  heddle metrics | promtool check metrics", Args: cli.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			text, err := cli.Ask(c, t, func(ctx context.Context, s api.Service) (string,
-				error) {
+			text, err := cli.Ask(c, t, func(ctx context.Context, s api.Service) (string, error) {
 				return s.Metrics(ctx)
 			})
 			if err != nil {

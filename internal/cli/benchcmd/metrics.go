@@ -24,8 +24,8 @@ func newBenchMetrics(d cli.Deps) *cobra.Command {
 		Example: "  heddle bench metrics\n  heddle bench metrics --rounds 100 -o json --check",
 		Args:    cli.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return flags.measure(c, d, func(ctx context.Context, _ func(done, total int, what string)) (*report.Report,
-				error) {
+			return flags.measure(c, d, func(ctx context.Context, _ func(done, total int, what string)) (
+				*report.Report, error) {
 				return cmd.BenchMetrics(ctx, opts)
 			})
 		},

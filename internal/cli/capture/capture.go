@@ -189,8 +189,7 @@ func (f *capture) run(ctx context.Context) (err error) {
 func (f *capture) compiled(ctx context.Context) (err error) {
 	if f.write == "-" && f.d.Colour {
 		return cli.Usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a program " +
-			"such " +
-			"as tshark -r -")
+			"such as tshark -r -")
 	}
 	if strings.TrimSpace(f.filter) == "" {
 		return nil

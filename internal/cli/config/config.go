@@ -88,8 +88,7 @@ func configOf(t *cli.Target, c *cobra.Command, q api.ConfigQuery) (*api.AppliedC
 
 // configs requests the history.
 func configsOf(t *cli.Target, c *cobra.Command) ([]api.AppliedConfig, error) {
-	return cli.Ask(c, t, func(ctx context.Context, s api.Service) ([]api.AppliedConfig,
-		error) {
+	return cli.Ask(c, t, func(ctx context.Context, s api.Service) ([]api.AppliedConfig, error) {
 		return s.Configs(ctx)
 	})
 }

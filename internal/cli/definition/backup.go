@@ -230,8 +230,8 @@ func newBackupDiff(d cli.Deps, t *cli.FleetTarget) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := cli.AskFleet(c, t, backupTime, func(ctx context.Context, f *api.Fleet) (*api.BackupDiff,
-				error) {
+			out, err := cli.AskFleet(c, t, backupTime, func(ctx context.Context, f *api.Fleet) (
+				*api.BackupDiff, error) {
 				return f.CompareBackup(ctx, cli.FileName(args[0]), content)
 			})
 			if err != nil {

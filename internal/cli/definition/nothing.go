@@ -26,8 +26,7 @@ func confirmNoSwitch(d cli.Deps, c *cobra.Command, t *cli.FleetTarget, q api.Def
 	}
 	if !d.Asking {
 		return cli.Usagef("%s defines no switch, so that every switch of the cluster's hosts would be removed: see "+
-			"what "+
-			"goes with --dry-run, and add --yes if that is meant", q.File)
+			"what goes with --dry-run, and add --yes if that is meant", q.File)
 	}
 	if err := printDefined(d, printable.NewWriter(d.Stderr, d.Mark), out, true); err != nil {
 		return err

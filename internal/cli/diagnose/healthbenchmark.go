@@ -102,8 +102,7 @@ func bitRate(text string) (uint64, error) {
 
 func (q *benchmarkFlags) run(d cli.Deps, c *cobra.Command, t *cli.FleetTarget, o *cli.Output) error {
 	b, err := cli.AskFleet(c, t, q.Duration+benchmarkSpare, func(ctx context.Context,
-		f *api.Fleet) (*api.NetworkBenchmark,
-		error) {
+		f *api.Fleet) (*api.NetworkBenchmark, error) {
 		return f.Benchmark(ctx, q.BenchmarkOptions, func(text string) {
 			fmt.Fprintln(d.Stderr, printable.Text(text))
 		})

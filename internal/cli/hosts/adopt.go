@@ -87,8 +87,8 @@ func (a *adopting) run(d cli.Deps, c *cobra.Command, t *cli.Target, o *cli.Outpu
 
 // differences waits for what the controllers define for the host, and gives what a hand-over would change; nil where
 // they define nothing that the host's own file has.
-func (a *adopting) differences(c *cobra.Command, t *cli.Target, m *api.Membership) (*api.Applied, *api.Membership,
-	error) {
+func (a *adopting) differences(c *cobra.Command, t *cli.Target, m *api.Membership) (
+	*api.Applied, *api.Membership, error) {
 	for end := time.Now().Add(adoptPatience); ; {
 		plan, errPlan := cli.Ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) {
 			return s.HandOver(ctx, api.HandOver{DryRun: true})

@@ -53,8 +53,7 @@ func printHandedOver(c *cobra.Command, t *cli.Target, w io.Writer, out *api.Appl
 	if out.DryRun {
 		return nil
 	}
-	m, err := cli.Ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership,
-		error) {
+	m, err := cli.Ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
 		return s.Membership(ctx)
 	})
 	if err != nil {

@@ -222,10 +222,8 @@ func listHosts(ctx context.Context, f *api.Fleet) (*hostList, error) {
 
 func hostTable(list *api.FleetHosts) *cli.Table {
 	head := []string{"HOST", "STATE", "SINCE", "REVISION", "PORTS", "AGENT", "LABELS", "PROBLEM"}
-	tab := &cli.Table{Head: head, Right: cli.Columns(head, "REVISION", "PORTS"), Keep: cli.Columns(head, "STATE",
-		"REVISION",
-		"PORTS"),
-		Names: cli.Columns(head, "HOST")}
+	tab := &cli.Table{Head: head, Right: cli.Columns(head, "REVISION", "PORTS"),
+		Keep: cli.Columns(head, "STATE", "REVISION", "PORTS"), Names: cli.Columns(head, "HOST")}
 	if list.Controllers > 1 {
 		return hostsByController(list)
 	}
@@ -269,8 +267,7 @@ func newHostRemove(d cli.Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove HOST", Aliases: []string{"rm"}, Short: "Take a host out of the cluster, at a controller",
 		Long: "Take a host out of the cluster: no controller answers its certificate any more. The host goes on by " +
-			"what " +
-			"it has; \"heddle host leave\" there makes that its own configuration.",
+			"what it has; \"heddle host leave\" there makes that its own configuration.",
 		Example: "  heddle host remove esx1", Args: cli.Exactly("HOST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.Check(); err != nil {

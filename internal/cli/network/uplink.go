@@ -51,8 +51,7 @@ func newUplinkShow(d cli.Deps, t *cli.Target) *cobra.Command {
 			}
 			f, away, err := cli.Locate(c, t, cli.Wanted[api.Uplink]{Name: args[0], What: "uplink", Kind: "uplinks",
 				List: "heddle uplink list",
-				Here: func(s *api.State, name string) ([]cli.Candidate[api.Uplink],
-					error) {
+				Here: func(s *api.State, name string) ([]cli.Candidate[api.Uplink], error) {
 					return cli.UplinksNamed(s, name, sw)
 				}})
 			if err != nil {

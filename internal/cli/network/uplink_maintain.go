@@ -184,8 +184,7 @@ const (
 func (g *maintainCall) awaitQuiet(c *cobra.Command, out *api.Maintained) (bool, error) {
 	end, since, last := time.Now().Add(g.wait), time.Now(), uint64(0)
 	for first := true; ; first = false {
-		list, err := cli.Ask(c, g.t, func(ctx context.Context, s api.Service) ([]api.Stats,
-			error) {
+		list, err := cli.Ask(c, g.t, func(ctx context.Context, s api.Service) ([]api.Stats, error) {
 			return s.Stats(ctx)
 		})
 		if err != nil {

@@ -73,8 +73,8 @@ func reassign(d cli.Deps, c *cobra.Command, t *cli.Target, o *cli.Output, q api.
 	if err := o.Check(); err != nil {
 		return err
 	}
-	out, err := cli.AskFleet(c, t.Controllers(), 0, func(ctx context.Context, f *api.Fleet) (*api.ReassignedPort,
-		error) {
+	out, err := cli.AskFleet(c, t.Controllers(), 0, func(ctx context.Context, f *api.Fleet) (
+		*api.ReassignedPort, error) {
 		return f.Reassign(ctx, q)
 	})
 	if err != nil {

@@ -65,6 +65,15 @@ type Closer interface {
 	Close()
 }
 
+// all calls a hook that cannot fail of all parts that have it, in their order.
+func all[Hook any](parts []Part, call func(Hook)) {
+	for _, part := range parts {
+		if hook, has := part.(Hook); has {
+			call(hook)
+		}
+	}
+}
+
 // each calls a hook of all parts that have it, in their order, until one fails.
 func each[Hook any](parts []Part, call func(Hook) error) error {
 	for _, part := range parts {

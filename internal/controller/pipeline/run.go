@@ -34,7 +34,7 @@ type run struct {
 // store's own: then nothing has changed, and the change may be made anew, with new parts.
 func Make(ctx context.Context, d Definition, parts []Part, q *Request) (*controllerv1.ApplyDefinitionResponse, error) {
 	r, p := run{d, parts}, &Plan{Request: q, Answer: &controllerv1.ApplyDefinitionResponse{}}
-	defer func() { _ = each(parts, func(h Closer) error { h.Close(); return nil }) }()
+	defer all(parts, Closer.Close)
 	for _, stage := range []func(context.Context, *Plan) error{r.parse, r.read, r.judge, r.weigh} {
 		if err := stage(ctx, p); err != nil {
 			return nil, err
@@ -125,25 +125,25 @@ func (r run) write(ctx context.Context, p *Plan) error {
 	if err := each(r.parts, func(h Preparer) error { return h.Prepare(ctx, p) }); err != nil {
 		return err
 	}
-	revision, err := r.definition.Write(ctx, p, func() (all []store.Change, err error) {
+	revision, err := r.definition.Write(ctx, p, func() (more []store.Change, err error) {
 		err = each(r.parts, func(h Contributor) error {
 			list, err := h.Changes(p)
-			all = append(all, list...)
+			more = append(more, list...)
 			return err
 		})
-		return all, err
+		return more, err
 	})
 	if err != nil {
 		return err
 	}
 	p.Answer.Revision = revision
-	_ = each(r.parts, func(h Teller) error { h.Tell(ctx, p); return nil })
+	all(r.parts, func(h Teller) { h.Tell(ctx, p) })
 	r.settle(context.WithoutCancel(ctx), p) // also where the caller leaves
 	return nil
 }
 
 func (r run) settle(ctx context.Context, p *Plan) {
-	_ = each(r.parts, func(h Settler) error { h.Settle(ctx, p); return nil })
+	all(r.parts, func(h Settler) { h.Settle(ctx, p) })
 }
 
 // lines say what a change does, a line each.

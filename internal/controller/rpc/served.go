@@ -10,7 +10,6 @@ import (
 
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/staticports"
-	"heddle/internal/platform/store"
 )
 
 // counts are the static ports that there are, by port group.
@@ -63,5 +62,3 @@ func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
 	}
 	return nil
 }
-
-var _ Store = (*store.Store)(nil)
