@@ -37,6 +37,7 @@ type streams struct {
 // streamed is how one host is followed.
 type streamed struct {
 	running bool
+	heard   bool      // it has answered, since it is followed
 	away    bool      // which has been said
 	later   time.Time // it does not have what is asked for or refuses it, and is asked again then
 	lacks   error
@@ -83,6 +84,18 @@ func (s *streams) Away() (list []string) {
 		}
 	}
 	slices.Sort(list)
+	return list
+}
+
+// Awaited are the hosts that are followed and have not answered yet.
+func (s *streams) Awaited() (list []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for host, f := range s.hosts {
+		if f.running && !f.heard && !f.away {
+			list = append(list, host)
+		}
+	}
 	return list
 }
 
@@ -244,7 +257,7 @@ func (s *streams) begin(ctx context.Context, host string, g *sync.WaitGroup) {
 	s.mu.Lock()
 	f := s.at(host)
 	skip := f.running || f.over || time.Now().Before(f.later)
-	f.running = f.running || !skip
+	f.running, f.heard = f.running || !skip, f.heard && skip
 	s.mu.Unlock()
 	if skip {
 		return
@@ -277,7 +290,7 @@ func (s *streams) answers(host string) {
 	s.mu.Lock()
 	f := s.at(host)
 	back := f.away
-	f.away, f.lacks, f.refused, s.heard = false, nil, false, true
+	f.heard, f.away, f.lacks, f.refused, s.heard = true, false, nil, false, true
 	s.mu.Unlock()
 	if back {
 		s.note("host " + host + " answers; " + s.what)

@@ -32,8 +32,12 @@ type arrived[T any] struct {
 	v  T
 }
 
-// settleRound is how long after the first host's answer the others have for theirs.
-const settleRound = 300 * time.Millisecond
+// settleRound is how long hosts have at least, after the first one's answer, to be asked and to answer; lookAgain is how
+// often it is looked whether one is still awaited.
+const (
+	settleRound = 300 * time.Millisecond
+	lookAgain   = 20 * time.Millisecond
+)
 
 func newRounds[T any](every time.Duration, sum bool) *rounds[T] {
 	return &rounds[T]{every: every, sum: sum, got: map[string][]arrived[T]{}, first: make(chan struct{})}
@@ -72,14 +76,20 @@ func (r *rounds[T]) next() (list []cli.Said[T]) {
 	return list
 }
 
-// run calls f once an interval, from the first answer on, until ctx ends or f fails.
-func (r *rounds[T]) run(ctx context.Context, f func([]cli.Said[T]) error) error {
+// run calls f once an interval until ctx ends or f fails. It begins when all hosts have answered: each measures at times
+// of its own, so that their first answers come up to an interval apart. Two intervals after the first answer it begins
+// without those that awaited then still reports.
+func (r *rounds[T]) run(ctx context.Context, awaited func() []string, f func([]cli.Said[T]) error) error {
 	select {
 	case <-r.first:
 	case <-ctx.Done():
 		return nil
 	}
+	began := time.Now()
 	cli.SleepFor(ctx, settleRound)
+	for ctx.Err() == nil && len(awaited()) > 0 && time.Since(began) < 2*r.every {
+		cli.SleepFor(ctx, lookAgain)
+	}
 	for tick := time.NewTicker(r.every); ; {
 		if ctx.Err() != nil {
 			tick.Stop()
@@ -108,14 +118,18 @@ func followRounds[T any](ctx context.Context, d cli.Deps, t *cli.Target, what st
 	hosts := cli.NewStreams(d, fleet, what, func(ctx context.Context, client api.Service, host string,
 		heard func()) error {
 		return follow(ctx, client, func(v T) error {
-			heard()
 			r.take(host, v)
+			heard() // last: who has been heard is no longer awaited, and its answer must be there
 			return ctx.Err()
 		})
 	})
 	var g sync.WaitGroup
 	g.Go(func() { cancel(hosts.Run(ctx)) })
-	err = cli.Ended(ctx, r.run(ctx, func(list []cli.Said[T]) error { return f(list, hosts.Away()) }))
+	err = cli.Ended(ctx, r.run(ctx, hosts.Awaited, func(list []cli.Said[T]) error {
+		away := append(hosts.Away(), hosts.Awaited()...)
+		slices.Sort(away)
+		return f(list, away)
+	}))
 	cancel(nil)
 	g.Wait()
 	return err
