@@ -50,6 +50,8 @@ type host struct {
 	made  *leaks.Objects
 	// binary is the program the agent runs; "" is the one under test.
 	binary string
+	// env is what commands and the agent have in their environment besides that of the test.
+	env []string
 }
 
 // logBuffer collects what the agent logs, for failing tests and to await events.
@@ -75,6 +77,7 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
+	testkit.Beside(t)
 	h := &host{t: t, ns: testkit.NS(t, "host"), dir: shortDir(t), log: &logBuffer{}, made: leaks.Watch(t)}
 	testkit.Weigh(t, 1)
 	h.name = "t" + strings.ReplaceAll(h.ns.Name, "_", "-")
@@ -121,6 +124,7 @@ func (h *host) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("heddle", args...)
 	cmd.Env = append(os.Environ(), "HEDDLE_AGENT="+h.name, "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"),
 		"HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
+	cmd.Env = append(cmd.Env, h.env...)
 	return cmd
 }
 

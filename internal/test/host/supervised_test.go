@@ -13,7 +13,7 @@ import (
 // after "heddle down" and with 78 when its file has a fault. The finish script takes the service down for these alone.
 func TestASupervisorWithoutSystemdKnowsWhenNotToStartTheAgentAgain(t *testing.T) {
 	h := newHost(t)
-	t.Setenv("HEDDLE_SUPERVISED", "yes")
+	h.env = []string{"HEDDLE_SUPERVISED=yes"}
 	h.start("--config", h.file("heddle.yaml", "switches: []\n"))
 	h.must("down", "--yes")
 	<-h.done

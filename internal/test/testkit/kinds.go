@@ -31,6 +31,20 @@ func Never(t testing.TB) {
 	t.Attr(NeverAttr, root)
 }
 
+// beside are the tests of this process that run beside others.
+var beside sync.Map
+
+// Beside has a test run at the same time as others of its program, as t.Parallel does; unlike that it may be called
+// again. The parts of a test stay in their order.
+func Beside(t *testing.T) {
+	t.Helper()
+	if _, is := beside.LoadOrStore(t.Name(), true); is || strings.Contains(t.Name(), "/") {
+		return
+	}
+	t.Cleanup(func() { beside.Delete(t.Name()) }) // a test may run several times
+	t.Parallel()
+}
+
 // weighed are the tests of this process that have a share of the run's budget.
 var weighed sync.Map
 
