@@ -32,8 +32,8 @@ type arrived[T any] struct {
 	v  T
 }
 
-// settleRound is how long hosts have at least, after the first one's answer, to be asked and to answer; lookAgain is how
-// often it is looked whether one is still awaited.
+// settleRound is how long hosts have at least, after the first one's answer, to be asked and to answer. lookAgain is
+// how often it is looked whether one is still awaited.
 const (
 	settleRound = 300 * time.Millisecond
 	lookAgain   = 20 * time.Millisecond
@@ -76,9 +76,9 @@ func (r *rounds[T]) next() (list []cli.Said[T]) {
 	return list
 }
 
-// run calls f once an interval until ctx ends or f fails. It begins when all hosts have answered: each measures at times
-// of its own, so that their first answers come up to an interval apart. Two intervals after the first answer it begins
-// without those that awaited then still reports.
+// run calls f once an interval until ctx ends or f fails. It begins when all hosts have answered: each measures at
+// times of its own, so that their first answers come up to an interval apart. Two intervals after the first answer it
+// begins without those that awaited still names.
 func (r *rounds[T]) run(ctx context.Context, awaited func() []string, f func([]cli.Said[T]) error) error {
 	select {
 	case <-r.first:
