@@ -182,12 +182,14 @@ func (a *Agent) tick() {
 		go runtime.GC()
 	}
 	a.attaching.attachFailed()
-	a.waiting.Watch()
+	a.waiting.watchWaits()
+	a.moving.tick()
+	a.locating.tick()
 	a.parts.Tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()
-	a.adoptions.Watch()
+	a.adoptions.watchAdoptions()
 	a.trials.judgeChange()
 }
 

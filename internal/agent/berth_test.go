@@ -18,18 +18,17 @@ func TestS100_APortThatAHookPreparesIsComparedWithWhereItsGuestRuns(t *testing.T
 	r := newRig(t, base)
 	var asked []*controllerv1.DescribeArrivalRequest
 	var says *controllerv1.DescribeArrivalResponse
-	describe := func(_ context.Context, q *controllerv1.DescribeArrivalRequest) (
+	r.commands.describe = func(_ context.Context, q *controllerv1.DescribeArrivalRequest) (
 		*controllerv1.DescribeArrivalResponse, error) {
 		if asked = append(asked, q); says == nil {
 			return nil, cluster.ErrNoController
 		}
 		return says, nil
 	}
-	flows := func(context.Context) (*api.FlowStatus, error) {
+	r.commands.flowStatus = func(context.Context) (*api.FlowStatus, error) {
 		return &api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "other"},
 			{Switch: "lab", Flows: 60, MaxFlows: 100}}}, nil
 	}
-	r.commands.admission = newAdmission(r.shared, r.ports, r.attaching, describe, flows)
 	for i, row := range []struct {
 		name   string
 		hears  *controllerv1.DescribeArrivalResponse
@@ -65,7 +64,7 @@ func TestS100_APortThatAHookPreparesIsComparedWithWhereItsGuestRuns(t *testing.T
 				}
 				return err
 			})
-			connected := r.connected.port(name) != nil
+			connected := r.ports.runTime(name) != nil
 			if row.says == "" && (err != nil || !connected) || row.says != "" && (!invalid(err) || connected ||
 				!strings.Contains(err.Error(), row.says)) {
 				t.Errorf("connected %v, %v", connected, err)

@@ -7,11 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"heddle/internal/agent/admission"
 	"heddle/internal/agent/loopsearch"
-	"heddle/internal/agent/standby"
 	"heddle/internal/agent/state"
-	"heddle/internal/agent/staticports"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -22,20 +19,19 @@ import (
 // commands are the commands on single ports.
 type commands struct {
 	*shared
-	connected *connected
 	ports     *ports
 	records   *records
 	effect    *effect
 	attaching *attaching
 	chains    *chains
 	loops     *loopsearch.Search
-	waiting   *standby.Part
-	arrivals  *arrivals
-	holding   *holding
+	waiting   *waiting
 	trials    *trials
 	changer   *changer
-	statics   *staticports.Part
-	admission *admission.Judge
+	statics   *statics
+	// describe asks a controller, flowStatus the metering; nil without.
+	describe   describe
+	flowStatus func(context.Context) (*api.FlowStatus, error)
 	// self is the host's id in its cluster; nil for a host that can be in none.
 	self func() string
 
@@ -97,7 +93,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.Do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {
-			if c.ports.declared(q.Port) == nil && c.connected.port(q.Port) == nil {
+			if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
 				return c.ports.notBlockable(q)
 			}
 			defer func() {
@@ -191,12 +187,12 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 
 // moves returns the edit that moves the port, nil if there is no such port.
 func (ps *ports) moves(q api.Move) func() {
-	if p := ps.connected.port(q.Port); p != nil {
+	if p := ps.runTime(q.Port); p != nil {
 		moved := *p
 		moved.PortGroup = q.PortGroup
 		return func() {
 			ps.state.Ports = slices.Clone(ps.state.Ports)
-			*ps.connected.port(q.Port) = moved
+			*ps.runTime(q.Port) = moved
 		}
 	}
 	p := ps.declared(q.Port)

@@ -6,7 +6,6 @@ import (
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/part"
-	"heddle/internal/agent/probes"
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
@@ -63,19 +62,16 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	if err != nil {
 		name = a.name
 	}
-	p := probes.New(a.connection.Who, func(e event.Event) {
+	p := &probing{who: a.membership.who, publish: func(e event.Event) {
 		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
 		a.events.Publish(e)
-	})
-	fabric := uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.Tell)
-	ways := uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.IsDefined, p.Tunnelled)
-	p.Follow(fabric, ways)
-	a.membership.probing = p
-	a.benchmarking.Probe(fabric)
-	a.tunnels.Prefer(ways.Prefer)
+	}}
+	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.tell)
+	p.tunnels = uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.isDefined, p.tunnelled)
+	a.membership.probing, a.tunnels.prefer, a.benchmarking.fabric = p, p.tunnels.Prefer, p.fabric
 	a.closers = append(a.closers, a.benchmarking.Close)
-	a.follow("network-probes", fabric)
-	a.follow("tunnel-probes", ways)
+	a.follow("network-probes", p.fabric)
+	a.follow("tunnel-probes", p.tunnels)
 }
 
 // followLoad starts moving ports off loaded uplinks.

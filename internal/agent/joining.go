@@ -11,10 +11,13 @@ import (
 
 // Join makes the host part of a cluster.
 func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, error) {
-	defer m.connection.Hold()()
-	is, stands := m.connection.Member()
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	m.mu.Lock()
+	is, connected := m.record, m.connected
+	m.mu.Unlock()
 	switch {
-	case is != nil && (stands.Controller != "" || q.Name != "" && q.Name != is.Name()):
+	case is != nil && (connected != "" || q.Name != "" && q.Name != is.Name()):
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s: leave that first (heddle "+
 			"host leave)", is.Name(), is.Cluster()))
 	case is != nil:
@@ -30,15 +33,16 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 		}
 		q.Name = name
 	}
-	record, err := cluster.Join(ctx, m.connection.Dir(), cluster.Request{Controller: q.Controller, Token: q.Token,
-		Name:    q.Name,
+	record, err := cluster.Join(ctx, m.dir, cluster.Request{Controller: q.Controller, Token: q.Token, Name: q.Name,
 		Replace: q.Replace})
 	if err != nil {
 		return nil, api.NewError(api.Invalid, err.Error())
 	}
-	m.connection.Joined(record)
+	m.mu.Lock()
+	m.record, m.problem = record, ""
+	m.mu.Unlock()
 	m.log.Info("joined a cluster", "cluster", record.Cluster(), "as", record.Name())
-	m.connection.Begin()
+	m.begin()
 	return m.Membership(ctx)
 }
 
@@ -51,26 +55,28 @@ func (m *membership) repair(ctx context.Context, is *cluster.Record, controller 
 			is.Cluster(), controller, err))
 	}
 	m.log.Info("the controllers are looked for at another address", "controller", controller)
-	m.connection.End()
-	m.connection.Begin()
+	m.end()
+	m.begin()
 	return m.Membership(ctx)
 }
 
 // HandOver hands the switches that the host's own file has too over to the controllers. The conversation begins anew
 // then, by which the controllers hear of it.
 func (m *membership) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, error) {
-	defer m.connection.Hold()()
+	m.joining.Lock()
+	defer m.joining.Unlock()
 	out, err := m.slicing.HandOver(ctx, q)
 	if err == nil && !q.DryRun {
-		m.connection.End()
-		m.connection.Begin()
+		m.end()
+		m.begin()
 	}
 	return out, err
 }
 
 // Leave makes what the controllers declared the host's own configuration, and returns how it was.
 func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
-	defer m.connection.Hold()()
+	m.joining.Lock()
+	defer m.joining.Unlock()
 	was, err := m.Membership(ctx)
 	if err != nil {
 		return nil, err
@@ -78,15 +84,25 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	if !was.Member {
 		return nil, api.NewError(api.Invalid, "this host is in no cluster")
 	}
-	m.connection.End()
-	if err := m.slicing.own(ctx, was.Cluster, m.locating.Peers); err != nil {
-		m.connection.Begin()
+	m.end()
+	if err := m.slicing.own(ctx, was.Cluster, m.locating.peers); err != nil {
+		m.begin()
 		return nil, err
 	}
-	record := m.connection.Left()
-	m.locating.Left(ctx)
+	m.mu.Lock()
+	record := m.record
+	m.record, m.connected, m.problem = nil, "", ""
+	m.mu.Unlock()
+	if m.locating.keeper != nil {
+		if err := m.locating.keeper.Forget(); err != nil {
+			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
+		}
+	}
+	if err := m.Do(ctx, m.locating.left); err != nil {
+		m.log.Error("what the controllers said of overlay segments is still in the kernel", "err", err)
+	}
 	if m.probing != nil {
-		m.probing.Left()
+		m.probing.left()
 	}
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()

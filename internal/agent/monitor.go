@@ -15,12 +15,13 @@ type monitors struct{ *guest.Monitors }
 func (a *Agent) watchMonitors() {
 	m := guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
 		a.PostUnless(ctx.Done(), func() {
-			a.waiting.SawRuns(news)
+			a.waiting.adapters.Take(news)
+			a.waiting.sawRuns(news)
 			a.settler.settleSoon()
 		})
 	})
 	a.follow("monitors", monitors{m})
-	a.waiting.Ask(func(p *plan.Port) { m.Again(p.Monitor.Socket) })
+	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { m.Again(p.Monitor.Socket) })
 }
 
 // Settled updates which monitors are watched.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/agent/connection"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/doctor"
@@ -93,12 +92,12 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 		{"no key", time.Hour, change(os.Remove, key), damaged},
 		{"expired", -time.Minute, nil, "its certificate expired on"},
 		{"no controller", time.Hour, func(m *membership, _ string) error {
-			m.connection.Stand(connection.Standing{Since: time.Now().Add(-time.Minute),
-				Problem: os.ErrDeadlineExceeded.Error()})
+			m.now("", os.ErrDeadlineExceeded)
+			m.since = time.Now().Add(-time.Minute)
 			return nil
 		}, "has had no controller for 1m"},
 		{"a controller", time.Hour, func(m *membership, _ string) error {
-			m.connection.Stand(connection.Standing{Controller: "192.0.2.1:7411", Since: time.Now()})
+			m.now("192.0.2.1:7411", nil)
 			return nil
 		}, ""},
 		{"a controller that is about to answer", time.Hour, nil, ""},
@@ -117,7 +116,7 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.connection.Open(r.dir)
+			r.membership.open(r.dir)
 			if row.fault != nil && !beforeOpen {
 				if err := row.fault(r.membership, dir); err != nil {
 					t.Fatal(err)

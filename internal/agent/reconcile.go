@@ -8,8 +8,6 @@ import (
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/part"
-	"heddle/internal/agent/standby"
-	"heddle/internal/agent/tunnels"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -27,9 +25,9 @@ type reconciler struct {
 	reporter  *reporter
 	teaming   *teaming
 	holding   *holding
-	waiting   *standby.Part
+	waiting   *waiting
 	dated     *dated
-	tunnels   *tunnels.Tunnels
+	tunnels   *tunnels
 
 	parts  *part.Table
 	wanted active.Want // by the parts, at the last reconcile
@@ -69,7 +67,7 @@ func (rc *reconciler) round() (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if rc.waiting.Keep(now) {
+	if rc.waiting.keepWaits(now) {
 		rc.ports.stale = true
 		return true, nil
 	}
@@ -133,7 +131,7 @@ func (rc *reconciler) activate(now *active.Draft, bounds []active.Bound, errPrep
 	}
 	rc.teaming.followBonds(bounds, formed)
 	rc.teaming.followLinks(bounds)
-	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.Tidy())
+	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.tidy())
 	rc.chains.noteStrangers(bounds)
 	rc.dated.watch()
 	rc.reporter.report()
@@ -189,12 +187,12 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			continue
 		}
 		f := devices.PortFact(b.Device)
-		if why := rc.waiting.Fact(b.ID, &f); !why.None() && !now.Reported(b.ID) {
+		if why := rc.waiting.waitFact(b.ID, &f); !why.None() && !now.Reported(b.ID) {
 			now.Report(b.ID, why)
 		}
 		// While the guest runs elsewhere, what its QEMU here does not show is no problem.
-		if why := rc.waiting.Onto(b.Port, &f); !why.None() && !now.Reported(b.ID) &&
-			!rc.waiting.Elsewhere(b.ID) {
+		if why := rc.waiting.adapters.Onto(b.Port, &f); !why.None() && !now.Reported(b.ID) &&
+			!rc.waiting.elsewhere(b.ID) {
 			now.Report(b.ID, why)
 		}
 		f.Assigned = rc.state.AssignedTo(b.Port)
@@ -205,10 +203,10 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}
-	rc.tunnels.Bind(now, &d)
+	rc.tunnels.bind(now, &d)
 	if len(rc.state.Waits) > 0 {
 		for _, sw := range now.Plan.Switches {
-			rc.waiting.Rivals(now, sw, d.Facts)
+			rc.waiting.rivals(now, sw, d.Facts)
 		}
 	}
 	return d

@@ -16,12 +16,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heddle/internal/controller/rpc"
 	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
+	"heddle/internal/platform/pki/rotation"
 	"heddle/internal/platform/store"
 )
 
@@ -37,7 +37,7 @@ const (
 )
 
 // authorityKey names the object with the cluster's authority.
-func authorityKey() store.Key { return rpc.AuthorityKey() }
+func authorityKey() store.Key { return rotation.Key() }
 
 const (
 	// renewEvery is how old the controller's own certificate gets.

@@ -103,7 +103,7 @@ func (f *front) by(header string, conf *tls.Config) *person {
 func (f *front) made(name string, role controllerv1.AccessRole,
 	life time.Duration) *controllerv1.CreateAPITokenResponse {
 	f.t.Helper()
-	return must(people{f.Server}.CreateAPIToken(f.t.Context(), &controllerv1.CreateAPITokenRequest{Name: name,
+	return must(deskOf(f.Server).CreateAPIToken(f.t.Context(), &controllerv1.CreateAPITokenRequest{Name: name,
 		Role: role, Lasts: durationpb.New(life)}))(f.t)
 }
 
@@ -125,7 +125,7 @@ func (p *person) lists(t *testing.T) error {
 // audited are the entries of the log in short.
 func (f *front) audited() (lines []string) {
 	f.t.Helper()
-	list := must(people{f.Server}.ListAudit(f.t.Context(), &controllerv1.ListAuditRequest{Most: 10_000}))(f.t)
+	list := must(deskOf(f.Server).ListAudit(f.t.Context(), &controllerv1.ListAuditRequest{Most: 10_000}))(f.t)
 	for _, e := range list.GetEntries() {
 		lines = append(lines, fmt.Sprintf("%s %s %s [%s] %s", e.GetWho(), e.GetCall(),
 			strings.TrimPrefix(e.GetResult().String(), "AUDIT_RESULT_"), strings.Join(e.GetObjects(), " "),
@@ -199,7 +199,7 @@ func TestAccess_TokensThatDoNotCount(t *testing.T) {
 	revoked := f.made("gone", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, 10*day)
 	good := f.made("ann", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, 10*day)
 	f.pass(2 * time.Hour)
-	must(people{f.Server}.RevokeAPIToken(t.Context(), &controllerv1.RevokeAPITokenRequest{Id: revoked.GetId()}))(t)
+	must(deskOf(f.Server).RevokeAPIToken(t.Context(), &controllerv1.RevokeAPITokenRequest{Id: revoked.GetId()}))(t)
 	other := identity.NewAPIToken()
 	guess := other.Text()
 	// One with the name of a good token and another secret, as who has read a list of tokens might try.
@@ -267,7 +267,7 @@ func TestAccess_GuessedTokens(t *testing.T) {
 		connect.CodeUnauthenticated {
 		t.Error(err)
 	}
-	list := must(people{f.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{}))(t).GetEntries()
+	list := must(deskOf(f.Server).ListAudit(t.Context(), &controllerv1.ListAuditRequest{}))(t).GetEntries()
 	var refused int64
 	for _, e := range list {
 		refused += max(1, int64(e.GetTimes()))
@@ -449,7 +449,7 @@ func TestAccess_JoiningIsRecorded(t *testing.T) {
 func TestS104_AnAuditLogThatWasChangedIsFound(t *testing.T) {
 	c := newController(t)
 	log := must(audit.Open(filepath.Join(t.TempDir(), "audit"), audit.DefaultBounds(), c.now))(t)
-	c.Audit = log
+	c.auditing.Audit = log
 	for range 3 {
 		if err := log.Refuse(audit.Entry{Who: "eve", Call: "RemoveHost"}); err != nil {
 			t.Fatal(err)
@@ -457,7 +457,7 @@ func TestS104_AnAuditLogThatWasChangedIsFound(t *testing.T) {
 	}
 	refusals := func(head string) *controllerv1.AuditChain {
 		t.Helper()
-		out := must(people{c.Server}.VerifyAudit(t.Context(), &controllerv1.VerifyAuditRequest{Head: head}))(t)
+		out := must(deskOf(c.Server).VerifyAudit(t.Context(), &controllerv1.VerifyAuditRequest{Head: head}))(t)
 		if len(out.GetChains()) != 3 || out.GetChains()[1].GetSeries() != "refusals" {
 			t.Fatalf("the logs: %v", out)
 		}

@@ -206,20 +206,20 @@ func (s *stepList) are(want ...controllerv1.MoveStep) bool {
 // ends with the release.
 func TestS100_AControllerMovesAPortAndReportsItsSteps(t *testing.T) {
 	c, from, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	ask := &controllerv1.MovePortRequest{Port: actsVM + "/net0", To: "esx2", Device: "tap9", Needs: []string{"storage"}}
-	m, err := a.planned(ctx, ask)
+	m, err := a.Planned(ctx, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := m.request(ask)
+	q := m.Request(ask)
 	if p := q.GetPort(); p.GetName() != "vm/eth0" || p.GetDevice() != "tap9" || p.GetPortGroup() != "web" ||
 		p.GetMac() != "02:00:00:00:00:01" || q.GetVm() != actsVM || !q.GetNeedsUplink() || len(q.GetNeeds()) != 1 {
 		t.Errorf("the request: %v", q)
 	}
 	to.steps = []agentv1.MovePhase{agentv1.MovePhase_MOVE_PHASE_PREPARED}
 	steps, done := &stepList{}, make(chan error, 1)
-	go func() { done <- a.follow(ctx, m, steps.send) }()
+	go func() { done <- a.Follow(ctx, m, steps.send) }()
 	want := []controllerv1.MoveStep{controllerv1.MoveStep_MOVE_STEP_PREPARED}
 	c.await("it is prepared", func() bool { return steps.are(want...) })
 	for _, s := range []agentv1.MovePhase{agentv1.MovePhase_MOVE_PHASE_COPIED, agentv1.MovePhase_MOVE_PHASE_STOPPED,
@@ -237,7 +237,7 @@ func TestS100_AControllerMovesAPortAndReportsItsSteps(t *testing.T) {
 // What can't be, or should not be, is refused in words before anything is asked of a host.
 func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 	c, from, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	for _, row := range []struct{ name, port, host, to, says string }{
 		{"no such port", "vm/eth9", "", "esx2", "no host has a port vm/eth9"},
 		{"another host", "vm/eth0", "esx2", "esx1", "no host has a port vm/eth0"},
@@ -246,7 +246,7 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 		{"nothing said", "", "", "esx1", "say which port moves"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := a.planned(ctx, &controllerv1.MovePortRequest{Port: row.port, Host: row.host, To: row.to})
+			_, err := a.Planned(ctx, &controllerv1.MovePortRequest{Port: row.port, Host: row.host, To: row.to})
 			if err == nil || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("%v, want %q", err, row.says)
 			}
@@ -256,7 +256,7 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 	says := func(what, text string) {
 		t.Helper()
 		c.await(what, func() bool {
-			_, err := a.planned(ctx, q)
+			_, err := a.Planned(ctx, q)
 			return err != nil && strings.Contains(err.Error(), text)
 		})
 	}
@@ -279,7 +279,7 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 		t.Error("a host was asked")
 	}
 	to.refusal = connect.NewError(connect.CodeInvalidArgument, "no room")
-	err := a.askAgent(ctx, "esx2", func(ctx context.Context, rpc *connect.Client) error {
+	err := c.askAgent(ctx, "esx2", func(ctx context.Context, rpc *connect.Client) error {
 		_, err := agentv1connect.NewPortServiceClient(rpc).ConnectIncomingPort(ctx,
 			&agentv1.ConnectIncomingPortRequest{})
 		return err
@@ -287,7 +287,7 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 	if connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(), "host esx2: no room") {
 		t.Errorf("the host's own words: %v", err)
 	}
-	err = a.askAgent(ctx, "esx2", func(ctx context.Context, rpc *connect.Client) error {
+	err = c.askAgent(ctx, "esx2", func(ctx context.Context, rpc *connect.Client) error {
 		_, err := agentv1connect.NewPortServiceClient(rpc).BlockPort(ctx, &agentv1.BlockPortRequest{Port: "x"})
 		return err
 	})
@@ -299,7 +299,7 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 // A move that waits is listed, cancelled and activated at the host that waits, also by who does not name it.
 func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 	c, _, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	if _, err := a.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: "vm/eth0"}); connect.CodeOf(err) !=
 		connect.CodeNotFound {
 		t.Errorf("nothing to cancel: %v", err)
@@ -339,7 +339,7 @@ func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 // elsewhere; who does not operate both port groups is refused.
 func TestS100_AControllerReassignsAPort(t *testing.T) {
 	c, from, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	to.reports(actsPort(true)) // it waits there, and is not meant
 	c.await("both are known", func() bool { return len(c.ports()) == 2 })
 	out, err := a.ReassignPort(ctx, &controllerv1.ReassignPortRequest{Port: actsVM + "/net0", Switch: "dmz"})
@@ -379,8 +379,8 @@ func TestS100_AControllerReassignsAPort(t *testing.T) {
 func TestS100_ATargetHearsWhatAPortTakesUp(t *testing.T) {
 	c, from, to := movingHosts(t)
 	from.learned, from.flows = 7, 90
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
-	_, err := a.prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"})
+	a, ctx := moveCallsAt(c.Server), t.Context()
+	_, err := a.Prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"})
 	if err != nil || len(to.asked) != 1 || to.asked[0].GetMacs() != 7 || to.asked[0].GetFlows() != 90 {
 		t.Errorf("prepared with %v, %v", to.asked, err)
 	}
@@ -429,14 +429,14 @@ func TestS100_ATargetOfAVersionThatCannotIsRefused(t *testing.T) {
 	})
 	const says = "the agent of host esx2 does not know portGroup dvs/web: security.tomorrow, so that the port would " +
 		"be less protected there: update the host"
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	q := &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}
-	if _, err := a.planned(ctx, q); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
+	if _, err := a.Planned(ctx, q); connect.CodeOf(err) != connect.CodeFailedPrecondition ||
 		!strings.Contains(err.Error(), says+", or use --force") {
 		t.Errorf("%v", err)
 	}
 	q.Force = true
-	if _, err := a.planned(ctx, q); err != nil {
+	if _, err := a.Planned(ctx, q); err != nil {
 		t.Errorf("by force: %v", err)
 	}
 	r, err := to.client.Describe(ctx, &controllerv1.DescribeArrivalRequest{Vm: actsVM, Adapter: "net0", Switch: "dvs",
@@ -444,9 +444,8 @@ func TestS100_ATargetOfAVersionThatCannotIsRefused(t *testing.T) {
 	if err != nil || r.GetLacks() != says {
 		t.Errorf("the target hears %v, %v", r, err)
 	}
-	c.fleet.mu.Lock()
-	defer c.fleet.mu.Unlock()
-	if why := lessProtected(c.fleet.names["esx2"], "dvs", "db"); why != "" {
+	there := c.seenByMoves(&elsewhere{}, "")
+	if why := must(there.Host("esx2"))(t).LessProtected("dvs", "db"); why != "" {
 		t.Errorf("a port of another port group: %s", why)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	agentv1 "heddle/api/heddle/agent/v1"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/moves"
 )
 
 // calledFor are the calls that the host was asked for.
@@ -24,8 +25,8 @@ func waitsAt(c *controller, m *mover, name string, away bool) {
 	m.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	m.reports(actsPort(true))
 	c.await("the port waits", func() bool {
-		return slices.ContainsFunc((acts{movers{people{c.Server}}}).instances(&elsewhere{}), func(p reportedPort) bool {
-			return p.host == name && p.GetWaits()
+		return slices.ContainsFunc(c.seenByMoves(&elsewhere{}, "").Ports, func(p moves.Port) bool {
+			return p.Host == name && p.GetWaits()
 		})
 	})
 	if away {
@@ -38,7 +39,7 @@ func waitsAt(c *controller, m *mover, name string, away bool) {
 // cancelled, and the error says what to do.
 func TestS176_AMoveIsCancelledWhereItCanBeAndNamesWhoIsAway(t *testing.T) {
 	c, _, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	other := c.mover("esx3", agentv1.MoveSide_MOVE_SIDE_TARGET)
 	waitsAt(c, to, "esx2", true)
 	_, err := a.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: "vm/eth0"})
@@ -62,7 +63,7 @@ func TestS176_AMoveIsCancelledWhereItCanBeAndNamesWhoIsAway(t *testing.T) {
 // host cancels there alone, and who operates one of them only cancels none.
 func TestS176_ACancelledMoveLeavesNoPortAtAFormerTarget(t *testing.T) {
 	c, _, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	other := c.mover("esx3", agentv1.MoveSide_MOVE_SIDE_TARGET)
 	waitsAt(c, to, "esx2", false)
 	waitsAt(c, other, "esx3", false)
@@ -81,7 +82,7 @@ func TestS176_ACancelledMoveLeavesNoPortAtAFormerTarget(t *testing.T) {
 	to.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	other.reports(another)
 	c.await("two VMs have the name", func() bool {
-		return slices.ContainsFunc(a.instances(&elsewhere{}), func(p reportedPort) bool {
+		return slices.ContainsFunc(c.seenByMoves(&elsewhere{}, "").Ports, func(p moves.Port) bool {
 			return p.GetVm() == another.GetVm()
 		})
 	})

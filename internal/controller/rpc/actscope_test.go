@@ -13,6 +13,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/moves"
 )
 
 // moves are the calls of one person about moves.
@@ -57,7 +58,7 @@ func TestS113_EachCallAboutMovesIsJudgedAtTheTargetToo(t *testing.T) {
 			return err
 		}
 	}
-	a := acts{movers{people{f.Server}}}
+	a := moveCallsAt(f.Server)
 	const denied = "permission_denied"
 	for _, row := range []struct {
 		name   string
@@ -91,9 +92,8 @@ func TestS113_EachCallAboutMovesIsJudgedAtTheTargetToo(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			to.reports(row.target)
 			f.await("the target's port is known", func() bool {
-				return slices.ContainsFunc(a.instances(a.askHosts(t.Context(), &controllerv1.GetHostsHereRequest{
-					Reports: true})), func(p reportedPort) bool {
-					return p.host == "esx2" && proto.Equal(p.HostPort, row.target)
+				return slices.ContainsFunc(a.Look(t.Context(), false).Ports, func(p moves.Port) bool {
+					return p.Host == "esx2" && proto.Equal(p.HostPort, row.target)
 				})
 			})
 			err := row.call(t.Context(), f.moves(row.by))

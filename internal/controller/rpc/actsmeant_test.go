@@ -20,7 +20,7 @@ func (m *mover) means(of *agentv1.PortIdentity) {
 // name since.
 func TestS173_AControllerSaysWhichPortItMeans(t *testing.T) {
 	c, from, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	idOf := func(name string) string {
 		c.fleet.mu.Lock()
 		defer c.fleet.mu.Unlock()
@@ -30,7 +30,7 @@ func TestS173_AControllerSaysWhichPortItMeans(t *testing.T) {
 		return &agentv1.PortIdentity{Host: idOf(host), Switch: "dvs", Vm: actsVM, Adapter: "net0", Device: "tap0"}
 	}
 	ask := &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}
-	if _, err := a.prepare(ctx, ask); err != nil {
+	if _, err := a.Prepare(ctx, ask); err != nil {
 		t.Fatal(err)
 	}
 	if q := to.asked[0]; q.GetHost() != idOf("esx2") || q.GetVm() != actsVM || q.GetAdapter() != "net0" {
@@ -64,7 +64,7 @@ func TestS173_AControllerSaysWhichPortItMeans(t *testing.T) {
 // where it is another controller's host.
 func TestS173_AnAgentThatDoesNotCheckIsToldTheNameAlone(t *testing.T) {
 	c, from, to := movingHosts(t)
-	a, ctx := acts{movers{people{c.Server}}}, t.Context()
+	a, ctx := moveCallsAt(c.Server), t.Context()
 	for name, m := range map[string]*mover{"esx1": from, "esx2": to} {
 		m.stop()
 		c.await("it is away", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_DISCONNECTED })
@@ -72,7 +72,7 @@ func TestS173_AnAgentThatDoesNotCheckIsToldTheNameAlone(t *testing.T) {
 		m.start()
 		c.await("it is back", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_UP })
 	}
-	if _, err := a.prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}); err != nil {
+	if _, err := a.Prepare(ctx, &controllerv1.MovePortRequest{Port: "vm/eth0", To: "esx2"}); err != nil {
 		t.Fatal(err)
 	}
 	to.reports(actsPort(true))

@@ -3,7 +3,6 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/platform/rpcerrors"
 )
 
 // Bounds of the calls that a controller makes at agents itself, for moves.
@@ -38,7 +38,7 @@ type agentWay struct {
 func (s *Server) askAgent(ctx context.Context, host string, f func(context.Context, *connect.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()
-	code, text := codeAndText(callAgent(ctx, s, host, f))
+	code, text := rpcerrors.CodeAndText(callAgent(ctx, s, host, f))
 	if code == 0 {
 		return nil
 	}
@@ -64,19 +64,6 @@ func callAgent(ctx context.Context, s *Server, host string,
 		err = way.err
 	}
 	return err
-}
-
-// codeAndText are what an error says, without the words of the protocol; 0 for none.
-func codeAndText(err error) (connect.Code, string) {
-	if err == nil {
-		return 0, ""
-	}
-	text := err.Error()
-	var told *connect.Error
-	if errors.As(err, &told) {
-		text = told.Message()
-	}
-	return connect.CodeOf(err), text
 }
 
 // RoundTrip passes a request on, and returns the whole answer.

@@ -48,7 +48,7 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 	}
 	out.Host = from.GetHost()
 	out.Uplink, out.Lacks = s.compared(ctx, from, to, q.GetPortGroup())
-	out.Macs, out.Flows = acts{movers{people{s.Server}}}.room(ctx, from.GetHost(), from.GetSwitch(), from.GetName())
+	out.Macs, out.Flows = movesAt(s.Server).Room(ctx, from.GetHost(), from.GetSwitch(), from.GetName())
 	return out, nil
 }
 
@@ -62,7 +62,7 @@ func (l locating) hostOf(id string) *host {
 // runsAt is the port where an adapter's guest runs, nil where no other host than the one that asks is known.
 func (s arriving) runsAt(ctx context.Context, q *controllerv1.DescribeArrivalRequest,
 	to *host) *controllerv1.PortInstance {
-	all, _ := movers{people{s.Server}}.locate(ctx, &controllerv1.LocatePortsRequest{Vm: strings.ToLower(q.GetVm()),
+	all, _ := locatorOf(s.Server).locate(ctx, &controllerv1.LocatePortsRequest{Vm: strings.ToLower(q.GetVm()),
 		Adapter: q.GetAdapter()})
 	here := (segmenting{s.fleet}).nameOf(to.id)
 	for _, p := range all {
@@ -82,7 +82,11 @@ func (s arriving) compared(ctx context.Context, at *controllerv1.PortInstance, t
 	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{at.GetHost()}})
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
-	h := s.fleet.names[at.GetHost()]
-	return h != nil && isolatedBy(s.shown(h, there), at.GetSwitch()) == "",
-		lessProtected(to, at.GetSwitch(), group)
+	all := s.everywhere()
+	from, err := all.forMoves(s.fleet.names[at.GetHost()], there)
+	uplink = err == nil && from != nil && from.Isolated(at.GetSwitch()) == ""
+	if own, err := all.forMoves(to, there); err == nil {
+		lacks = own.LessProtected(at.GetSwitch(), group)
+	}
+	return uplink, lacks
 }

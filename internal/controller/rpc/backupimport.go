@@ -17,6 +17,7 @@ import (
 	"heddle/internal/controller/backup"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/part"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/access"
@@ -231,7 +232,7 @@ func (i importer) choosePorts(im *importing, have *slice.Set) {
 		for _, p := range ports {
 			numbers[p.ID] = p.Group
 			if p.Binding != nil {
-				nics[nic{p.Binding.VM, p.Binding.Adapter}] = p.ID
+				nics[part.AdapterOf(p.Binding.VM, p.Binding.Adapter)] = p.ID
 			}
 		}
 	}
@@ -245,7 +246,7 @@ func (i importer) choosePorts(im *importing, have *slice.Set) {
 		}
 		for _, p := range g.Bound {
 			im.clash(numbers, p.ID, g.Group)
-			if other := nics[nic{p.VM, p.Adapter}]; other != "" {
+			if other := nics[part.AdapterOf(p.VM, p.Adapter)]; other != "" {
 				im.collisions = append(im.collisions, fmt.Sprintf("adapter %s of VM %s has static port %s here",
 					p.Adapter,
 					p.VM, other))

@@ -9,15 +9,11 @@ import (
 	"heddle/internal/slice"
 )
 
-// reported takes in a whole report of a host. The caller holds the lock.
-func (f *fleet) reported(h *host, c *conn, r *controllerv1.HostReport) {
-	kept, ok := f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
+// keepWhole is keep of a whole report. The caller holds the lock.
+func (f *fleet) keepWhole(h *host, c *conn, r *controllerv1.HostReport) (kept []*controllerv1.HostPort, ok bool) {
+	return f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
 		return newReport(r.GetPorts(), r.GetWarnings(), its)
 	})
-	if ok {
-		f.keeper().judge(f.statics.reported(h, kept))
-		offering{f}.reported()
-	}
 }
 
 // amended takes in what is another since a host's last report. The caller holds the lock.
@@ -26,8 +22,7 @@ func (f *fleet) amended(h *host, c *conn, change *controllerv1.HostReportChange)
 		return h.report.changed(change, its)
 	})
 	if ok {
-		f.keeper().judge(f.statics.amended(h, kept, change.GetRemoved()))
-		offering{f}.reported()
+		f.adapters.Amended(h.id, kept, change.GetRemoved())
 	}
 }
 

@@ -24,7 +24,7 @@ func (p people) changeParts() []pipeline.Part {
 	there := &hostReports{everywhere: p.everywhere(), fleet: p.fleet}
 	ends, stages, closed := staged.Parts(p.inStages())
 	sizes, work := staticports.Parts(staticports.Controller{Keeper: portsOf(p.Server), CatchUp: p.catchUp,
-		Counts: p.fleet.keeper().counts, Served: func(after *inventory.Inventory) error {
+		Counts: p.fleet.bindings.Counts, Served: func(after *inventory.Inventory) error {
 			return p.fleet.keeper().served(after, there.said)
 		}})
 	return []pipeline.Part{

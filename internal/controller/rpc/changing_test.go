@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
@@ -49,11 +50,11 @@ func TestS78_APortIsHeldWhileItsHostChangesItsController(t *testing.T) {
 			t.Errorf("%s releases the port: %v", one.id, err)
 		}
 	}
+	other.starts("esx1", time.Hour) // that does not end by itself
 	first.client.Ended(vmOf, "net0")
+	id := other.idOf("esx1")
 	other.await("the host has said what came of it", func() bool {
-		other.fleet.mu.Lock()
-		defer other.fleet.mu.Unlock()
-		return len(other.fleet.names["esx1"].starting) == 0
+		return len(other.fleet.adapters.Starts.Here(id)) == 0
 	})
 	if a := second.claims(); a.GetRefused() != "" || a.GetPort().GetPort() != port || c.boundTo() != "esx2" {
 		t.Errorf("the guest did not start: %v, bound to %q", a, c.boundTo())

@@ -40,7 +40,7 @@ func (s *Server) ClaimHost(ctx context.Context, q *controllerv1.ClaimHostRequest
 	old := s.fleet.connection(q.GetHost())
 	switch {
 	case old == nil:
-		offering{s.fleet}.wentElsewhere(q.GetHost())
+		s.match.WentElsewhere(q.GetHost())
 		return &controllerv1.ClaimHostResponse{}, nil
 	case old.start == string(q.GetStart()) && old.conversation > q.GetConversation():
 		return &controllerv1.ClaimHostResponse{}, nil // it came back here meanwhile
@@ -48,7 +48,7 @@ func (s *Server) ClaimHost(ctx context.Context, q *controllerv1.ClaimHostRequest
 		return &controllerv1.ClaimHostResponse{Other: old.address}, nil
 	}
 	old.end(errors.New("the host has connected to another controller"))
-	offering{s.fleet}.wentElsewhere(q.GetHost())
+	s.match.WentElsewhere(q.GetHost())
 	return &controllerv1.ClaimHostResponse{}, nil
 }
 

@@ -58,7 +58,7 @@ func (s *everywhere) hostsHere(names []string, reports bool) (list []*controller
 			here.Together, here.ChecksMeant = h.conn.prep.made, h.conn.checksMeant()
 		}
 		if reports {
-			here.Report, here.Starting = h.report.message(), h.startingHere()
+			here.Report, here.Starting = h.report.message(), f.adapters.Starts.Here(h.id)
 		}
 		list = append(list, here)
 	}

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
 	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/part"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/identity"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -60,22 +63,18 @@ type fleet struct {
 	fitters   map[string]*fitter // by what agents say that they know
 	changed   chan struct{}      // closed and replaced when something changes that somebody may wait for
 	// roster counts the changes of the list of controllers.
-	roster  int64
-	statics *statics
-	sharing *sharing
-	// meeting brings hosts together between which ports move.
-	meeting *meeting
+	roster int64
+	// bindings are the static ports that are bound.
+	bindings *staticports.Bindings
+	// adapters are on which hosts adapters of VMs run.
+	adapters *adapters.Book
 	// deciding is what is known of the newest change that hosts make together.
 	deciding deciding
 	// addresses are those that host ports have from pools.
 	addresses *addresses.Book
-	moving    map[nic]bool // whose ports are being bound elsewhere
 	rolling   rolling
-	// rebind binds a port on another host, by the generation with which its guest runs there; nil for nobody.
-	rebind func(b *bound, to *host, generation uint64)
-	// forgotten is called with a host that was taken out of the cluster, under the lock: the hubs of segments and
-	// probes take theirs within it, and call nothing of the fleet under theirs. nil for nobody.
-	forgotten func(id string)
+	// parts take part in the conversations with hosts.
+	parts part.Table
 	// takers take in what became of the store's objects, by their kinds.
 	takers map[store.Kind]taker
 }
@@ -105,21 +104,8 @@ type host struct {
 	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
-	// running are the adapters that it reports as running, silent those of ports whose guests do not run there, marks
-	// are of those that run elsewhere too; arrivals are when migrations were noticed.
-	running  map[nic]nicPort
-	silent   map[nic]nicPort
-	marks    map[nic]mark
-	arrivals map[nic]time.Time
-	// starting are the adapters whose ports it has claimed and not reported yet, with when that is over.
-	starting       map[nic]time.Time
-	startingLooked time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
-	// offers are what it offers to take over, offered the adapters of them.
-	offers  []*controllerv1.MoveOffer
-	again   []*controllerv1.LearnedAgain // MACs that it has learned more than once
-	offered map[nic]bool
 	// pace bounds how often it reports.
 	pace pace
 }
@@ -141,10 +127,10 @@ type version struct {
 const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
-	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
-		sharing: newSharing(), addresses: addresses.New(), meeting: newMeeting(),
-		deciding: newDeciding(),
-		moving:   map[nic]bool{}}
+	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, addresses: addresses.New(),
+		deciding: newDeciding(), bindings: staticports.NewBindings(log)}
+	f.adapters = adapters.New(adapters.Options{Log: log, Bindings: f.bindings, Linger: lingers * shareTime})
+	f.parts = part.Of(f.bindings, f.adapters)
 	f.takers = takersOf(f)
 	f.reset()
 	return f
@@ -172,7 +158,7 @@ func (f *fleet) define(objects *slice.Set, revision int64) {
 	f.inventory, f.revision = next, revision
 	clear(f.updates)
 	clear(f.rolling.without)
-	f.meeting.look() // hosts may serve other port groups
+	f.parts.DefinitionChanged()
 	for _, h := range f.hosts {
 		if h.conn != nil && !f.current(h) {
 			h.conn.poke()
@@ -208,6 +194,7 @@ func (f *fleet) joined(o *store.Object) {
 	f.names[doc.Name] = h
 	h.doc = doc
 	contents{f}.renew(h)
+	f.parts.Joined(h.id, doc.Name)
 }
 
 // removed forgets the host of that name.
@@ -225,11 +212,7 @@ func (f *fleet) drop(h *host) {
 	if h.conn != nil {
 		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
 	}
-	f.keeper().judge(f.statics.reported(h, nil))
-	offering{f}.removed(h)
-	if f.forgotten != nil {
-		f.forgotten(h.id)
-	}
+	f.parts.Remove(h.id)
 }
 
 // pokeAll wakes all connections. The caller holds the lock.

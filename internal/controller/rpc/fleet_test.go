@@ -96,7 +96,7 @@ func arrivesWith(t *testing.T, f *fleet, name string, has *slice.Set, report *co
 		hash := has.Hash()
 		hello.Have = &controllerv1.SliceVersion{Hash: hash[:]}
 	}
-	h, err := f.arrive("id-"+name, c, hello)
+	h, err := f.arrive("id-"+name, c, &controllerv1.FollowSliceRequest{Hello: hello})
 	if err != nil {
 		t.Fatal(err)
 	}

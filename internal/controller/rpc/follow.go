@@ -10,6 +10,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
 	"heddle/internal/identity"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/slice"
@@ -17,6 +19,8 @@ import (
 
 // conn is a host's connection to this controller.
 type conn struct {
+	// Conn is the connection as the parts of the fleet know it.
+	*part.Conn
 	start   string
 	address string
 	serial  string               // of the certificate it came with
@@ -41,14 +45,9 @@ type conn struct {
 	// answers: the host takes calls, and these are those under way.
 	answers bool
 	calls   calls
-	portsSent
-	asking
-	// moves is what the host was told of moves; nil before the first message.
-	moves *controllerv1.HostMoves
+	slots   chan struct{} // one for each claim under way
 	// checks: the host checks which port a call about a move means.
-	checks      bool
-	flapping    *controllerv1.HostFlapping
-	beyondOffer bool // it has offered what is not its to offer
+	checks bool
 	// clock is what the host's clock showed when it came, nil where it didn't say.
 	clock *hostClock
 	prep  preparation
@@ -92,19 +91,18 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
 		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(),
 		serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
-		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}, clock: s.clocks.in(hello.GetNow()),
+		slots: make(chan struct{}, mostClaims), clock: s.clocks.in(hello.GetNow()),
 		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	id := e.peer.Name.ID
 	if err := s.fleet.makeRoom(id, c); err != nil {
 		return err
 	}
-	h, err := s.fleet.arrive(id, c, hello)
+	h, err := s.fleet.arrive(id, c, first)
 	if err != nil {
 		return err
 	}
 	defer s.fleet.leave(h, c)
-	offering{s.fleet}.arrived(h, c, first.GetOffers())
 	if err := s.claim(ctx, h, c); err != nil {
 		return err
 	}
@@ -114,7 +112,8 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 }
 
 // arrive takes in a host that connects. An older connection of the same host ends.
-func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host, error) {
+func (f *fleet) arrive(id string, c *conn, first *controllerv1.FollowSliceRequest) (*host, error) {
+	hello := first.GetHello()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.loaded {
@@ -127,6 +126,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	if h.conn != nil {
 		h.conn.end(errors.New("the host has connected again"))
 	}
+	c.Conn = &part.Conn{Poke: c.poke}
 	h.conn, h.agent, h.address, h.since = c, hello.GetAgent(), c.address, time.Now()
 	c.prep.told(hello)
 	h.active, h.failed, h.why = version{}, version{}, nil
@@ -135,11 +135,11 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	}
 	f.fits(h, hello.GetFields())
 	h.reverted = revertedBy(hello.GetReport())
-	f.reported(h, c, hello.GetReport())
-	f.keeper().resume(h, hello.GetReport().GetPorts())
-	h.connecting(hello.GetConnecting())
+	kept, ok := f.keepWhole(h, c, hello.GetReport())
+	f.adapters.Arrived(h.id, c.Conn, adapters.Arrival{Counts: kept, Reported: ok, Brings: hello.GetReport().GetPorts(),
+		Starting: hello.GetConnecting()})
 	h.switches = switchesOf(f, h, hello.GetReport().GetSwitches())
-	f.keeper().judge(h.adapters()) // what it reported before it was away counts again
+	f.parts.Connected(h.id, c.Conn, first)
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
 	return h, nil
@@ -153,8 +153,8 @@ func (f *fleet) leave(h *host, c *conn) {
 		return
 	}
 	h.conn, h.since = nil, time.Now()
-	f.keeper().judge(h.adapters())
-	f.meeting.look()
+	f.adapters.Left(h.id, c.Conn)
+	f.parts.Disconnected(h.id, c.Conn)
 	f.log.Info("host disconnected", "host", h.doc.Name, "address", c.address)
 	f.wake()
 }
@@ -191,18 +191,16 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	}
 	if r := m.GetReport(); r != nil {
 		h.reverted = revertedBy(r)
-		f.reported(h, c, r)
+		if kept, ok := f.keepWhole(h, c, r); ok {
+			f.adapters.Reported(h.id, kept)
+		}
 		h.switches = switchesOf(f, h, r.GetSwitches())
 	}
 	if change := m.GetChange(); change != nil {
 		f.amended(h, c, change)
 		h.switches = switchesOf(f, h, change.GetSwitches())
 	}
-	if o := m.GetOffers(); o != nil {
-		offering{f}.offered(h, o)
-	}
-	h.started(m.GetConnected())
-	rivalry{f}.looked(h, c, m.GetReported())
+	f.parts.Hear(h.id, c.Conn, m)
 	c.answered(m.GetPong())
 	c.prepared(m.GetPrepared())
 	if a := m.GetAcknowledgement(); a != nil {
@@ -261,9 +259,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m))
-		m = preparing{s.fleet}.add(c, sent, (offering{s.fleet}).addMoves(h, c, m))
-		m = flapping{s.fleet}.add(h, c, m)
+		m = s.fleet.parts.Objects(h.id, c.Conn, preparing{s.fleet}.add(c, sent, m))
 		if m != nil {
 			if m.Clock != nil {
 				m.Clock.Sent = preparing{s.fleet}.asks(c)

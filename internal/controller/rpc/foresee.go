@@ -155,7 +155,7 @@ func (f foreseer) ask(ctx context.Context, one foreseeing) (got *agentv1.Foresee
 		got = a.GetForeseen()
 		return err
 	})
-	switch code, text := codeAndText(err); code {
+	switch code, text := rpcerrors.CodeAndText(err); code {
 	case 0:
 		return got, ""
 	case connect.CodePermissionDenied, connect.CodeUnimplemented:

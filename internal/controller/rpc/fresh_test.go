@@ -171,9 +171,9 @@ func TestS185_WhatNoMajorityHasConfirmedSaysSo(t *testing.T) {
 	for name, stale := range map[string]string{
 		"ListHosts":      must(lost.ListHosts(ctx, &controllerv1.ListHostsRequest{}))(t).GetStale(),
 		"ListFleetPorts": must(lost.ListFleetPorts(ctx, &controllerv1.ListFleetPortsRequest{}))(t).GetStale(),
-		"LocatePorts": must(movers{lost}.LocatePorts(ctx,
+		"LocatePorts": must(moveCallsAt(lost.Server).LocatePorts(ctx,
 			&controllerv1.LocatePortsRequest{Port: "vm1/eth0"}))(t).GetStale(),
-		"ListMoves": must(acts{movers{lost}}.ListMoves(ctx, &controllerv1.ListMovesRequest{}))(t).GetStale(),
+		"ListMoves": must(moveCallsAt(lost.Server).ListMoves(ctx, &controllerv1.ListMovesRequest{}))(t).GetStale(),
 	} {
 		if !strings.Contains(stale, "a majority of the controllers has not answered") {
 			t.Errorf("%s: %q", name, stale)

@@ -17,6 +17,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/store"
 )
@@ -204,7 +205,7 @@ func TestS122_OldJoinTokensGo(t *testing.T) {
 	c := newController(t)
 	c.joins("esx1")
 	c.token()
-	c.pass(keepExpired)
+	c.pass(tokens.KeepExpired)
 	if c.token(); len(c.disk.List(store.KindToken)) != 3 {
 		t.Error("one goes whose owner is to be told that it has expired")
 	}

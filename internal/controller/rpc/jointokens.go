@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/identity"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
@@ -33,7 +34,7 @@ func (p people) keepToken(ctx context.Context, id identity.TokenID, record any) 
 func joinsLongExpired(st listing, now time.Time) (changes []store.Change) {
 	for _, o := range st.List(store.KindToken) {
 		r, err := pki.DecodeJoinRecord(o.Doc)
-		if err == nil && now.Sub(r.Expires) > keepExpired && len(changes) < mostPruned {
+		if err == nil && now.Sub(r.Expires) > tokens.KeepExpired && len(changes) < tokens.MostPruned {
 			changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 	"heddle/internal/test/testkit"
@@ -104,9 +108,7 @@ func TestS100_ALostHostKeepsItsPortsForItsLease(t *testing.T) {
 	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
 	first.start()
 	conflict := func(name string) bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		return len(c.fleet.names[name].marks) == 1
+		return len(c.fleet.adapters.Marks(c.idOf(name))) == 1
 	}
 	c.await("both are in conflict", func() bool { return conflict("esx1") && conflict("esx2") })
 	if got := c.boundTo(); got != "esx2" {
@@ -170,11 +172,11 @@ func TestS78_APortThatHasChangedIsNotSettled(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is bound on host esx1 by now, not on esx3") {
 		t.Errorf("from a host that has not got it: %v", err)
 	}
-	keeper, n := c.fleet.keeper(), nic{vmOf, "net0"}
+	keeper, n := c.fleet.keeper(), part.AdapterOf(vmOf, "net0")
 	there := people{c.Server}.askHosts(t.Context(), &controllerv1.GetHostsHereRequest{Reports: true})
 	q.From = "esx1"
 	r, seen, err := keeper.settling(n, q, there)
-	if err != nil || seen == nil || seen.id != port {
+	if err != nil || seen == nil || seen.ID != port {
 		t.Fatal(seen, err)
 	}
 	again := store.ClaimRequest{PortGroup: r.PortGroup, Port: port, Binding: r.Binding}
@@ -232,14 +234,14 @@ func TestS78_APortIsSettledOnTheBindingThatWasSeen(t *testing.T) {
 		return err
 	}
 	now := seen()
-	for _, binding := range []string{before, noBinding} {
+	for _, binding := range []string{before, staticports.None} {
 		err := settle(binding)
 		if connect.CodeOf(err) != connect.CodeAborted || !strings.Contains(err.Error(), "is not bound by "+binding+
 			" any more: static port "+port+" is its port now, bound on host esx1 (binding "+now+")") {
 			t.Errorf("settled on %q: %v", binding, err)
 		}
 	}
-	if got := c.boundTo(); got != "esx1" || len(before) != bindingDigits {
+	if got := c.boundTo(); got != "esx1" || len(before) != staticports.SeenDigits {
 		t.Errorf("the port is bound to %q; it was by %q", got, before)
 	}
 	if err := settle(now); err != nil {
@@ -256,10 +258,10 @@ func stoppedLease(t *testing.T) (c *controller, second *machine) {
 	first.runsStatic(port, waiting(1))
 	first.start()
 	c.await("the guest runs there no more", func() bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		h := c.fleet.names["esx1"]
-		return h.conn != nil && len(h.running) == 0
+		id := c.idOf("esx1")
+		return slices.ContainsFunc(c.fleet.adapters.Ports(part.AdapterOf(vmOf, "net0")), func(p adapters.Port) bool {
+			return p.Host == id && !p.Runs && !p.Disconnected
+		})
 	})
 	first.stop()
 	c.await("esx1 is lost", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_DISCONNECTED })

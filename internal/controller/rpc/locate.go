@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -13,38 +14,47 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
 )
 
-// movers is the half of a server that says where ports are.
-type movers struct{ people }
+// locator says where ports are, by what all controllers know.
+type locator struct {
+	everywhere *everywhere
+	roster     *peers.Roster
+	fleet      *fleet
+	log        *slog.Logger
+}
+
+func locatorOf(s *Server) locator { return locator{s.everywhere(), s.Roster, s.fleet, s.Log} }
 
 // LocatePorts says on which hosts the ports of a VM, or a port, are, whichever controllers these are connected to.
-func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequest) (
+func (s locator) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequest) (
 	*controllerv1.LocatePortsResponse, error) {
 	if q.GetVm() == "" && q.GetPort() == "" {
 		return nil, connect.NewError(connect.CodeInvalidArgument,
 			"say which port: the UUID of a VM, or the name of a port")
 	}
-	stale := s.everywhere().confirming(ctx)
+	stale := s.everywhere.confirming(ctx)
 	ports, unreachable := s.locate(ctx, q)
 	return &controllerv1.LocatePortsResponse{Stale: stale(), Unreachable: unreachable,
 		Ports: seenPorts(access.GrantedTo(ctx), ports)}, nil
 }
 
 // locate finds where ports are, by what all controllers know; those that do not answer are named.
-func (s movers) locate(ctx context.Context, q *controllerv1.LocatePortsRequest) (ports []*controllerv1.LocatedPort,
+func (s locator) locate(ctx context.Context, q *controllerv1.LocatePortsRequest) (ports []*controllerv1.LocatedPort,
 	unreachable []string) {
 	q = proto.CloneOf(q)
 	q.Vm = strings.ToLower(q.GetVm())
 	known := locating{s.fleet}.here(q)
-	for _, a := range peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
+	for _, a := range peers.AskOthers(ctx, s.roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.LocatePortsHereResponse, error) {
 		return k.LocatePortsHere(ctx, &controllerv1.LocatePortsHereRequest{Query: q})
 	}) {
 		if a.Err != nil {
-			s.Log.Debug("another controller does not say where ports are", "controller", peers.NameOf(a.Of), "err",
+			s.log.Debug("another controller does not say where ports are", "controller", peers.NameOf(a.Of), "err",
 				a.Err)
 			unreachable = append(unreachable, peers.NameOf(a.Of))
 			continue
@@ -91,12 +101,12 @@ func (l locating) here(q *controllerv1.LocatePortsRequest) (list []*controllerv1
 			if proto.Unmarshal(body, p) != nil {
 				continue
 			}
-			n, active := runs(p)
-			if n.vm == "" || q.GetVm() != "" && n.vm != q.GetVm() ||
-				q.GetAdapter() != "" && n.adapter != q.GetAdapter() {
+			n, active := adapters.Runs(p)
+			if n.VM == "" || q.GetVm() != "" && n.VM != q.GetVm() ||
+				q.GetAdapter() != "" && n.Name != q.GetAdapter() {
 				continue
 			}
-			list = append(list, &controllerv1.LocatedHere{Vm: n.vm, Adapter: n.adapter, Host: f.host.id,
+			list = append(list, &controllerv1.LocatedHere{Vm: n.VM, Adapter: n.Name, Host: f.host.id,
 				Conflict: cmp.Or(f.conflicts[n], p.GetConflict()), ConnectedSince: timestamppb.New(f.since),
 				Instance: &controllerv1.PortInstance{Host: f.name, Switch: p.GetSwitch(), Name: p.GetName(),
 					PortGroup: p.GetPortGroup(), State: p.GetState(), Generation: p.GetGeneration(), Active: active,
@@ -113,9 +123,9 @@ func (l locating) hosts(q *controllerv1.LocatePortsRequest) (list []found) {
 	add := func(h *host, keys map[portKey]bool) {
 		f := found{host: h, name: h.doc.Name, report: h.report, connected: h.conn != nil, since: h.since, keys: keys,
 			conflicts: map[nic]string{}}
-		for n, m := range h.marks {
-			if q.GetVm() == "" || n.vm == q.GetVm() {
-				f.conflicts[n] = m.text
+		for n, m := range l.adapters.Marks(h.id) {
+			if q.GetVm() == "" || n.VM == q.GetVm() {
+				f.conflicts[n] = m.Text
 			}
 		}
 		list = append(list, f)
@@ -126,14 +136,11 @@ func (l locating) hosts(q *controllerv1.LocatePortsRequest) (list []found) {
 		}
 		return list
 	}
-	n := nic{q.GetVm(), q.GetAdapter()}
-	for _, h := range l.statics.running[n] {
-		p := h.running[n]
-		add(h, map[portKey]bool{{p.sw, p.name}: true})
-	}
-	for _, h := range l.statics.silent[n] {
-		p := h.silent[n]
-		add(h, map[portKey]bool{{p.sw, p.name}: true})
+	n := part.AdapterOf(q.GetVm(), q.GetAdapter())
+	for _, p := range l.adapters.Ports(n) {
+		if h := l.fleet.hosts[p.Host]; h != nil {
+			add(h, map[portKey]bool{{p.Switch, p.Name}: true})
+		}
 	}
 	return list
 }
@@ -164,9 +171,9 @@ func (l locating) together(known []*controllerv1.LocatedHere) (list []*controlle
 			!k.GetConnectedSince().AsTime().Equal(of.GetConnectedSince().AsTime()) {
 			continue
 		}
-		n := nic{k.GetVm(), k.GetAdapter()}
+		n := part.AdapterOf(k.GetVm(), k.GetAdapter())
 		if by[n] == nil {
-			by[n] = &controllerv1.LocatedPort{Vm: n.vm, Adapter: n.adapter}
+			by[n] = &controllerv1.LocatedPort{Vm: n.VM, Adapter: n.Name}
 			list = append(list, by[n])
 		}
 		by[n].Instances = append(by[n].Instances, k.GetInstance())
@@ -213,10 +220,10 @@ func (l locating) decide(p *controllerv1.LocatedPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var names []string
-	b := l.statics.byNIC[nic{p.GetVm(), p.GetAdapter()}]
+	b := l.bindings.Of(part.AdapterOf(p.GetVm(), p.GetAdapter()))
 	for _, i := range top {
 		names = append(names, i.GetHost())
-		if h := l.names[i.GetHost()]; b != nil && h != nil && h.id == b.host {
+		if h := l.names[i.GetHost()]; b != nil && h != nil && h.id == b.Host {
 			p.Host = i.GetHost()
 		}
 	}

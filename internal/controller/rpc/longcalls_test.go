@@ -14,6 +14,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/store"
 )
@@ -130,7 +131,7 @@ func TestAccess_ALongCallEndsWithItsToken(t *testing.T) {
 func (f *front) signedIn(name string) *person {
 	f.t.Helper()
 	token, record := pki.NewSignIn(name, "https://idp.example", nil, day, f.now())
-	if _, err := f.Store.Write(f.t.Context(), []store.Change{{Key: store.Key{Kind: apiTokenKind,
+	if _, err := f.Store.Write(f.t.Context(), []store.Change{{Key: store.Key{Kind: tokens.Kind,
 		Name: string(token.ID)}, Doc: must(record.Encode())(f.t), IfVersion: store.New}}); err != nil {
 		f.t.Fatal(err)
 	}

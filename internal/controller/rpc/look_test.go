@@ -134,7 +134,7 @@ func TestLooking_Refusals(t *testing.T) {
 func TestLooking_IntoFramesIsRecorded(t *testing.T) {
 	c, _, url := looked(t, func(http.ResponseWriter, *http.Request) {})
 	recorded := func() (lines []string) {
-		list := must(people{c.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
+		list := must(deskOf(c.Server).ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
 		for _, e := range list.GetEntries() {
 			if len(e.GetObjects()) == 1 && e.GetObjects()[0] == "host=esx1" {
 				lines = append(lines, e.GetCall())
@@ -166,7 +166,7 @@ func TestLooking_AFailureIsRecordedAsOne(t *testing.T) {
 		<-r.Context().Done()
 	})
 	last := func() (call, result, why string) {
-		list := must(people{c.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
+		list := must(deskOf(c.Server).ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
 		for _, e := range slices.Backward(list.GetEntries()) {
 			if len(e.GetObjects()) == 1 && strings.HasPrefix(e.GetObjects()[0], "host=") {
 				result := strings.ToLower(strings.TrimPrefix(e.GetResult().String(), "AUDIT_RESULT_"))

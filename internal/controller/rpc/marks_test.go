@@ -7,6 +7,8 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
 	"heddle/internal/platform/peers"
 )
 
@@ -16,17 +18,18 @@ func (s *site) resolve() {
 	s.tell()
 	for i, f := range s.fleets {
 		c := claimant{&Server{Options: Options{PortLease: time.Minute, Log: f.log}, fleet: f, Roster: peers.New(nil)}}
-		doubts, names := f.keeper().inDoubt()
-		there := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
-		for k, other := range s.fleets {
-			if k == i || len(names) == 0 {
-				continue
+		f.adapters.Resolve(func(names []string) adapters.Stopped {
+			there := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
+			for k, other := range s.fleets {
+				if k == i || len(names) == 0 {
+					continue
+				}
+				for _, h := range (&Server{fleet: other, Roster: peers.New(nil)}).hostsHere(names, true) {
+					there.take(h)
+				}
 			}
-			for _, h := range (&Server{fleet: other, Roster: peers.New(nil)}).hostsHere(names, true) {
-				there.take(h)
-			}
-		}
-		c.resolve(doubts, there)
+			return c.stoppedBy(there)
+		})
 	}
 	s.tell()
 }
@@ -34,17 +37,20 @@ func (s *site) resolve() {
 // leaves ends the connection of a host, which knows the marks that it was told.
 func (s *site) leaves(host string, p *controllerv1.HostPort) *controllerv1.HostPort {
 	m := s.hosts[host]
-	for _, mark := range m.host.marks {
-		p.Conflict, p.Rival, p.Rivals = mark.text, true, mark.rivals
+	for _, mark := range m.marks() {
+		p.Conflict, p.Rival, p.Rivals = mark.Text, true, mark.Rivals
 	}
 	m.f.leave(m.host, m.conn)
 	return p
 }
 
+// marks are those of the host at its controller.
+func (m *member) marks() map[part.Adapter]adapters.Mark { return m.f.adapters.Marks(m.host.id) }
+
 // marked are the hosts that are marked, by the controllers that have them.
 func (s *site) marked() (names []string) {
 	for name, m := range s.hosts {
-		if m.host.conn == m.conn && len(m.host.marks) > 0 {
+		if m.host.conn == m.conn && len(m.marks()) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -95,7 +101,7 @@ func TestS78_AMarkStaysWhileControllersRestart(t *testing.T) {
 				s.resolve()
 				s.resolve()
 				for name, m := range s.hosts {
-					if !slices.Contains(moved, name) && len(m.host.marks) == 0 {
+					if !slices.Contains(moved, name) && len(m.marks()) == 0 {
 						t.Errorf("%s is marked no more while controller %d has heard of nobody", name, down)
 					}
 				}
@@ -103,7 +109,7 @@ func TestS78_AMarkStaysWhileControllersRestart(t *testing.T) {
 				for _, name := range moved {
 					s.at(name, next, has[name])
 					s.resolve()
-					if m := s.hosts[name]; len(m.host.marks) == 0 {
+					if m := s.hosts[name]; len(m.marks()) == 0 {
 						t.Errorf("%s is marked no more when it comes to controller %d", name, next)
 					}
 				}

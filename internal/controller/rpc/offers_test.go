@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/platform/peers"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
 )
 
 const (
@@ -173,11 +172,18 @@ func TestS79_TheHostsOfAMoveAreNamedToOneAnother(t *testing.T) {
 func (c *controller) offers(host string, generation uint64) {
 	c.t.Helper()
 	c.await("the offer is there", func() bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		h := c.fleet.names[host]
-		return len(h.offers) == 1 && h.offers[0].GetGeneration() == generation
+		list := c.offered(host)
+		return len(list) == 1 && list[0].GetOffer().GetGeneration() == generation
 	})
+}
+
+// offered are the offers of a host that count.
+func (c *controller) offered(host string) []*controllerv1.SharedOffer {
+	c.fleet.mu.Lock()
+	id := c.fleet.names[host].id
+	c.fleet.mu.Unlock()
+	all, _ := c.match.SharedFor("another controller")
+	return slices.DeleteFunc(all.GetOffers(), func(o *controllerv1.SharedOffer) bool { return o.GetHost() != id })
 }
 
 // A target hears of the generations of other hosts only. With its own it would raise itself above it each time, and the
@@ -193,17 +199,10 @@ func TestS100_ATargetHearsOfOtherHostsGenerations(t *testing.T) {
 		target.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Generation = at }))
 		c.offers("target", at)
 		c.await("the target's report is there", func() bool {
-			c.fleet.mu.Lock()
-			defer c.fleet.mu.Unlock()
-			return c.fleet.names["target"].running[nic{movedVM, "eth0"}].gen == at
+			return slices.ContainsFunc(c.fleet.adapters.Ports(part.AdapterOf(movedVM, "eth0")),
+				func(p adapters.Port) bool { return p.Host == target.record.Host() && p.Generation == at })
 		})
 		c.told(target, "told; expect 0011 from source after 1")
-		c.fleet.mu.Lock()
-		o := offer{c.fleet.names["target"].offers[0], c.fleet.names["target"]}
-		if from, highest := (offering{c.fleet}).sourceOf(o); from.generation != 1 || highest != 1 {
-			t.Errorf("with generation %d at the target: from %d, the highest is %d", at, from.generation, highest)
-		}
-		c.fleet.mu.Unlock()
 	}
 	source.reports(movedPort(9, atRest)) // another host's counts
 	c.told(target, "told; expect 0011 from source after 9")
@@ -226,27 +225,14 @@ func TestS79_AMoveOutlivesTheConnectionsOfItsHosts(t *testing.T) {
 	if got := source.knows(); got != ordered {
 		t.Errorf("the source was told %q when the target lost its controller", got)
 	}
-	// It is over when the target has been away for long, or comes again without the offer.
+	// It is over when the target comes again without the offer.
 	target.start()
-	c.told(source, nothing)
-	target.client.Offer(takesOver(nil))
-	c.told(source, ordered)
-	target.stop()
-	c.await("the target is away", func() bool {
-		return c.state("target") == controllerv1.HostState_HOST_STATE_DISCONNECTED
-	})
-	c.fleet.mu.Lock()
-	c.fleet.sharing.linger = 0
-	c.fleet.mu.Unlock()
-	offering{c.fleet}.forget(nil)
 	c.told(source, nothing)
 }
 
 // meetNow brings hosts together without waiting.
 func (c *controller) meetNow() {
-	c.fleet.mu.Lock()
-	defer c.fleet.mu.Unlock()
-	offering{c.fleet}.match()
+	c.match.Match()
 }
 
 func TestS100_ThePortComesFromTheHostThatHadItLast(t *testing.T) {
@@ -302,38 +288,6 @@ func TestS104_NoPortGoesToAHostThatMayNotServeIt(t *testing.T) {
 	c.define(apartText)
 	c.told(target, "told; expect 0011 from  after 1")
 	c.told(source, nothing)
-}
-
-func TestS104_OffersAreBounded(t *testing.T) {
-	f := newFleet(newController(t).Log, 1)
-	h := &host{id: "h1", conn: &conn{}}
-	many := &controllerv1.HostOffers{}
-	for range mostOffers + 1 {
-		many.Offers = append(many.Offers, takesOver(nil).GetOffers()...)
-	}
-	bad := []func(o *controllerv1.MoveOffer){
-		func(o *controllerv1.MoveOffer) { o.Move = "x" },
-		func(o *controllerv1.MoveOffer) { o.Move = strings.ToUpper(firstMove) },
-		func(o *controllerv1.MoveOffer) { o.Vm = "vm1" },
-		func(o *controllerv1.MoveOffer) { o.Adapter = "" },
-		func(o *controllerv1.MoveOffer) { o.Adapter = strings.Repeat("x", longestName+1) },
-		func(o *controllerv1.MoveOffer) { o.Name = strings.Repeat("x", longestName+1) },
-	}
-	offering{f}.offered(h, many)
-	if len(h.offers) != mostOffers {
-		t.Errorf("%d offers count", len(h.offers))
-	}
-	for i, edit := range bad {
-		if (offering{f}).offered(h, takesOver(edit)); len(h.offers) != 0 {
-			t.Errorf("%d: %v counts", i, h.offers)
-		}
-	}
-	offering{f}.offered(h, takesOver(func(o *controllerv1.MoveOffer) {
-		o.Addresses = append(slices.Repeat([]string{"192.0.2.1:7413"}, mostAt), "192.0.2.2:7413", "192.0.2.1:0")
-	}))
-	if len(h.offers) != 1 || len(h.offers[0].GetAddresses()) != mostAt {
-		t.Errorf("%v", h.offers)
-	}
 }
 
 // The two hosts are connected to different controllers, either way round.
@@ -414,34 +368,4 @@ func TestS79_AnOldReportNamesNoSource(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What another controller says counts until it has not said it for long, and is asked for by nobody without offers.
-func TestLearn_ForgetsAControllerThatIsGone(t *testing.T) {
-	c := newController(t)
-	c.define(clusterText)
-	source := c.up("source")
-	target := c.joins("target").record.Host()
-	f := offering{c.fleet}
-	said := &controllerv1.SharedMoves{Offers: []*controllerv1.SharedOffer{{Host: target,
-		Source: source.record.Host(), Offer: checked(takesOver(nil).GetOffers()[0])}}}
-	source.reports(movedPort(2, nil))
-	f.learn("c9", proto.CloneOf(said))
-	c.told(source, ordered)
-	c.await("the port is told", func() bool {
-		now, _ := f.sharedFor("c9")
-		return len(now.GetPorts()) == 1 && now.GetPorts()[0].GetRuns() && now.GetPorts()[0].GetGeneration() == 2
-	})
-	if now, _ := f.sharedFor("c8"); !empty(now) {
-		t.Errorf("a controller that did not ask is told %v", now)
-	}
-	c9 := []peers.Controller{{ID: "c9"}}
-	f.forget(c9)
-	c.meetNow()
-	if got := source.knows(); got != ordered {
-		t.Errorf("%q", got)
-	}
-	f.forget(nil)
-	c.told(source, nothing)
-	f.learn("c9", nil)
 }

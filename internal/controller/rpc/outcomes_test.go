@@ -10,6 +10,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 )
@@ -165,18 +166,18 @@ func changing() map[string]outcome {
 			return err
 		}, counts: some(store.KindToken)},
 		"a token of a person": {call: func(ctx context.Context, p people) error {
-			_, err := p.CreateAPIToken(ctx, &controllerv1.CreateAPITokenRequest{Name: "ann",
+			_, err := deskOf(p.Server).CreateAPIToken(ctx, &controllerv1.CreateAPITokenRequest{Name: "ann",
 				Role: controllerv1.AccessRole_ACCESS_ROLE_VIEWER})
 			return err
-		}, counts: some(apiTokenKind)},
+		}, counts: some(tokens.Kind)},
 		"a token that is withdrawn": {prepare: func(c *controller) {
-			must(people{c.Server}.CreateAPIToken(c.t.Context(), &controllerv1.CreateAPITokenRequest{Name: "ann",
+			must(deskOf(c.Server).CreateAPIToken(c.t.Context(), &controllerv1.CreateAPITokenRequest{Name: "ann",
 				Role: controllerv1.AccessRole_ACCESS_ROLE_VIEWER}))(c.t)
 		}, call: func(ctx context.Context, p people) error {
-			_, err := p.RevokeAPIToken(ctx, &controllerv1.RevokeAPITokenRequest{
-				Id: p.Store.List(apiTokenKind)[0].Name})
+			_, err := deskOf(p.Server).RevokeAPIToken(ctx, &controllerv1.RevokeAPITokenRequest{
+				Id: p.Store.List(tokens.Kind)[0].Name})
 			return err
-		}, counts: func(c *controller) bool { return !some(apiTokenKind)(c) }},
+		}, counts: func(c *controller) bool { return !some(tokens.Kind)(c) }},
 		"a host that is removed": {prepare: func(c *controller) {
 			if err := c.joinAt(c.Server, "esx1"); err != nil {
 				c.t.Fatal(err)

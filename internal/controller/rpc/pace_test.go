@@ -12,6 +12,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/part"
 )
 
 // slow has a host's reports wait for hours from now on.
@@ -35,11 +36,7 @@ func TestS136_ReportsThatWaitHoldUpNothingElse(t *testing.T) {
 	to.reports(late)
 	c.await("its report waits for its turn", func() bool { return h.pace.Tokens() < 0 })
 	to.client.Offer(takesOver(nil))
-	c.await("its offers count", func() bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		return len(c.fleet.names["esx2"].offers) == 1
-	})
+	c.await("its offers count", func() bool { return len(c.offered("esx2")) == 1 })
 	if !c.fleet.answers(t.Context(), on) {
 		t.Error("it counts as silent")
 	}
@@ -134,11 +131,7 @@ func TestS136_WhatCountsAtOnceDoesNotWaitForRoom(t *testing.T) {
 	over := make(chan error, 1)
 	more.Offers = takesOver(nil)
 	go func() { over <- p.take(ctx, more) }()
-	c.await("its offers count", func() bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		return len(h.offers) == 1
-	})
+	c.await("its offers count", func() bool { return len(c.offered("esx2")) == 1 })
 	stop()
 	if err := <-over; err == nil {
 		t.Error("there was room")
@@ -150,12 +143,12 @@ func TestS136_WhatCountsAtOnceDoesNotWaitForRoom(t *testing.T) {
 func TestAnEarlierEndDoesNotEndAClaim(t *testing.T) {
 	c, _, _ := movingHosts(t)
 	h, on := c.slow("esx2")
-	p, n := newPaced(c.Server, h, on), nic{actsVM, "net7"}
-	claim := func() { p.claimed([]*controllerv1.PortClaim{{Vm: n.vm, Adapter: n.adapter}}) }
-	starts := func() { h.starting = map[nic]time.Time{n: time.Now().Add(time.Hour)} }
+	p, n := newPaced(c.Server, h, on), part.AdapterOf(actsVM, "net7")
+	claim := func() { p.claimed([]*controllerv1.PortClaim{{Vm: n.VM, Adapter: n.Name}}) }
+	starts := func() { c.fleet.adapters.Starts.Begin(h.id, n, time.Hour) }
 	c.fleet.mu.Lock()
-	p.add(t.Context(), &controllerv1.FollowSliceRequest{Connected: []*controllerv1.ClaimedAdapter{{Vm: n.vm,
-		Adapter: n.adapter}}})
+	p.add(t.Context(), &controllerv1.FollowSliceRequest{Connected: []*controllerv1.ClaimedAdapter{{Vm: n.VM,
+		Adapter: n.Name}}})
 	for waits := true; waits; { // until the batch is on its way
 		if waits = p.mu.TryLock(); waits {
 			waits = len(p.waits) > 0
@@ -175,9 +168,7 @@ func TestAnEarlierEndDoesNotEndAClaim(t *testing.T) {
 		c.fleet.mu.Unlock()
 	}
 	c.await("the batch is taken in", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.running })
-	c.fleet.mu.Lock()
-	defer c.fleet.mu.Unlock()
-	if !h.startsOn(n) {
+	if !c.fleet.adapters.Starts.On(h.id, n) {
 		t.Error("the end of an earlier claim has ended it")
 	}
 }

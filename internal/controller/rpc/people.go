@@ -19,6 +19,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
 	"heddle/internal/controller/metrics"
+	"heddle/internal/controller/segments"
 	"heddle/internal/platform/access"
 )
 
@@ -34,12 +35,13 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
-	controllerv1connect.RegisterAccessServiceHandler(rpc, s.desk())
+	controllerv1connect.RegisterAccessServiceHandler(rpc, deskOf(s.Server))
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
-	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
-	controllerv1connect.RegisterMoveServiceHandler(rpc, acts{movers{people(s)}})
-	controllerv1connect.RegisterSegmentServiceHandler(rpc, segmentViewer(s))
-	controllerv1connect.RegisterHealthServiceHandler(rpc, networkHealth(s))
+	controllerv1connect.RegisterRootServiceHandler(rpc, rotationOf(s.Server))
+	controllerv1connect.RegisterMoveServiceHandler(rpc, moveCallsAt(s.Server))
+	controllerv1connect.RegisterSegmentServiceHandler(rpc, segments.Service{Hub: s.segments,
+		Defined: segmenting{s.fleet}.defined})
+	controllerv1connect.RegisterHealthServiceHandler(rpc, s.network)
 	controllerv1connect.RegisterHistoryServiceHandler(rpc, s.reader())
 	controllerv1connect.RegisterRolloutServiceHandler(rpc, rollouts{people(s)})
 	controllerv1connect.RegisterBackupServiceHandler(rpc, importer{people(s)})

@@ -11,14 +11,22 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/part"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
 
+// portKeeper is the part of a fleet that says what hosts may do with static ports, and what people see of them.
+type portKeeper struct{ *fleet }
+
 // claimant is the half of a server that takes the claims of hosts.
 type claimant struct{ *Server }
+
+func (f *fleet) keeper() portKeeper { return portKeeper{f} }
 
 func (s claimant) keeper() portKeeper { return portKeeper{s.fleet} }
 
@@ -49,7 +57,7 @@ func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controll
 		}
 		go func() {
 			defer func() { s.turns.leave(); <-c.slots }()
-			if !s.turns.take(ctx, func() { s.keeper().answerClaim(c, s.claimPort(ctx, h, c, q)) }) {
+			if !s.turns.take(ctx, func() { s.fleet.bindings.Answer(h.id, c.Conn, s.claimPort(ctx, h, c, q)) }) {
 				s.claimUntaken(h, c, q)
 			}
 		}()
@@ -60,26 +68,13 @@ func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controll
 func (s claimant) claimUntaken(h *host, c *conn, q *controllerv1.PortClaim) {
 	a := tooMany(q)
 	s.turns.untaken(s.keeper().nameOf(h), q, a.GetRefused())
-	s.keeper().answerClaim(c, a)
-}
-
-// answerClaim has an answer sent.
-func (f portKeeper) answerClaim(c *conn, a *controllerv1.PortAnswer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c.portAnswers = append(c.portAnswers, a)
-	c.poke()
+	s.fleet.bindings.Answer(h.id, c.Conn, a)
 }
 
 // claimOf is where a claim of a host stands among the others of it.
 func claimOf(c *conn, q *controllerv1.PortClaim) store.Claim {
 	return store.Claim{Run: hex.EncodeToString([]byte(c.start)), Conversation: c.conversation, Number: q.GetNumber(),
 		Begun: c.begun}
-}
-
-// was is the binding, as what rests on it names it.
-func (b *bound) was() *store.Binding {
-	return &store.Binding{Host: b.host, Generation: b.gen, Claim: b.claim}
 }
 
 // claimPort binds a static port to an adapter of a VM on the host that asks, or gives it up. A host speaks for itself
@@ -150,8 +145,8 @@ const bindAttempts = 5
 // bind finds the adapter's port, or takes an unbound one. The guest counts as being started on the host from then on.
 func (s claimant) bind(ctx context.Context, h *host, as store.Claim, q *controllerv1.PortClaim, g *spec.PortGroup,
 	answer *controllerv1.PortAnswer) error {
-	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
-	s.keeper().starts(h, n, claimingTime)
+	n := part.AdapterOf(strings.ToLower(q.GetVm()), q.GetAdapter())
+	s.fleet.adapters.Starts.Begin(h.id, n, adapters.ClaimingTime)
 	var err error
 	for range bindAttempts {
 		if err = s.bindAsKnown(ctx, h, n, as, q, g, answer); !overtaken(err, n) {
@@ -168,10 +163,10 @@ func (s claimant) bind(ctx context.Context, h *host, as store.Claim, q *controll
 	var away *store.Unavailable
 	switch {
 	case err == nil && answer.GetRefused() == "":
-		s.keeper().starts(h, n, startingTime)
+		s.fleet.adapters.Starts.Begin(h.id, n, adapters.StartingTime)
 	case !errors.As(err, &away) && !errors.Is(err, store.ErrNoSpace):
 		// A write that nobody answered may have happened, and the guest starts even so.
-		s.keeper().starts(h, n, 0)
+		s.fleet.adapters.Starts.Begin(h.id, n, 0)
 	}
 	return err
 }
@@ -184,32 +179,32 @@ func overtaken(err error, n nic) bool {
 		return false
 	}
 	b := taken.Binding
-	return taken.What == "adapter" || taken.What == "port" && (b == nil || b.VM == n.vm && b.Adapter == n.adapter)
+	return taken.What == "adapter" || taken.What == "port" && (b == nil || b.VM == n.VM && b.Adapter == n.Name)
 }
 
 // bindAsKnown is bind by what this controller knows. Where that is not so any more, the store refuses it.
 func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, as store.Claim, q *controllerv1.PortClaim,
 	g *spec.PortGroup, answer *controllerv1.PortAnswer) error {
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
-	has, elsewhere := s.keeper().holder(ctx, h, n, q.GetIncoming())
+	has, elsewhere := s.holder(ctx, h, n, q.GetIncoming())
 	if has != nil && elsewhere == "" {
 		if held := s.held(ctx, h, has); !held.lease || !q.GetIncoming() { // a guest that arrives takes its port along
 			elsewhere = held.why
 		}
 	}
-	if has != nil && elsewhere != "" && has.group == group {
-		answer.Port = s.keeper().message(has)
+	if has != nil && elsewhere != "" && has.Group == group {
+		answer.Port = has.Message()
 		if !q.GetIncoming() {
 			answer.Conflict, answer.Refused = true, elsewhere
 		}
 		return nil
 	}
-	if has != nil && has.group != group {
+	if has != nil && has.Group != group {
 		if elsewhere != "" {
-			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
+			return fmt.Errorf("%s, in port group %s", elsewhere, has.Group)
 		}
-		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
-			Adapter: n.adapter, Host: has.host, Was: has.was()}); err != nil && !rpcerrors.IsNotFound(err) {
+		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.Group, Port: has.ID, VM: n.VM,
+			Adapter: n.Name, Host: has.Host, Was: has.Was()}); err != nil && !rpcerrors.IsNotFound(err) {
 			return err
 		}
 		has = nil
@@ -218,24 +213,33 @@ func (s claimant) bindAsKnown(ctx context.Context, h *host, n nic, as store.Clai
 	if err != nil {
 		return err
 	}
-	answer.Port = s.keeper().message(&bound{id: p.ID, group: p.Group, nic: n, host: h.id, mac: p.Binding.MAC})
+	answer.Port = (&staticports.Binding{ID: p.ID, Group: p.Group, Adapter: n, MAC: p.Binding.MAC}).Message()
 	return nil
+}
+
+// holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host, or is being
+// connected there. A VM that was stopped there a moment ago may not be reported yet, so that is waited for.
+func (s claimant) holder(ctx context.Context, h *host, n nic, incoming bool) (has *staticports.Binding,
+	elsewhere string) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	return s.fleet.adapters.Holder(ctx, h.id, n, incoming)
 }
 
 // claimAsKnown writes a claim that rests on the port that the adapter has, nil for none.
 func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, as store.Claim, q *controllerv1.PortClaim,
-	g *spec.PortGroup, has *bound) (store.Port, error) {
+	g *spec.PortGroup, has *staticports.Binding) (store.Port, error) {
 	_, limit := g.StaticPorts()
 	r := store.ClaimRequest{PortGroup: q.GetSwitch() + "/" + q.GetPortGroup(), Port: q.GetPort(), Limit: limit,
-		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac()),
+		Binding: store.Binding{Host: h.id, VM: n.VM, Adapter: n.Name, MAC: strings.ToLower(q.GetMac()),
 			Claim: as}}
 	if has != nil {
-		if has.host == h.id {
-			r.Generation = has.gen
+		if has.Host == h.id {
+			r.Generation = has.Generation
 		}
-		r.Move, r.Was = true, has.was()
-		if r.Port = has.id; r.MAC == "" {
-			r.MAC = has.mac
+		r.Move, r.Was = true, has.Was()
+		if r.Port = has.ID; r.MAC == "" {
+			r.MAC = has.MAC
 		}
 	}
 	p, err := s.Store.Claim(ctx, r)
@@ -247,28 +251,6 @@ func (s claimant) claimAsKnown(ctx context.Context, h *host, n nic, as store.Cla
 	return p, err
 }
 
-// holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host, or is being
-// connected there. A VM that was stopped there a moment ago may not be reported yet, so that is waited for.
-func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (has *bound, elsewhere string) {
-	ctx, cancel := context.WithTimeout(ctx, stopTime)
-	defer cancel()
-	_ = until(ctx, f.fleet, func() bool { // when the time is over, elsewhere says so
-		has, elsewhere = f.statics.byNIC[n], ""
-		for _, other := range f.statics.on(n) {
-			if other != h {
-				elsewhere = fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, other.doc.Name)
-			}
-		}
-		if has != nil && elsewhere == "" {
-			if was := f.hosts[has.host]; was != nil && was != h && was.conn != nil && was.startsOn(n) {
-				elsewhere = startsText(n, was.doc.Name)
-			}
-		}
-		return elsewhere == "" || incoming
-	})
-	return has, elsewhere
-}
-
 // release gives up the port of an adapter on the host that asks, unless the host has claimed it again since. A host
 // that does not know whether it got a port names none.
 func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string,
@@ -277,9 +259,9 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 		if err := s.catchUp(ctx); err != nil { // another controller may have bound it
 			return &store.Unavailable{Cause: err}
 		}
-		if b := s.keeper().boundOn(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}); b != nil {
-			q, group = proto.CloneOf(q), b.group
-			q.Port = b.id
+		if b := s.fleet.bindings.Of(part.AdapterOf(strings.ToLower(q.GetVm()), q.GetAdapter())); b.On() == h.id {
+			q, group = proto.CloneOf(q), b.Group
+			q.Port = b.ID
 		}
 	}
 	err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: group, Port: q.GetPort(),
@@ -292,22 +274,12 @@ func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClai
 			q.GetPort())
 	}
 	if err == nil || rpcerrors.IsNotFound(err) {
-		s.keeper().starts(h, nic{strings.ToLower(q.GetVm()), q.GetAdapter()}, 0)
+		s.fleet.adapters.Starts.Begin(h.id, part.AdapterOf(strings.ToLower(q.GetVm()), q.GetAdapter()), 0)
 	}
 	if rpcerrors.IsNotFound(err) { // it is so already
 		return nil
 	}
 	return err
-}
-
-// boundOn is the port of an adapter that is bound on a host, nil for none.
-func (f portKeeper) boundOn(h *host, n nic) *bound {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.statics.byNIC[n]; b != nil && b.host == h.id {
-		return b
-	}
-	return nil
 }
 
 // named is an error's text with the names of hosts in place of their ids.
@@ -326,23 +298,15 @@ func (f portKeeper) named(err error) string {
 	return t.Error()
 }
 
-// message is a bound port as its host is told of it.
-func (f portKeeper) message(b *bound) *controllerv1.StaticPort {
-	sw, group, _ := strings.Cut(b.group, "/")
-	return &controllerv1.StaticPort{Port: b.id, Switch: sw, PortGroup: group, Vm: b.nic.vm, Adapter: b.nic.adapter,
-		Mac: b.mac}
-}
-
 // moved binds a port on the host that its VM has moved to.
-func (s claimant) moved(b *bound, to *host, generation uint64) {
-	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.group, Port: b.id, Move: true,
-		Was: b.was(), Binding: store.Binding{Host: to.id, VM: b.nic.vm,
-			Adapter: b.nic.adapter, MAC: b.mac, Generation: generation}})
+func (s claimant) moved(b *staticports.Binding, host, name string, generation uint64) {
+	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.Group, Port: b.ID, Move: true,
+		Was: b.Was(), Binding: store.Binding{Host: host, VM: b.Adapter.VM, Adapter: b.Adapter.Name, MAC: b.MAC,
+			Generation: generation}})
 	if err != nil {
-		s.Log.Warn("a port does not follow its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to),
-			"err",
+		s.Log.Warn("a port does not follow its VM", "port", b.ID, "group", b.Group, "host", name, "err",
 			s.keeper().named(err))
 		return
 	}
-	s.Log.Info("a port has followed its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to))
+	s.Log.Info("a port has followed its VM", "port", b.ID, "group", b.Group, "host", name)
 }

@@ -2,10 +2,14 @@ package rpc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/part"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/store"
 )
 
@@ -17,11 +21,14 @@ type site struct {
 	t      *testing.T
 	fleets []*fleet
 	hosts  map[string]*member
-	moved  []string // the bindings that followed
+	follow chan struct{} // holds one token for each binding that followed
+
+	mu    sync.Mutex
+	moved []string // those bindings
 }
 
 func newSite(t *testing.T, controllers int) *site {
-	s := &site{t: t, hosts: map[string]*member{}}
+	s := &site{t: t, hosts: map[string]*member{}, follow: make(chan struct{}, 16)}
 	for range controllers {
 		s.fleets = append(s.fleets, s.controller())
 	}
@@ -34,10 +41,11 @@ func (s *site) controller() *fleet {
 	for _, name := range []string{"h1", "h2", "h3"} {
 		f.take(joins(s.t, "id-"+name, name))
 	}
-	f.rebind = func(b *bound, to *host, generation uint64) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		s.moved = append(s.moved, fmt.Sprintf("%s to %s with %d", b.id, to.doc.Name, generation))
+	f.adapters.Rebind = func(b *staticports.Binding, _, to string, generation uint64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.moved = append(s.moved, fmt.Sprintf("%s to %s with %d", b.ID, to, generation))
+		s.follow <- struct{}{}
 	}
 	return f
 }
@@ -63,7 +71,12 @@ func (m *member) reports(p *controllerv1.HostPort, answers uint64) {
 }
 
 // asked is the number of the question that the host is sent; 0 for none.
-func (m *member) asked() uint64 { return rivalry{m.f}.addAnew(m.conn, nil).GetReportAnew() }
+func (m *member) asked() uint64 { return m.told().GetReportAnew() }
+
+// told is what the host is told next of its adapters.
+func (m *member) told() *controllerv1.FollowSliceResponse {
+	return part.Of(m.f.adapters).Objects(m.host.id, m.conn.Conn, nil)
+}
 
 // answers lets a host answer what it is asked; without a question nothing happens.
 func (s *site) answers(host string, p *controllerv1.HostPort) (asked bool) {
@@ -80,13 +93,13 @@ func (s *site) answers(host string, p *controllerv1.HostPort) (asked bool) {
 func (s *site) tell() {
 	for range 4 {
 		for from, a := range s.fleets {
-			news := a.keeper().takeNews()
+			news := a.adapters.News()
 			for to, b := range s.fleets {
 				if from == to || len(news) == 0 {
 					continue
 				}
-				b.keeper().learn(fmt.Sprint("c", from), news)
-				a.keeper().learn(fmt.Sprint("c", to), b.keeper().running(news))
+				b.adapters.Learn(fmt.Sprint("c", from), news)
+				a.adapters.Learn(fmt.Sprint("c", to), b.adapters.Running(news))
 			}
 		}
 	}
@@ -102,7 +115,7 @@ func (s *site) where() (host string, generation uint64, conflict bool) {
 		host, generation = p.GetHost(), p.GetGeneration()
 	}
 	for _, m := range s.hosts {
-		conflict = conflict || len(m.host.marks) > 0
+		conflict = conflict || len(m.marks()) > 0
 	}
 	return host, generation, conflict
 }
@@ -190,9 +203,9 @@ func TestS100_TwoGuestsThatRunAreAConflictOnceBothHaveSaidSoAnew(t *testing.T) {
 				s.answers("h2", serves(generations[1]))
 				s.is("when both have answered,", where, g, true)
 				for own, other := range map[string]string{"h1": "h2", "h2": "h1"} {
-					for _, m := range s.hosts[own].host.marks {
-						if !strings.Contains(m.text, "runs on host "+other+" too") {
-							t.Errorf("%s is told %q", own, m.text)
+					for _, m := range s.hosts[own].marks() {
+						if !strings.Contains(m.Text, "runs on host "+other+" too") {
+							t.Errorf("%s is told %q", own, m.Text)
 						}
 					}
 				}
@@ -271,14 +284,21 @@ func (s *site) boundAt(f *fleet, host string, generation uint64) {
 }
 
 // followed waits until as many bindings have followed, and says which.
-func (s *site) followed(f *fleet, n int) []string {
+func (s *site) followed(n int) []string {
 	s.t.Helper()
-	if err := until(s.t.Context(), f, func() bool { return len(s.moved) >= n && len(f.moving) == 0 }); err != nil {
-		s.t.Fatal(err)
+	for {
+		s.mu.Lock()
+		list := slices.Clone(s.moved)
+		s.mu.Unlock()
+		if len(list) >= n {
+			return list
+		}
+		select {
+		case <-s.follow:
+		case <-s.t.Context().Done():
+			s.t.Fatal(s.t.Context().Err())
+		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return s.moved
 }
 
 // A static port is bound where the target says that it serves the guest with a higher generation, whatever the source
@@ -290,18 +310,18 @@ func TestS100_AStaticPortFollowsTheHighestGeneration(t *testing.T) {
 	s.at("h1", 0, serves(1))
 	s.at("h2", 0, waiting(1))
 	s.hosts["h2"].reports(serves(2), 0) // h1's report that it serves the guest is older
-	if got := s.followed(f, 1); len(got) != 1 || got[0] != "96 to h2 with 2" {
+	if got := s.followed(1); len(got) != 1 || got[0] != "96 to h2 with 2" {
 		t.Fatalf("%q", got)
 	}
 	s.boundAt(f, "h2", 2)
 	s.hosts["h2"].reports(waiting(2), 0) // and away again, to a host that says so in a moment
-	if got := s.followed(f, 1); len(got) != 1 {
+	if got := s.followed(1); len(got) != 1 {
 		t.Errorf("an old report brings the port back: %q", got)
 	}
 	if !s.answers("h1", serves(1)) {
 		t.Error("h1 is not asked whether the guest runs there")
 	}
-	if got := s.followed(f, 2); len(got) != 2 || got[1] != "96 to h1 with 1" {
+	if got := s.followed(2); len(got) != 2 || got[1] != "96 to h1 with 1" {
 		t.Errorf("the guest runs on h1 after all: %q", got)
 	}
 }
@@ -318,7 +338,7 @@ func TestS100_HostsAreAskedAnewBeforeTheyAreInConflict(t *testing.T) {
 		m.client.Changed()
 	}
 	where := func() *controllerv1.LocatedPort {
-		list := must(movers{people{c.Server}}.LocatePorts(t.Context(),
+		list := must(moveCallsAt(c.Server).LocatePorts(t.Context(),
 			&controllerv1.LocatePortsRequest{Vm: strings.ToUpper(vmOf)}))(t).GetPorts()
 		if len(list) != 1 {
 			return nil
@@ -349,12 +369,12 @@ func TestS100_HostsAreAskedAnewBeforeTheyAreInConflict(t *testing.T) {
 	}
 	for name, q := range map[string]*controllerv1.LocatePortsRequest{"the port": {Port: "p"},
 		"the adapter": {Vm: vmOf, Adapter: "net0"}} {
-		if got := must(movers{people{c.Server}}.LocatePorts(t.Context(), q))(t).GetPorts(); len(got) != 1 ||
+		if got := must(moveCallsAt(c.Server).LocatePorts(t.Context(), q))(t).GetPorts(); len(got) != 1 ||
 			len(got[0].GetInstances()) != 2 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if _, err := (movers{people{c.Server}}).LocatePorts(t.Context(),
+	if _, err := moveCallsAt(c.Server).LocatePorts(t.Context(),
 		&controllerv1.LocatePortsRequest{Adapter: "net0"}); err == nil {
 		t.Error("no VM and no port, and no error")
 	}

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/controller/rollout/kept"
 	"heddle/internal/platform/audit"
 	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
 )
 
 // rolloutWorld is the hosts, for the driver of a rollout.
@@ -196,7 +197,7 @@ func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
 	err := people{c.Server}.takeBack(ctx, id, "", "", false)
 	switch connect.CodeOf(err) {
 	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
-		_, text := codeAndText(err)
+		_, text := rpcerrors.CodeAndText(err)
 		return &driving.Refused{Why: text}
 	case connect.CodeAborted:
 		return driving.ErrOther

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/platform/health"
 	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 )
 
@@ -65,7 +66,7 @@ func (s Front) roomElsewhere(ctx context.Context) (why *store.NoRoomElsewhere, k
 	if len(s.Others()) == 0 {
 		return nil, true
 	}
-	answers := s.standings(ctx, true)
+	answers := s.Standings(ctx, true)
 	full := false
 	for _, a := range answers {
 		full = full || a.Got.GetNoRoom() != ""
@@ -127,10 +128,10 @@ func apart(mine Self, theirs *controllerv1.GetControllerResponse) string {
 
 // otherControllers is what is found of the other controllers.
 func (s Front) otherControllers(ctx context.Context) (found []api.HealthFinding) {
-	for _, a := range s.standings(ctx, true) {
+	for _, a := range s.Standings(ctx, true) {
 		what := health.Other{Name: peers.NameOf(a.Of), Apart: apart(s.Self, a.Got), NoRoom: a.Got.GetNoRoom()}
 		if a.Err != nil {
-			_, what.Away = codeAndText(a.Err)
+			_, what.Away = rpcerrors.CodeAndText(a.Err)
 		}
 		found = append(found, health.Others(what)...)
 	}

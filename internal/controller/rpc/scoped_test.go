@@ -24,7 +24,7 @@ func (f *front) scoped(name string, role controllerv1.AccessRole, parts ...strin
 		sw, group, _ := strings.Cut(p, "/")
 		q.Scopes = append(q.Scopes, &controllerv1.AccessScope{Switch: sw, PortGroup: group})
 	}
-	made := must(people{f.Server}.CreateAPIToken(f.t.Context(), q))(f.t)
+	made := must(deskOf(f.Server).CreateAPIToken(f.t.Context(), q))(f.t)
 	return f.with("Bearer " + made.GetToken()), made.GetId()
 }
 
@@ -123,7 +123,7 @@ func TestScoped_AChangeIsJudgedFieldByField(t *testing.T) {
 	}
 	// Refusals and changes are in the record, each with the grant by which the call could be made at all.
 	refused, done := 0, 0
-	log := must(people{f.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
+	log := must(deskOf(f.Server).ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
 	for _, e := range log.GetEntries() {
 		switch {
 		case e.GetCall() != "ApplyDefinition":

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"sync"
-	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -14,7 +11,6 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/segments"
 	"heddle/internal/overlay/span"
-	"heddle/internal/platform/peers"
 	"heddle/internal/slice"
 )
 
@@ -108,78 +104,19 @@ func (o others) FollowSegmentsHere(ctx context.Context, _ *controllerv1.FollowSe
 	return nil
 }
 
-// segmentPause is after what time a controller that does not answer is asked again.
-const segmentPause = time.Second
-
-// learnSegments keeps a stream from each other controller, until ctx ends.
-func (s spanning) learnSegments(ctx context.Context) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	following := map[string]context.CancelFunc{}
-	for {
-		now := map[string]bool{}
-		for _, c := range s.Others() {
-			now[c.ID] = true
-			if following[c.ID] == nil {
-				var sub context.Context
-				sub, following[c.ID] = context.WithCancel(ctx)
-				all.Go(func() { s.learnFrom(sub, c.ID) })
-			}
+// defined are the overlay segments of the definition.
+func (f segmenting) defined() map[span.VNI][]string {
+	f.mu.Lock()
+	objects := f.inventory.Objects()
+	f.mu.Unlock()
+	all := map[span.VNI][]string{}
+	for o := range objects.All() {
+		if o.Kind != slice.PortGroup {
+			continue
 		}
-		for id, stop := range following {
-			if !now[id] {
-				stop()
-				delete(following, id)
-			}
-		}
-		select {
-		case <-time.After(segmentPause):
-		case <-ctx.Done():
-			return
+		if vni := overlayOf(o.Doc); vni != 0 {
+			all[vni] = append(all[vni], o.Name)
 		}
 	}
-}
-
-// learnFrom keeps a stream from one other controller, whatever its address is.
-func (s spanning) learnFrom(ctx context.Context, id string) {
-	for ctx.Err() == nil {
-		for _, c := range s.Others() {
-			if c.ID != id {
-				continue
-			}
-			err := s.segmentsOf(ctx, c)
-			if ctx.Err() == nil {
-				s.Log.Debug("another controller does not say who is where on overlay segments", "controller",
-					peers.NameOf(c),
-					"err", err)
-			}
-			s.segments.Lost(ctx, id)
-		}
-		select {
-		case <-time.After(segmentPause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// segmentsOf takes in what hosts of another controller say, until its stream ends.
-func (s spanning) segmentsOf(ctx context.Context, c peers.Controller) error {
-	k, err := s.LinkTo(c)
-	if err != nil {
-		return err
-	}
-	stream, err := k.FollowSegmentsHere(ctx, &controllerv1.FollowSegmentsHereRequest{})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = stream.Close() }()
-	for {
-		m, err := stream.Receive()
-		if err != nil {
-			return err
-		}
-		if err := s.segments.Learn(c.ID, m); err != nil {
-			return errors.Join(err, stream.Close())
-		}
-	}
+	return all
 }

@@ -9,15 +9,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	"heddle/internal/controller/inventory"
-	"heddle/internal/controller/staticports"
 )
-
-// counts are the static ports that there are, by port group.
-func (f portKeeper) counts() map[string]staticports.Count {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.statics.counts()
-}
 
 // served refuses a definition by which a host may not serve a port group any more whose ports it has.
 func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
@@ -35,9 +27,9 @@ func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
 		if len(names) == 0 {
 			continue
 		}
-		for _, b := range f.statics.byHost[h.id] {
-			if _, ends := names[b.group]; ends {
-				names[b.group] = append(names[b.group], "static port "+b.id)
+		for _, b := range f.bindings.On(h.id) {
+			if _, ends := names[b.Group]; ends {
+				names[b.Group] = append(names[b.Group], "static port "+b.ID)
 			}
 		}
 		if report, _ := there.reportOf(h); report != nil {

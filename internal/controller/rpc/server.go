@@ -16,7 +16,11 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/flaps"
 	"heddle/internal/controller/history"
+	"heddle/internal/controller/match"
+	"heddle/internal/controller/netbench"
+	"heddle/internal/controller/part"
 	"heddle/internal/controller/probes"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/segments"
@@ -24,7 +28,9 @@ import (
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/access/granting"
 	"heddle/internal/platform/access/signin"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/audit"
+	auditing "heddle/internal/platform/audit/reading"
 	"heddle/internal/platform/batch"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
@@ -128,6 +134,9 @@ type Server struct {
 	guard  *access.Guard
 	// granted is who may do what.
 	granted *granting.Keeper
+	// tokens are those of people and tools, auditing reads what they did.
+	tokens   tokens.Service
+	auditing auditing.Service
 	// refused are the connections that could ask for nothing.
 	refused *refusals
 	// allowance bounds what hosts may send at a time.
@@ -142,12 +151,14 @@ type Server struct {
 	imports *sync.Mutex
 	// parsing is held while a large definition is read, which takes memory: 820 MB for 22 MB of text.
 	parsing *sync.Mutex
+	// match brings hosts together between which ports move.
+	match *match.Board
 	// segments says who is where on overlay segments.
 	segments *segments.Hub
 	// probes says what the probes between hosts find.
 	probes *probes.Hub
-	// benchmark is the one that this controller runs.
-	benchmark *benchmarkTurn
+	// network answers people about the physical network.
+	network *netbench.Service
 	// Loaded is closed once Run has taken in the state of the store. Who is answered before would be told of a cluster
 	// without hosts, ports and tokens.
 	Loaded chan struct{}
@@ -183,12 +194,12 @@ func New(o Options) (*Server, error) {
 		Roster: peers.New(o.Store), quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
 		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
-		benchmark: &benchmarkTurn{},
-		granted:   granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
+		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
 	s.revoked = &revocations{o.Store, s.gate, o.Log, o.TLS.Now}
 	s.clocks = &hostClocks{s.fleet, o.Authority, o.TLS.Now, o.Steady}
-	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
+	s.tokens, s.auditing = tokensOf(s), auditing.Service{Audit: o.Audit, Roster: s.Roster, Log: o.Log}
+	s.guard = access.New(access.Options{Token: s.tokens.Record, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
@@ -196,14 +207,37 @@ func New(o Options) (*Server, error) {
 		Connected: spanning{s}.connected,
 		Absent:    func() map[string]bool { return notHere(s.fleet) },
 		Others:    func() []string { return idsOf(s.Others()) }})
-	s.fleet.forgotten = func(id string) { s.segments.Remove(id); s.probes.Remove(id) }
-	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
+	s.network = networkOf(s)
+	again := flaps.NewHub()
+	known := func(adapters []part.Adapter, hosts []string) match.Known { return matching(s.fleet, adapters, hosts) }
+	s.match = match.New(match.Options{Log: o.Log, Known: known, Linger: lingers * o.ShareTime, Flaps: again,
+		Now: time.Now})
+	s.fleet.parts = part.Of(s.fleet.bindings, s.fleet.adapters, s.match, again, s.segments, s.probes)
+	s.fleet.adapters.Rebind, s.fleet.adapters.Linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.revoked.read()
+}
+
+// networkOf is what answers people about the physical network.
+func networkOf(s *Server) *netbench.Service {
+	return netbench.New(netbench.Options{Log: s.Log, Probes: s.probes,
+		Hosts: func(ctx context.Context) ([]*controllerv1.Host, error) {
+			all, err := people{s}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
+			return all.GetHosts(), err
+		},
+		Agent: func(ctx context.Context, host string, do func(context.Context, *connect.Client) error) error {
+			return callAgent(ctx, s, host, do)
+		}})
 }
 
 // Times of a server.
 const (
 	quorumTime = 3 * time.Second
+	// shareTime is how often controllers tell one another anew of adapters in conflict, and how soon one that did not
+	// answer is told everything.
+	shareTime = 5 * time.Second
+	// lingers is for how many times shareTime counts what another controller said that does not answer any more, and
+	// what a host offered that has lost its controller: it may be on its way to another one.
+	lingers    = 6
 	spreadTime = 15 * time.Second
 )
 
@@ -212,24 +246,26 @@ func (s *Server) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.quorum.watch(ctx, s) })
 	beside.Go(func() { spread(ctx, s) })
-	beside.Go(func() { s.share(ctx) })
+	beside.Go(func() { s.fleet.adapters.Share(ctx, s.Roster, s.ShareTime) })
 	beside.Go(func() { s.everywhere().remember(ctx) })
-	beside.Go(func() { claimant{s}.clear(ctx) })
+	beside.Go(func() { s.fleet.adapters.Clear(ctx, s.ShareTime, claimant{s}.whoStopped) })
 	beside.Go(func() { oldListOf(s).follow(ctx, s.ShareTime) })
 	beside.Go(func() { portsOf(s).Follow(ctx, s.ShareTime) })
-	beside.Go(func() { offering{s.fleet}.meet(ctx) })
-	beside.Go(func() { ferrying{s}.share(ctx) })
+	beside.Go(func() { s.match.Run(ctx) })
+	beside.Go(func() { s.match.Share(ctx, s.Roster, s.ShareTime) })
 	beside.Go(func() { leading{s}.driveRollouts(ctx) })
 	beside.Go(func() { s.SignIn.Watch(ctx) })
-	beside.Go(func() { spanning{s}.learnSegments(ctx) })
-	beside.Go(func() { spanning{s}.learnProbes(ctx) })
+	beside.Go(func() { s.segments.FollowOthers(ctx, s.Roster) })
+	beside.Go(func() {
+		s.probes.AskOthers(ctx, s.Roster, func(id string) bool { return segmenting{s.fleet}.nameOf(id) != "" })
+	})
 	beside.Go(func() { s.probes.Run(ctx) })
 	var defined *slice.Set // as of the last batch
 	var at int64
 	loaded := sync.OnceFunc(func() { close(s.Loaded) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.revoked.take(b) // first, as it says why
-		Front{s}.takeTokens(b)
+		s.takeTokens(b)
 		s.fleet.take(b)
 		if objects, revision := (contents{s.fleet}).defined(); objects != defined || revision != at {
 			defined, at = objects, revision

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/part"
 )
 
 // starting is a cluster of two controllers where a guest is being started on esx1, which is at the first one; esx2 is
@@ -28,18 +29,29 @@ func starting(t *testing.T) (c, other *controller, first, second *machine, port 
 	other.await("the other controller knows the port", func() bool {
 		other.fleet.mu.Lock()
 		defer other.fleet.mu.Unlock()
-		return other.fleet.statics.port(port) != nil
+		return other.fleet.bindings.Port(port) != nil
 	})
 	return c, other, first, second, port
 }
 
 // startFails is as if the host had taken too long to connect the guest: its start has failed.
 func (c *controller) startFails(name string) {
+	c.starts(name, time.Nanosecond)
+}
+
+// starts has what a host is connecting be under way for that long from now on.
+func (c *controller) starts(name string, d time.Duration) {
+	id := c.idOf(name)
+	for _, a := range c.fleet.adapters.Starts.Here(id) {
+		c.fleet.adapters.Starts.Begin(id, part.AdapterOf(a.GetVm(), a.GetAdapter()), d)
+	}
+}
+
+// idOf is a host's id.
+func (c *controller) idOf(name string) string {
 	c.fleet.mu.Lock()
 	defer c.fleet.mu.Unlock()
-	for n := range c.fleet.names[name].starting {
-		c.fleet.names[name].starting[n] = time.Now()
-	}
+	return c.fleet.names[name].id
 }
 
 func release(c *controller, q *controllerv1.ReleaseStaticPortRequest) error {
@@ -88,12 +100,10 @@ func TestS78_APortIsHeldUntilTheHostSaysWhatCameOfItsClaim(t *testing.T) {
 	if a := second.claims(); !a.GetConflict() {
 		t.Fatalf("while the guest is being connected: %v", a)
 	}
+	c.starts("esx1", time.Hour) // that does not end by itself
 	first.client.Ended(vmOf, "net0")
-	c.await("the host has said what came of it", func() bool {
-		c.fleet.mu.Lock()
-		defer c.fleet.mu.Unlock()
-		return len(c.fleet.names["esx1"].starting) == 0
-	})
+	id := c.idOf("esx1")
+	c.await("the host has said what came of it", func() bool { return len(c.fleet.adapters.Starts.Here(id)) == 0 })
 	if a := second.claims(); a.GetRefused() != "" || a.GetPort().GetPort() != port || c.boundTo() != "esx2" {
 		t.Errorf("the guest did not start: %v, bound to %q", a, c.boundTo())
 	}
@@ -120,7 +130,7 @@ func TestS78_AClaimOnWhatWasKnownTakesNoPort(t *testing.T) {
 	late := c.behind(nil)
 	port := first.claims().GetPort().GetPort()
 	late.fleet.mu.Lock()
-	h, known := late.fleet.names["esx2"], late.fleet.statics.port(port)
+	h, known := late.fleet.names["esx2"], late.fleet.bindings.Port(port)
 	late.fleet.mu.Unlock()
 	if known != nil {
 		t.Fatal("the controller knows the port already")

@@ -11,6 +11,8 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/part"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/access/roles"
 	"heddle/internal/platform/rpcerrors"
@@ -72,7 +74,7 @@ func (f portKeeper) known(there *elsewhere) map[*host]knownPorts {
 		if report != nil {
 			for _, p := range report.GetPorts() {
 				if p.GetVm() != "" {
-					k.of[nic{p.GetVm(), p.GetAdapter()}] = p
+					k.of[part.AdapterOf(p.GetVm(), p.GetAdapter())] = p
 				}
 			}
 		}
@@ -94,32 +96,33 @@ func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
 		return out
 	}
 	out.Bound, out.Vm, out.Adapter, out.Mac = true, b.VM, b.Adapter, b.MAC
-	out.Binding = bindingOf(p.ID, b)
+	out.Binding = staticports.SeenOf(p.ID, b)
 	h := f.hosts[b.Host]
 	if h == nil {
 		return out
 	}
-	n := nic{b.VM, b.Adapter}
+	n := part.AdapterOf(b.VM, b.Adapter)
 	out.Host, out.Stale = h.doc.Name, !known[h].connected
 	if now := known[h].of[n]; now != nil {
 		out.Name, out.State, out.Conflict = now.GetName(), now.GetState(), now.GetConflict()
 	}
-	out.Conflict = cmp.Or(h.marks[n].text, out.GetConflict())
+	out.Conflict = cmp.Or(f.adapters.Marks(h.id)[n].Text, out.GetConflict())
 	return out
 }
 
 // conflictPorts are the ports on hosts whose adapters have no static port there and should. The caller holds the lock.
 func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controllerv1.FleetStaticPort) {
 	for h, k := range known {
+		marks := f.adapters.Marks(h.id)
 		for n, p := range k.of {
-			text := cmp.Or(h.marks[n].text, p.GetConflict())
-			if b := f.statics.byNIC[n]; text == "" || b != nil && b.host == h.id {
+			text := cmp.Or(marks[n].Text, p.GetConflict())
+			if b := f.bindings.Of(n); text == "" || b != nil && b.Host == h.id {
 				continue
 			}
 			list = append(list, &controllerv1.FleetStaticPort{Port: p.GetPort(), Switch: p.GetSwitch(),
-				PortGroup: p.GetPortGroup(), Vm: n.vm, Adapter: n.adapter, Mac: p.GetMac(), Host: h.doc.Name,
+				PortGroup: p.GetPortGroup(), Vm: n.VM, Adapter: n.Name, Mac: p.GetMac(), Host: h.doc.Name,
 				Name: p.GetName(), State: p.GetState(), Conflict: text, Stale: !k.connected,
-				Binding: f.statics.byNIC[n].binding()})
+				Binding: f.bindings.Of(n).Seen()})
 		}
 	}
 	return list
@@ -133,18 +136,18 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	}
 	f := p.fleet.keeper()
 	f.mu.Lock()
-	b, used := f.statics.port(q.GetPort()), ""
+	b, used := f.bindings.Port(q.GetPort()), ""
 	if b != nil {
-		sw, group, _ := strings.Cut(b.group, "/")
+		sw, group, _ := strings.Cut(b.Group, "/")
 		if err := operates(ctx, sw, group); err != nil {
 			f.mu.Unlock()
 			return nil, err
 		}
 	}
 	if b != nil {
-		for _, h := range f.statics.on(b.nic) {
-			used = fmt.Sprintf("static port %s is in use on host %s, by port %s: disconnect that first", b.id,
-				h.doc.Name, h.running[b.nic].name)
+		for _, on := range f.adapters.RunsOn(b.Adapter) {
+			used = fmt.Sprintf("static port %s is in use on host %s, by port %s: disconnect that first", b.ID,
+				f.nameAt(on.Host), on.Name)
 		}
 	}
 	f.mu.Unlock()
@@ -165,23 +168,23 @@ func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseSt
 	case used != "":
 		return nil, connect.NewError(connect.CodeFailedPrecondition, used)
 	}
-	err := p.Store.Release(ctx, store.ReleaseRequest{PortGroup: b.group, Port: b.id, VM: b.nic.vm,
-		Adapter: b.nic.adapter, Was: b.was()})
+	err := p.Store.Release(ctx, store.ReleaseRequest{PortGroup: b.Group, Port: b.ID, VM: b.Adapter.VM,
+		Adapter: b.Adapter.Name, Was: b.Was()})
 	if err != nil {
 		return nil, portError(f, err)
 	}
-	p.Log.Info("a static port was released", "force", q.GetForce(), "port", b.id, "group", b.group, "vm", b.nic.vm,
-		"adapter", b.nic.adapter)
-	sw, group, _ := strings.Cut(b.group, "/")
-	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.id, Switch: sw,
+	p.Log.Info("a static port was released", "force", q.GetForce(), "port", b.ID, "group", b.Group, "vm", b.Adapter.VM,
+		"adapter", b.Adapter.Name)
+	sw, group, _ := strings.Cut(b.Group, "/")
+	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.ID, Switch: sw,
 		PortGroup: group}}, nil
 }
 
 // isOf refuses a port that has another owner than the caller has named; "" stands for any.
-func isOf(b *bound, vm, adapter string) error {
-	if vm != "" && strings.ToLower(vm) != b.nic.vm || adapter != "" && adapter != b.nic.adapter {
+func isOf(b *staticports.Binding, vm, adapter string) error {
+	if vm != "" && strings.ToLower(vm) != b.Adapter.VM || adapter != "" && adapter != b.Adapter.Name {
 		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("static port %s is not of the VM and adapter that "+
-			"were named: adapter %s of VM %s has it", b.id, b.nic.adapter, b.nic.vm))
+			"were named: adapter %s of VM %s has it", b.ID, b.Adapter.Name, b.Adapter.VM))
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ func isOf(b *bound, vm, adapter string) error {
 // by the time of the write is refused.
 func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStaticPortRequest) (
 	*controllerv1.SettleStaticPortResponse, error) {
-	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
+	n := part.AdapterOf(strings.ToLower(q.GetVm()), q.GetAdapter())
 	if err := p.catchUp(ctx); err != nil { // it may have been bound by another controller a moment ago
 		return nil, rpcerrors.OfStore(err)
 	}
@@ -217,13 +220,13 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 		return nil, connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s: its static port has "+
 			"changed "+
 			"since it was looked at (%s): see heddle port static list, and settle it again if that is still meant",
-			n.adapter, n.vm, p.fleet.keeper().named(err)))
+			n.Name, n.VM, p.fleet.keeper().named(err)))
 	}
 	if err != nil {
 		return nil, portError(p.fleet.keeper(), err)
 	}
-	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.vm,
-		"adapter", n.adapter, "host", q.GetHost(), "from", p.fleet.keeper().hostOf(seen))
+	p.Log.Info("a conflict was settled", "force", q.GetForce(), "port", port.ID, "group", port.Group, "vm", n.VM,
+		"adapter", n.Name, "host", q.GetHost(), "from", p.fleet.keeper().hostOf(seen))
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
 	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
@@ -231,8 +234,8 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 }
 
 // mayTake refuses to take a port, nil for none, from a lost host that holds it, but by force.
-func (p people) mayTake(ctx context.Context, b *bound, to string, force bool) error {
-	if b == nil || b.host == to || force {
+func (p people) mayTake(ctx context.Context, b *staticports.Binding, to string, force bool) error {
+	if b == nil || b.Host == to || force {
 		return nil
 	}
 	if held := claimant(p).held(ctx, nil, b); held.lease {
@@ -242,19 +245,19 @@ func (p people) mayTake(ctx context.Context, b *bound, to string, force bool) er
 }
 
 // hostOf is the name of the host where a port is bound; "" for no port, and for a host that was removed.
-func (f portKeeper) hostOf(b *bound) string {
+func (f portKeeper) hostOf(b *staticports.Binding) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b == nil || f.hosts[b.host] == nil {
+	if b == nil || f.hosts[b.Host] == nil {
 		return ""
 	}
-	return f.hosts[b.host].doc.Name
+	return f.hosts[b.Host].doc.Name
 }
 
 // settling is the claim by which an adapter gets its port on a host, and the port that it has by what is known, nil for
 // none: the claim rests on that.
 func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, there *elsewhere) (r store.ClaimRequest,
-	seen *bound, err error) {
+	seen *staticports.Binding, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.names[q.GetHost()]
@@ -266,7 +269,7 @@ func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, the
 	if now == nil {
 		return r, nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("host %s has no port of adapter %s of VM "+
 			"%s: "+
-			"see heddle port static list", q.GetHost(), n.adapter, n.vm))
+			"see heddle port static list", q.GetHost(), n.Name, n.VM))
 	}
 	group := now.GetSwitch() + "/" + now.GetPortGroup()
 	set, err := f.target(h)
@@ -276,23 +279,23 @@ func (f portKeeper) settling(n nic, q *controllerv1.SettleStaticPortRequest, the
 	g := f.inventory.Group(group)
 	if _, ok := set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !ok || !g.HasStaticPorts() {
 		return r, nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("port group %s of adapter %s on "+
-			"host %s has no static ports there: stop one of the guests", group, n.adapter, q.GetHost()))
+			"host %s has no static ports there: stop one of the guests", group, n.Name, q.GetHost()))
 	}
 	_, limit := g.StaticPorts()
 	r = store.ClaimRequest{PortGroup: group, Port: now.GetPort(), Limit: limit,
-		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(now.GetMac())}}
-	if seen = f.statics.byNIC[n]; seen != nil {
-		r.Port, r.Move, r.Was = seen.id, true, seen.was()
+		Binding: store.Binding{Host: h.id, VM: n.VM, Adapter: n.Name, MAC: strings.ToLower(now.GetMac())}}
+	if seen = f.bindings.Of(n); seen != nil {
+		r.Port, r.Move, r.Was = seen.ID, true, seen.Was()
 	}
 	return r, seen, cmp.Or(f.boundAsSaid(n, seen, q.GetFrom()), f.boundAsSeen(n, seen, q.GetBinding()))
 }
 
 // boundAsSaid refuses a port that is bound on another host than the caller has named; "" stands for any. The caller
 // holds the lock.
-func (f portKeeper) boundAsSaid(n nic, b *bound, from string) error {
+func (f portKeeper) boundAsSaid(n nic, b *staticports.Binding, from string) error {
 	name := ""
-	if b != nil && f.hosts[b.host] != nil {
-		name = f.hosts[b.host].doc.Name
+	if b != nil && f.hosts[b.Host] != nil {
+		name = f.hosts[b.Host].doc.Name
 	}
 	switch {
 	case from == "" || name == from:
@@ -300,11 +303,11 @@ func (f portKeeper) boundAsSaid(n nic, b *bound, from string) error {
 	case b == nil:
 		return connect.NewError(connect.CodeAborted, fmt.Sprintf("adapter %s of VM %s has no static port on host %s "+
 			"any "+
-			"more, nor elsewhere: see heddle port static list", n.adapter, n.vm, from))
+			"more, nor elsewhere: see heddle port static list", n.Name, n.VM, from))
 	}
 	return connect.NewError(connect.CodeAborted, fmt.Sprintf("static port %s of adapter %s of VM %s is bound on host "+
 		"%s "+
-		"by now, not on %s: see heddle port static list", b.id, n.adapter, n.vm, name, from))
+		"by now, not on %s: see heddle port static list", b.ID, n.Name, n.VM, name, from))
 }
 
 // portError is an error about a static port, for people.

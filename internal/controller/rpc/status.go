@@ -157,7 +157,7 @@ func (s Front) ends() []pki.Expiring {
 				Made: doc.Expires.Add(-pki.CertificateLife), Ends: doc.Expires})
 		}
 	}
-	for _, r := range s.apiTokens() {
+	for _, r := range s.tokens.All() {
 		list = append(list, r.Expiring())
 	}
 	for _, o := range s.Store.List(store.KindToken) {

@@ -5,6 +5,7 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout/kept"
+	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -18,6 +19,8 @@ type taking struct {
 	// revision is that of the definition, there are the ids of the hosts that the batch names.
 	revision int64
 	there    map[string]bool
+	// ports are its objects with static ports, which are taken in together: no host is told a part of them.
+	ports []store.Event
 	// staged: changes that are not folded may be others; rolled: rollouts are; roster: the list of controllers is.
 	staged, rolled, roster bool
 }
@@ -63,7 +66,7 @@ func takersOf(f *fleet) map[store.Kind]taker {
 		kept.PartKind:      rollouts,
 		addresses.Kind:     granted,
 		addresses.BookKind: granted,
-		store.KindPorts:    func(_ *taking, e store.Event) { f.keeper().takePorts(e.Name, e.Object) },
+		store.KindPorts:    func(t *taking, e store.Event) { t.ports = append(t.ports, e) },
 	}
 	for _, kind := range inventory.Kinds() {
 		all[store.Kind(kind)] = takeObject
@@ -93,7 +96,6 @@ func (f *fleet) take(b store.Batch) {
 		rolled: b.Reset}
 	if b.Reset {
 		t.objects, t.own, f.staged = &slice.Set{}, true, definition.Staging{}
-		f.statics.reset()
 		f.addresses.Reset()
 		f.rolling = newRolling()
 	}
@@ -103,6 +105,7 @@ func (f *fleet) take(b store.Batch) {
 			take(t, e)
 		}
 	}
+	portsChanged(f, f.bindings.Take(t.ports, b.Reset))
 	if b.Reset {
 		for id, h := range f.hosts {
 			if !t.there[id] {
@@ -130,4 +133,19 @@ func (f *fleet) take(b store.Batch) {
 		withheld{f}.rolled(held)
 	}
 	f.wake()
+}
+
+// portsChanged takes in that static ports are others. The caller holds the lock.
+func portsChanged(f *fleet, what staticports.Changed) {
+	for id := range what.Hosts {
+		h := f.hosts[id]
+		switch {
+		case h == nil:
+		case f.inventory.HasSettings(): // those of its ports are part of what it is to have
+			contents{f}.renew(h)
+		case h.conn != nil:
+			h.conn.poke()
+		}
+	}
+	f.adapters.Judge(what.Adapters)
 }

@@ -14,6 +14,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
@@ -58,7 +59,7 @@ func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirm
 		waits(pki.RevokedAs(identity.Name{Kind: identity.Host, ID: o.ID}), o.Name)
 		out.Hosts = append(out.Hosts, o.Name)
 	}
-	for _, o := range st.List(apiTokenKind) {
+	for _, o := range st.List(tokens.Kind) {
 		r, bad := pki.DecodeAPIRecord(o.Doc)
 		switch {
 		case bad != nil: // it counts for nothing; whether one has expired, a wrong clock does not say
@@ -100,7 +101,7 @@ func (r *revocations) unconfirmed() (list []*controllerv1.RestoredIdentity) {
 
 // tokenCounts reports whether there is a token that has not expired.
 func (r *revocations) tokenCounts(id string) bool {
-	o, ok := r.store.Get(store.Key{Kind: apiTokenKind, Name: id})
+	o, ok := r.store.Get(store.Key{Kind: tokens.Kind, Name: id})
 	if !ok {
 		return false
 	}

@@ -72,7 +72,7 @@ func TestS124_HostsAndTokensOfASnapshotCountWhenTheyAreConfirmed(t *testing.T) {
 		t.Errorf("the token that was confirmed: %v", err)
 	}
 	must(people{f.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: "esx2"}))(t)
-	must(people{f.Server}.RevokeAPIToken(t.Context(), &controllerv1.RevokeAPITokenRequest{Id: left.GetId()}))(t)
+	must(deskOf(f.Server).RevokeAPIToken(t.Context(), &controllerv1.RevokeAPITokenRequest{Id: left.GetId()}))(t)
 	if out := must(confirm(&controllerv1.ConfirmRestoredRequest{All: true}))(t); len(out.GetConfirmed()) != 0 {
 		t.Errorf("what was taken out is confirmed: %v", out)
 	}

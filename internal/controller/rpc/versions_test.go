@@ -127,7 +127,7 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 		if name == "b" {
 			r.Ports[0].Role, r.Ports[0].Name = "host", "vmk0"
 		}
-		f.reported(m.host, m.conn, r)
+		f.said(m.host, m.conn, &controllerv1.FollowSliceRequest{Report: r})
 	}
 	foresee := func(next *slice.Set) *controllerv1.ApplyDefinitionResponse {
 		out := &controllerv1.ApplyDefinitionResponse{}

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/platform/peers"
+	"heddle/internal/platform/rpcerrors"
 )
 
 // Bounds of reading what hosts have counted.
@@ -164,7 +165,7 @@ func (v vitals) ask(ctx context.Context, h *controllerv1.HostVitals) {
 		got, err = agentv1connect.NewStatsServiceClient(c).ListVitals(ctx, &agentv1.ListVitalsRequest{})
 		return err
 	})
-	if code, text := codeAndText(err); code != 0 {
+	if code, text := rpcerrors.CodeAndText(err); code != 0 {
 		h.Silent = text
 		if code == connect.CodeUnimplemented || code == connect.CodePermissionDenied {
 			h.Mute = true

@@ -51,18 +51,19 @@ func methodsOfTypes() bound {
 // methodsOnState bounds the methods that work on one state, those of wrappers and of embedding types included.
 func methodsOnState() bound {
 	return bound{"methods that reach its state", 45, map[string]int{
-		"internal/agent.ports":              57,
-		"internal/agent.shared":             412,
+		"internal/agent.moving":             49,
+		"internal/agent.ports":              58,
+		"internal/agent.shared":             617,
 		"internal/agent/cluster.Client":     49,
 		"internal/agent/cluster.Options":    49,
 		"internal/agent/cluster.offering":   53,
 		"internal/api.adapter":              54,
 		"internal/api.clusterCalls":         51,
 		"internal/api.moveCalls":            49,
-		"internal/controller/rpc.Options":   280,
-		"internal/controller/rpc.Server":    280,
-		"internal/controller/rpc.fleet":     176,
-		"internal/controller/rpc.people":    92,
+		"internal/controller/rpc.Options":   220,
+		"internal/controller/rpc.Server":    220,
+		"internal/controller/rpc.fleet":     113,
+		"internal/controller/rpc.people":    62,
 		"internal/platform/store.Store":     55,
 		"internal/dataplane.Kernel":         58,
 		"internal/dataplane.locator":        65,
@@ -78,9 +79,9 @@ func methodsOnState() bound {
 // filesOfPackages bounds the files of a package.
 func filesOfPackages() bound {
 	return bound{"files", 40, map[string]int{
-		"internal/agent":          87,
+		"internal/agent":          110,
 		"internal/api":            54,
-		"internal/controller/rpc": 106,
+		"internal/controller/rpc": 88,
 		"internal/dataplane":      63,
 	}, "filesOfPackages", "a part of it is a package of its own"}
 }
@@ -89,9 +90,9 @@ func filesOfPackages() bound {
 // their numbers are rounded up to a hundred.
 func linesOfPackages() bound {
 	return bound{"hundreds of lines", 60, map[string]int{
-		"internal/agent":          118,
+		"internal/agent":          176,
 		"internal/api":            69,
-		"internal/controller/rpc": 167,
+		"internal/controller/rpc": 129,
 		"internal/dataplane":      92,
 	}, "linesOfPackages", "a part of it is a package of its own"}
 }
@@ -100,6 +101,7 @@ func linesOfPackages() bound {
 func linesOfFunctions() bound {
 	return bound{"lines", 60, map[string]int{
 		"internal/agent.commands.connectIncoming":        66,
+		"internal/agent.join":                            65,
 		"internal/agent.start":                           62,
 		"internal/agent/cluster.Client.talk":             81,
 		"internal/agent/view.Source.Port":                63,
@@ -127,11 +129,11 @@ func linesOfFunctions() bound {
 // touchesOfFields bounds how often the owners in a package touch each other's private fields. House rule: none.
 func touchesOfFields() bound {
 	return bound{"touches of another owner's private field", 0, map[string]int{
-		"internal/agent":                  806,
+		"internal/agent":                  1081,
 		"internal/agent/captures":         18,
 		"internal/agent/cluster":          39,
+		"internal/agent/ferry":            15,
 		"internal/agent/state":            5,
-		"internal/agent/transport":        15,
 		"internal/controller":             6,
 		"internal/platform/access":        5,
 		"internal/controller/proxy":       13,
@@ -141,7 +143,7 @@ func touchesOfFields() bound {
 		"internal/platform/peers":         5,
 		"internal/platform/pki":           4,
 		"internal/controller/probes":      67,
-		"internal/controller/rpc":         374,
+		"internal/controller/rpc":         364,
 		"internal/controller/segments":    70,
 		"internal/platform/store":         79,
 	}, "touchesOfFields", "hand the value over, or move the method to the owner"}

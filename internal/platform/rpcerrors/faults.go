@@ -42,3 +42,16 @@ func Removed() error {
 	return connect.NewError(connect.CodePermissionDenied,
 		"this host was taken out of the cluster: join again (heddle host join)")
 }
+
+// CodeAndText are what an error says, without the words of the protocol; 0 for none.
+func CodeAndText(err error) (connect.Code, string) {
+	if err == nil {
+		return 0, ""
+	}
+	text := err.Error()
+	var told *connect.Error
+	if errors.As(err, &told) {
+		text = told.Message()
+	}
+	return connect.CodeOf(err), text
+}
