@@ -58,7 +58,7 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	if err != nil {
 		return nil, err
 	}
-	if s.Membership, err = an.member(ctx); err != nil {
+	if s.Membership, err = an.inCluster.Membership(ctx); err != nil {
 		return nil, err
 	}
 	s.Events, s.Now, s.StateFault = an.kept(), time.Now(), state.Fault(an.stateDir)

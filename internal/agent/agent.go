@@ -182,14 +182,12 @@ func (a *Agent) tick() {
 		go runtime.GC()
 	}
 	a.attaching.attachFailed()
-	a.waiting.watchWaits()
-	a.moving.tick()
-	a.locating.tick()
+	a.waiting.Watch()
 	a.parts.Tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()
-	a.adoptions.watchAdoptions()
+	a.adoptions.Watch()
 	a.trials.judgeChange()
 }
 

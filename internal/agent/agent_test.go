@@ -32,7 +32,7 @@ func (r *rig) connect(p spec.Port) error {
 
 func (r *rig) apply(content string) error {
 	return r.command(func(ctx context.Context) error {
-		_, err := r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: content})
+		_, err := r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: content})
 		return err
 	})
 }
@@ -130,7 +130,7 @@ func TestAMissingDeviceIsToldByItsPortOnly(t *testing.T) {
 	}
 	var out *api.Applied
 	err := r.command(func(ctx context.Context) (err error) {
-		out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: base, DryRun: true})
+		out, err = r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: base, DryRun: true})
 		return err
 	})
 	if err != nil || len(out.Warnings) == 0 {

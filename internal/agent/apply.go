@@ -17,9 +17,19 @@ import (
 	"heddle/internal/spec"
 )
 
+// files answers the commands about configuration files.
+type files struct {
+	*shared
+	ports     *ports
+	attaching *attaching
+	trials    *trials
+	changer   *changer
+	foreseer  *foreseer
+}
+
 // Apply replaces the content of the configuration file; it changes what the file declares and nothing else.
-func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err error) {
-	cfg, err := spec.ParseAfter(cg.ports.parsed.Load(), q.File, []byte(q.Content))
+func (fl *files) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err error) {
+	cfg, err := spec.ParseAfter(fl.ports.parsed.Load(), q.File, []byte(q.Content))
 	if err != nil {
 		var faults spec.Faults
 		if errors.As(err, &faults) {
@@ -28,17 +38,17 @@ func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, er
 		return nil, err
 	}
 	if q.DryRun {
-		return cg.dryRun(ctx, cfg, q)
+		return fl.dryRun(ctx, cfg, q)
 	}
 	out = &api.Applied{}
 	g := &guard{what: "apply " + q.File, within: q.ConfirmWithin}
 	if q.Rollback > 0 {
 		g.what = fmt.Sprintf("config rollback %d", q.Rollback)
 	}
-	return out, cg.trials.tried(ctx, cg.attaching.doAttached, g, out, func() error {
+	return out, fl.trials.tried(ctx, fl.attaching.doAttached, g, out, func() error {
 		src := state.Source{File: q.File, Content: q.Content, By: g.what, Restores: q.Rollback,
-			Seen: cg.ports.seenNow()}
-		done, err := cg.apply(cfg, src, q)
+			Seen: fl.ports.seenNow()}
+		done, err := fl.changer.apply(cfg, src, q)
 		if err == nil {
 			*out = *done
 		}

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/agent/presence"
+	"heddle/internal/agent/standby"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe"
@@ -19,6 +20,22 @@ import (
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
+
+// expectFor is how long an announced guest is expected.
+const expectFor = time.Minute
+
+// arrivals are the run-time ports of guests that arrive by migration, and the succession of ports within the host.
+type arrivals struct {
+	*shared
+	connected *connected
+	ports     *ports
+	effect    *effect
+	settler   *settler
+	holding   *holding
+	waiting   *standby.Part
+	// change makes one change of the desired state.
+	change func(edit func()) error
+}
 
 // Activate records that the guest of a waiting port runs here.
 func (c *commands) Activate(ctx context.Context, q api.Activate) error {
@@ -30,24 +47,8 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 		if err := c.meant().refuses(q.Port, q.Of); err != nil {
 			return err
 		}
-		return c.waiting.told(p)
+		return c.waiting.Told(p)
 	})
-}
-
-// told ends the wait of a port because somebody says that its guest runs here. What the port's hypervisor says counts
-// first.
-func (wt *waiting) told(p *plan.Port) error {
-	w := wt.state.WaitOf(p.ID)
-	step, believed := presence.Told(presenceOf(w), wt.adapters[p.Monitor.Socket].Run)
-	if !believed {
-		return api.NewError(api.Invalid, fmt.Sprintf("port %s stays silent: its QEMU says at %s that the guest does "+
-			"not run here (%s); let the QEMU run it (\"cont\" at its monitor), or end that QEMU", p.ID.Name,
-			p.Monitor.Socket, w.Text()))
-	}
-	if wt.take(p.ID, w, step) {
-		wt.followWaits()
-	}
-	return nil
 }
 
 // ConnectIncoming makes a port whose guest will arrive by migration: the port waits for it. If a port of that name
@@ -61,7 +62,7 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 		if err := c.meant().refusesHost(q.Host); err != nil {
 			return err
 		}
-		return (admission{c.shared, c.ports, q, api.CameByController(ctx)}).refuses(p)
+		return (taking{c.shared, c.connected, c.ports, q, api.CameByController(ctx)}).refuses(p)
 	})
 }
 
@@ -69,14 +70,14 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Ap
 func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses func(spec.Port) error) (*api.Applied,
 	error) {
 	out := &api.Applied{}
-	if err := c.checkBerth(ctx, q); err != nil {
+	if err := c.admission.Check(ctx, q); err != nil {
 		return nil, err
 	}
-	nic, err := c.statics.claim(ctx, q.Connect, true)
+	nic, err := c.statics.Claim(ctx, q.Connect, true)
 	if err != nil {
 		return nil, err
 	}
-	defer c.statics.claimed(nic)
+	defer c.statics.Claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, c.looking(q.Device, func() error {
 		p := q.Port
@@ -99,17 +100,17 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 		if err := refuses(p); err != nil {
 			return err
 		}
-		judge := admission{c.shared, c.ports, q, api.CameByController(ctx)}
-		w := c.waiting.incoming(&p)
+		judge := taking{c.shared, c.connected, c.ports, q, api.CameByController(ctx)}
+		w := c.arrivals.incoming(&p)
 		if w.InPlaceOf != "" {
 			if err := judge.refusesBeside(); err != nil {
 				return err
 			}
 		}
-		if c.waiting.comesAlready(p, w) {
+		if c.arrivals.comesAlready(p, w) {
 			return nil
 		}
-		ports, changes, err := c.ports.replacing(p)
+		ports, changes, err := c.connected.replacing(p)
 		if err != nil {
 			return err
 		}
@@ -118,8 +119,8 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 			return c.changer.change(func() {
 				connects()
 				(owned{c.shared}).gives(p, nic, api.CameByController(ctx))
-				c.waiting.beginIncoming(p, w)
-				c.statics.connected(p.Name, nic)
+				c.arrivals.beginIncoming(p, w)
+				c.statics.Connected(p.Name, nic)
 			})
 		})
 		if err != nil {
@@ -134,18 +135,18 @@ func (c *commands) connectIncoming(ctx context.Context, q api.Incoming, refuses 
 }
 
 // beginIncoming starts the wait of a port that was connected for a guest that will arrive by migration.
-func (wt *waiting) beginIncoming(p spec.Port, w state.Wait) {
-	if o, ok := wt.state.Overrides[w.InPlaceOf]; ok { // for example that it is blocked
-		wt.state.Overrides[p.Name] = o
+func (ar *arrivals) beginIncoming(p spec.Port, w state.Wait) {
+	if o, ok := ar.state.Overrides[w.InPlaceOf]; ok { // for example that it is blocked
+		ar.state.Overrides[p.Name] = o
 	}
-	wt.beginWait(w)
+	ar.waiting.Begin(w)
 }
 
 // Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration. It
 // is refused where this host lacks what the guest needs beside its ports.
 func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 	return c.Do(ctx, func() error {
-		if err := c.berth().refusesGuest(q); err != nil {
+		if err := c.admission.RefusesGuest(q); err != nil {
 			return err
 		}
 		all, forced := maps.Clone(c.state.Expected), maps.Clone(c.state.Forced)
@@ -180,13 +181,13 @@ const announces = "libvirt"
 
 // expected reports whether the port's guest is expected to arrive by migration. forced: whatever this host lacks. Only
 // libvirt's hook announces guests, so that a container of the same name, which has an owner of its kind, is not meant.
-func (wt *waiting) expected(p api.Connect) (is, forced bool) {
+func (ar *arrivals) expected(p api.Connect) (is, forced bool) {
 	if kind, _, has := strings.Cut(p.Owner, "/"); has && kind != announces {
 		return false, false
 	}
-	for name, at := range wt.state.Expected {
+	for name, at := range ar.state.Expected {
 		if since := time.Since(at); strings.HasPrefix(p.Name, name+"/") && since >= 0 && since < expectFor {
-			is, forced = true, forced || wt.state.Forced[name]
+			is, forced = true, forced || ar.state.Forced[name]
 		}
 	}
 	return is, forced
@@ -194,13 +195,13 @@ func (wt *waiting) expected(p api.Connect) (is, forced bool) {
 
 // isExpected is expected, called from outside the loop.
 func (c *commands) isExpected(ctx context.Context, q api.Connect) (is, forced bool) {
-	err := c.Do(ctx, func() error { is, forced = c.waiting.expected(q); return nil })
+	err := c.Do(ctx, func() error { is, forced = c.arrivals.expected(q); return nil })
 	return err == nil && is, forced
 }
 
 // whole returns a run-time port with the settings that it lacks while another port has its MAC.
-func (wt *waiting) whole(p spec.Port) spec.Port {
-	if w := wt.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
+func (ar *arrivals) whole(p spec.Port) spec.Port {
+	if w := ar.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		own := *w
 		own.Give(&p)
 	}
@@ -209,9 +210,9 @@ func (wt *waiting) whole(p spec.Port) spec.Port {
 
 // comesAlready reports whether there is such a run-time port for a guest that arrives by migration. A repeated request
 // for a guest that has arrived, on the same device, does not make the port wait again.
-func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
-	have, before := wt.ports.runTime(p.Name), wt.state.WaitOf(w.ID)
-	if have == nil || before == nil || !(owned{wt.shared}).hasTaken(*have) {
+func (ar *arrivals) comesAlready(p spec.Port, w state.Wait) bool {
+	have, before := ar.connected.port(p.Name), ar.state.WaitOf(w.ID)
+	if have == nil || before == nil || !(owned{ar.shared}).hasTaken(*have) {
 		return false
 	}
 	if !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {
@@ -222,9 +223,9 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 
 // incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
 // guest, and no MAC while another port of the switch has that MAC.
-func (wt *waiting) incoming(p *spec.Port) state.Wait {
+func (ar *arrivals) incoming(p *spec.Port) state.Wait {
 	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}}
-	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
+	if have := ar.connected.port(p.Name); have != nil && have.Device != p.Device && ar.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName
 	}
@@ -233,7 +234,7 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	if err != nil || mac.IsZero() {
 		return w
 	}
-	for _, other := range wt.Active().Config.Ports {
+	for _, other := range ar.Active().Config.Ports {
 		if m, err := plan.ParseMAC(other.MAC); err == nil && m == mac && other.Switch == p.Switch &&
 			other.Name != p.Name && other.Device != p.Device {
 			w.Take(p)
@@ -244,17 +245,17 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 }
 
 // serves reports whether a port's device exists and is up.
-func (wt *waiting) serves(p spec.Port) bool {
-	return wt.Active().Applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
+func (ar *arrivals) serves(p spec.Port) bool {
+	return ar.Active().Applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
 }
 
-// succeedAll lets ports whose guests have arrived replace the ports that they were made to replace.
-func (wt *waiting) succeedAll() {
-	for _, w := range wt.state.Waits {
+// Succeed lets ports whose guests have arrived replace the ports that they were made to replace.
+func (ar *arrivals) Succeed() {
+	for _, w := range ar.state.Waits {
 		if w.Awake && w.InPlaceOf != "" {
-			if err := wt.succeed(w); err != nil {
-				wt.Complain("give a port that a guest has moved to its name", err)
-				wt.settler.retry = true
+			if err := ar.succeed(w); err != nil {
+				ar.Complain("give a port that a guest has moved to its name", err)
+				ar.settler.retry = true
 			}
 		}
 	}
@@ -262,50 +263,53 @@ func (wt *waiting) succeedAll() {
 
 // succeed renames two ports after a migration: the guest's new port gets the name of its old port. The old port is
 // kept under another name, silent, until its QEMU ends, because the guest may come back.
-func (wt *waiting) succeed(w state.Wait) error {
+func (ar *arrivals) succeed(w state.Wait) error {
 	port := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf}
 	left := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf + state.LeftName}
-	if wt.ports.runTime(left.Name) != nil { // of an earlier migration
-		i := slices.IndexFunc(wt.state.Ports, func(p spec.Port) bool { return p.Name == left.Name })
-		if err := wt.change(wt.ports.disconnects(i, true)); err != nil {
+	if ar.connected.port(left.Name) != nil { // of an earlier migration
+		i := slices.IndexFunc(ar.state.Ports, func(p spec.Port) bool { return p.Name == left.Name })
+		if err := ar.change(ar.ports.disconnects(i, true)); err != nil {
 			return err
 		}
 	}
-	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(w.ID.Name)
+	was, now := ar.connected.port(port.Name), ar.connected.port(w.ID.Name)
 	if now == nil {
 		return nil
 	}
-	if err := wt.kernel.Succeed(port, w.ID, left); err != nil {
+	if err := ar.kernel.Succeed(port, w.ID, left); err != nil {
 		return err
 	}
-	wt.state.Succeed(port, w.ID, left, was != nil)
-	wt.holding.renameBorn(port, w.ID, left)
-	wt.renamePorts(port, w.ID.Name, left)
-	wt.ports.cfg, _ = wt.ports.layers().merge()
-	wt.ports.stale, wt.effect.redo = true, true
-	wt.settler.settle()
+	ar.state.Succeed(port, w.ID, left, was != nil)
+	ar.holding.renameBorn(port, w.ID, left)
+	ar.renamePorts(port, w.ID.Name, left)
+	ar.ports.cfg, _ = ar.ports.layers().merge()
+	ar.ports.stale, ar.effect.redo = true, true
+	ar.settler.settle()
 	return nil
 }
 
 // renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the port whose guest
 // runs. The port that the guest has left waits, unless its guest still runs.
-func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.PortID) {
-	wt.state.Ports = slices.Clone(wt.state.Ports)
-	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(successor)
+func (ar *arrivals) renamePorts(port plan.PortID, successor string, left plan.PortID) {
+	ar.state.Ports = slices.Clone(ar.state.Ports)
+	was, now := ar.connected.port(port.Name), ar.connected.port(successor)
 	if was != nil {
 		was.Name = left.Name
-		if w := wt.state.WaitOf(left); w == nil || w.Awake {
-			wt.beginWait(state.Wait{ID: left,
+		if w := ar.state.WaitOf(left); w == nil || w.Awake {
+			ar.waiting.Begin(state.Wait{ID: left,
 				Wait: presence.Wait{Left: true, Why: observe.WaitSentElsewhere}})
 		}
-		wt.state.WaitOf(left).Take(was)
+		ar.state.WaitOf(left).Take(was)
 	}
 	now.Name = port.Name
-	w := wt.state.WaitOf(port)
+	w := ar.state.WaitOf(port)
 	w.InPlaceOf = ""
 	w.Give(now)
-	if o, ok := wt.state.Overrides[successor]; ok {
-		wt.state.Overrides[port.Name] = o
-		delete(wt.state.Overrides, successor)
+	if o, ok := ar.state.Overrides[successor]; ok {
+		ar.state.Overrides[port.Name] = o
+		delete(ar.state.Overrides, successor)
 	}
 }
+
+// Close is there for the table of parts.
+func (ar *arrivals) Close() error { return nil }

@@ -18,17 +18,18 @@ func TestS100_APortThatAHookPreparesIsComparedWithWhereItsGuestRuns(t *testing.T
 	r := newRig(t, base)
 	var asked []*controllerv1.DescribeArrivalRequest
 	var says *controllerv1.DescribeArrivalResponse
-	r.commands.describe = func(_ context.Context, q *controllerv1.DescribeArrivalRequest) (
+	describe := func(_ context.Context, q *controllerv1.DescribeArrivalRequest) (
 		*controllerv1.DescribeArrivalResponse, error) {
 		if asked = append(asked, q); says == nil {
 			return nil, cluster.ErrNoController
 		}
 		return says, nil
 	}
-	r.commands.flowStatus = func(context.Context) (*api.FlowStatus, error) {
+	flows := func(context.Context) (*api.FlowStatus, error) {
 		return &api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "other"},
 			{Switch: "lab", Flows: 60, MaxFlows: 100}}}, nil
 	}
+	r.commands.admission = newAdmission(r.shared, r.ports, r.attaching, describe, flows)
 	for i, row := range []struct {
 		name   string
 		hears  *controllerv1.DescribeArrivalResponse
@@ -64,7 +65,7 @@ func TestS100_APortThatAHookPreparesIsComparedWithWhereItsGuestRuns(t *testing.T
 				}
 				return err
 			})
-			connected := r.ports.runTime(name) != nil
+			connected := r.connected.port(name) != nil
 			if row.says == "" && (err != nil || !connected) || row.says != "" && (!invalid(err) || connected ||
 				!strings.Contains(err.Error(), row.says)) {
 				t.Errorf("connected %v, %v", connected, err)

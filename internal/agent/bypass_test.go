@@ -17,7 +17,7 @@ func TestApplyWarnsOfDevicesThatSendPastTheSwitch(t *testing.T) {
 		r := chainRig(t)
 		warnings := func() []string {
 			out, err := r.answer(func(ctx context.Context) (*api.Applied, error) {
-				return r.changer.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base, DryRun: dry})
+				return r.files.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base, DryRun: dry})
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -49,31 +49,33 @@ func travelHost(t *testing.T, content string, delivered uint64) *rig {
 func (r *rig) arrives() {
 	r.t.Helper()
 	w := r.state.WaitOf(id("vm"))
-	if w == nil || !r.waiting.wake(w, presence.Step{Why: "the test says so"}) {
+	if w == nil || !r.waiting.Wake(w, presence.Step{Why: "the test says so"}) {
 		r.t.Fatal("the port did not wait")
 	}
-	r.waiting.followWaits()
-	if err := r.carrying.install(id("vm")); err != nil {
+	r.waiting.Follow()
+	if err := r.carrying.Install(id("vm")); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 func (r *rig) leaves() {
-	r.waiting.beginWait(state.Wait{ID: id("vm"), Wait: presence.Wait{Left: true, Why: observe.WaitQEMUStopped}})
-	r.waiting.followWaits()
+	r.waiting.Begin(state.Wait{ID: id("vm"), Wait: presence.Wait{Left: true, Why: observe.WaitQEMUStopped}})
+	r.waiting.Follow()
 }
 
 func (r *rig) packs() *hostv1.PortBundle {
 	r.t.Helper()
-	read, err := r.carrying.reads(id("vm"))
+	read, err := r.carrying.Reads(id("vm"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	h, err := hear(read)
-	if err != nil {
-		r.t.Fatal(err)
+	var macs []observe.MACEntry
+	if read != nil {
+		if macs, err = read(); err != nil {
+			r.t.Fatal(err)
+		}
 	}
-	b, err := r.carrying.pack(id("vm"), h.now())
+	b, err := r.carrying.Pack(id("vm"), macs)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -82,10 +84,10 @@ func (r *rig) packs() *hostv1.PortBundle {
 
 func (r *rig) keeps(number uint64, b *hostv1.PortBundle) {
 	r.t.Helper()
-	u, err := r.carrying.unpack(b)
+	u, err := r.carrying.Unpack(b)
 	if err == nil {
-		defer u.discard()
-		err = r.carrying.keep(id("vm"), number, u)
+		defer u.Discard()
+		err = r.carrying.Keep(id("vm"), number, u)
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -116,8 +118,9 @@ func TestS79_WhatBelongsToAPortTravels(t *testing.T) {
 	a, b, c := travelHost(t, lenient, 1000), travelHost(t, lenient, 50), travelHost(t, lenient, 7)
 	a.arrives()
 	limit, yes := 9, true
-	if err := a.carrying.change(func() {
-		a.carrying.apply("vm", state.OwnPolicy{Policy: spec.Policy{StormControl: spec.StormControl{Broadcast: &limit}}})
+	if err := a.changer.change(func() {
+		a.connected.setOwn("vm",
+			state.OwnPolicy{Policy: spec.Policy{StormControl: spec.StormControl{Broadcast: &limit}}})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +140,7 @@ func TestS79_WhatBelongsToAPortTravels(t *testing.T) {
 	last := a.packs()
 	b.keeps(2, last)
 	b.sums(1055, 5)
-	if own := b.carrying.own(id("vm")); *own.Policy.StormControl.Broadcast != limit || *own.Blocked != yes {
+	if own, _ := b.connected.own(id("vm")); *own.Policy.StormControl.Broadcast != limit || *own.Blocked != yes {
 		t.Errorf("own settings %+v", own)
 	}
 	if !reflect.DeepEqual(b.kernel.spent[id("vm")], spent) || b.kernel.learned != nil {
@@ -164,8 +167,8 @@ func TestS79_WhatBelongsToAPortTravels(t *testing.T) {
 	c.sums(1062, 5)
 	c.leaves()
 	// The guest comes back to the first host, whose port is still there.
-	a.waiting.beginWait(state.Wait{ID: id("vm"), Wait: presence.Wait{Why: observe.WaitAnnounced}})
-	a.waiting.followWaits()
+	a.waiting.Begin(state.Wait{ID: id("vm"), Wait: presence.Wait{Why: observe.WaitAnnounced}})
+	a.waiting.Follow()
 	a.keeps(1, c.packs())
 	a.arrives()
 	a.sums(1062, 5)
@@ -199,18 +202,18 @@ func TestS79_WhatIsNotAllowedThereIsLeftOut(t *testing.T) {
 	a, b := travelHost(t, lenient, 10), travelHost(t, strict, 3)
 	a.arrives()
 	limit, yes := 9, true
-	if err := a.carrying.change(func() {
-		a.carrying.apply("vm", state.OwnPolicy{Policy: spec.Policy{StormControl: spec.StormControl{Broadcast: &limit},
+	if err := a.changer.change(func() {
+		a.connected.setOwn("vm", state.OwnPolicy{Policy: spec.Policy{StormControl: spec.StormControl{Broadcast: &limit},
 			Security: spec.Security{ForgedTransmits: spec.Accept}}, Blocked: &yes})
 	}); err != nil {
 		t.Fatal(err)
 	}
-	before := b.carrying.own(id("vm"))
+	before, _ := b.connected.own(id("vm"))
 	bundle := a.packs()
 	later := proto.Clone(bundle).(*hostv1.PortBundle)
 	later.Policy[0].Policy = "security.ofTomorrow"
 	b.keeps(1, bundle)
-	own := b.carrying.own(id("vm"))
+	own, _ := b.connected.own(id("vm"))
 	if own.Policy.StormControl.Broadcast == nil || own.Policy.Security.ForgedTransmits != "" || own.Blocked == nil {
 		t.Errorf("own settings %+v", own)
 	}
@@ -222,12 +225,12 @@ func TestS79_WhatIsNotAllowedThereIsLeftOut(t *testing.T) {
 		t.Errorf("left out: %q", out)
 	}
 	b.sums(13, 1)
-	b.carrying.drop(id("vm"))
+	b.carrying.Drop(id("vm"))
 	b.sums(3, 0)
-	if own := b.carrying.own(id("vm")); !reflect.DeepEqual(own, before) {
+	if own, _ := b.connected.own(id("vm")); !reflect.DeepEqual(own, before) {
 		t.Errorf("after the move was cancelled: %+v, want %+v", own, before)
 	}
-	files, err := filepath.Glob(filepath.Join(b.dir, macFilePrefix+"*"))
+	files, err := filepath.Glob(filepath.Join(b.dir, "macs-*"))
 	if err != nil || len(files) != 0 {
 		t.Errorf("files %v, %v", files, err)
 	}
@@ -236,11 +239,11 @@ func TestS79_WhatIsNotAllowedThereIsLeftOut(t *testing.T) {
 // A file of a port that is gone is removed by the next agent.
 func TestLeftOverMACFilesAreRemoved(t *testing.T) {
 	r := newRig(t, base)
-	path := filepath.Join(r.dir, macFilePrefix+"00")
+	path := filepath.Join(r.dir, "macs-00")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.carrying.tidy()
+	r.carrying.Tidy()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Error(err)
 	}
@@ -250,31 +253,31 @@ func TestLeftOverMACFilesAreRemoved(t *testing.T) {
 // that comes later does not meet the file of the one before, and no file is left.
 func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 	r := travelHost(t, lenient, 1)
-	list := make([]observe.MACEntry, 3*learnAtOnce)
+	list := make([]observe.MACEntry, 6000)
 	for i := range list {
 		list[i] = observe.MACEntry{Switch: "lab", VLAN: 100, Port: id("vm"),
 			MAC: plan.MAC{2, 1, 0, 0, byte(i >> 8), byte(i)}}
 	}
-	b, err := r.carrying.pack(id("vm"), list)
+	b, err := r.carrying.Pack(id("vm"), list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.keeps(1, b)
-	if !r.waiting.wake(r.state.WaitOf(id("vm")), presence.Step{Why: "the test says so"}) {
+	if !r.waiting.Wake(r.state.WaitOf(id("vm")), presence.Step{Why: "the test says so"}) {
 		t.Fatal("the port did not wait")
 	}
-	r.waiting.followWaits()
+	r.waiting.Follow()
 	atOnce, turns := 0, 0
 	err = r.command(func(ctx context.Context) error {
-		err := r.carrying.Do(ctx, func() error {
-			err := r.carrying.install(id("vm"))
+		err := r.Do(ctx, func() error {
+			err := r.carrying.Install(id("vm"))
 			atOnce = len(r.kernel.learned[id("vm")])
 			r.keeps(2, b)
 			return err
 		})
 		end := time.Now().Add(time.Minute)
 		for n := 0; err == nil && n < len(list) && time.Now().Before(end); turns++ {
-			err = r.carrying.Do(ctx, func() error { n = len(r.kernel.learned[id("vm")]); return nil })
+			err = r.Do(ctx, func() error { n = len(r.kernel.learned[id("vm")]); return nil })
 			runtime.Gosched()
 		}
 		return err
@@ -283,7 +286,7 @@ func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 		t.Errorf("%v: %d MACs at once, %d in the end, of %d, after %d turns", err, atOnce,
 			len(r.kernel.learned[id("vm")]), len(list), turns)
 	}
-	files, err := filepath.Glob(filepath.Join(r.dir, macFilePrefix+"*"))
+	files, err := filepath.Glob(filepath.Join(r.dir, "macs-*"))
 	if err != nil || len(files) != 1 || strings.Contains(files[0], "new-") {
 		t.Errorf("files %v, %v: want that of the second copy", files, err)
 	}

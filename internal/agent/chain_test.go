@@ -93,7 +93,7 @@ func TestAnswersWarnOfProgramsBeforeTheSwitch(t *testing.T) {
 		},
 		"apply": func(r *rig) (*api.Applied, error) {
 			return r.answer(func(ctx context.Context) (*api.Applied, error) {
-				return r.changer.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base})
+				return r.files.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base})
 			})
 		},
 	} {

@@ -1,13 +1,11 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"heddle/internal/agent/loopsearch"
 	"heddle/internal/api"
-	"heddle/internal/diagnose"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -26,8 +24,6 @@ type changer struct {
 	trials     *trials
 	teaming    *teaming
 	restoring  *restoring
-	// foresee says what a change would newly lose.
-	foresee func(context.Context, *ahead) *diagnose.Foreseen
 }
 
 // change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports or

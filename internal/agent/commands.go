@@ -7,8 +7,11 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"heddle/internal/agent/admission"
 	"heddle/internal/agent/loopsearch"
+	"heddle/internal/agent/standby"
 	"heddle/internal/agent/state"
+	"heddle/internal/agent/staticports"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -19,19 +22,20 @@ import (
 // commands are the commands on single ports.
 type commands struct {
 	*shared
+	connected *connected
 	ports     *ports
 	records   *records
 	effect    *effect
 	attaching *attaching
 	chains    *chains
 	loops     *loopsearch.Search
-	waiting   *waiting
+	waiting   *standby.Part
+	arrivals  *arrivals
+	holding   *holding
 	trials    *trials
 	changer   *changer
-	statics   *statics
-	// describe asks a controller, flowStatus the metering; nil without.
-	describe   describe
-	flowStatus func(context.Context) (*api.FlowStatus, error)
+	statics   *staticports.Part
+	admission *admission.Judge
 	// self is the host's id in its cluster; nil for a host that can be in none.
 	self func() string
 
@@ -93,7 +97,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.Do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {
-			if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
+			if c.ports.declared(q.Port) == nil && c.connected.port(q.Port) == nil {
 				return c.ports.notBlockable(q)
 			}
 			defer func() {
@@ -187,12 +191,12 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 
 // moves returns the edit that moves the port, nil if there is no such port.
 func (ps *ports) moves(q api.Move) func() {
-	if p := ps.runTime(q.Port); p != nil {
+	if p := ps.connected.port(q.Port); p != nil {
 		moved := *p
 		moved.PortGroup = q.PortGroup
 		return func() {
 			ps.state.Ports = slices.Clone(ps.state.Ports)
-			*ps.runTime(q.Port) = moved
+			*ps.connected.port(q.Port) = moved
 		}
 	}
 	p := ps.declared(q.Port)

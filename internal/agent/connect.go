@@ -20,8 +20,8 @@ import (
 // Connect makes a port. Connecting the same port again is no error, so that a hook may run twice.
 func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	return c.connect(ctx, q, func(p spec.Port) ([]spec.Port, []api.Change, error) {
-		if have := c.ports.runTime(p.Name); have != nil && c.ports.comesAnew(*have, p) {
-			return c.ports.replacing(p)
+		if have := c.connected.port(p.Name); have != nil && c.connected.comesAnew(*have, p) {
+			return c.connected.replacing(p)
 		} else if have != nil {
 			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it "+
 				"first (heddle port disconnect %s)", p.Name, printable.ShellWord(p.Name)))
@@ -37,7 +37,7 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 	refuses := func(p spec.Port) error { return (owned{c.shared}).another(p, q.VM) }
 	if is, forced := c.isExpected(ctx, q); is {
 		return c.connectIncoming(ctx, api.Incoming{Connect: q, Force: forced}, func(p spec.Port) error {
-			judge := admission{c.shared, c.ports, api.Incoming{Connect: q}, false}
+			judge := taking{c.shared, c.connected, c.ports, api.Incoming{Connect: q}, false}
 			return errors.Join(refuses(p), judge.refusesMAC(p))
 		})
 	}
@@ -45,7 +45,7 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 		if err := refuses(p); err != nil {
 			return nil, nil, err
 		}
-		return c.ports.replacing(p)
+		return c.connected.replacing(p)
 	})
 }
 
@@ -53,11 +53,11 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change,
 	error)) (*api.Applied, error) {
 	out := &api.Applied{}
-	nic, err := c.statics.claim(ctx, q, false)
+	nic, err := c.statics.Claim(ctx, q, false)
 	if err != nil {
 		return nil, err
 	}
-	defer c.statics.claimed(nic)
+	defer c.statics.Claimed(nic)
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, c.looking(q.Device, func() error {
 		p := q.Port
@@ -70,11 +70,11 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			p.MAC = cmp.Or(p.MAC, nic.MAC)
 		}
 		with := with
-		if have := c.ports.runTime(p.Name); have != nil && reflect.DeepEqual(c.waiting.whole(*have), p) {
+		if have := c.connected.port(p.Name); have != nil && reflect.DeepEqual(c.arrivals.whole(*have), p) {
 			if (owned{c.shared}).hasTaken(*have) {
-				return c.statics.again(nic)
+				return c.statics.Again(nic)
 			}
-			with = c.ports.replacing // its VM has another device by now
+			with = c.connected.replacing // its VM has another device by now
 		}
 		if c.ports.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
@@ -97,7 +97,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 		}
 		c.chains.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
-		c.statics.warn(out, nic)
+		c.statics.Warn(out, nic)
 		return nil
 	}))
 }
@@ -114,7 +114,7 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, nic
 		return c.changer.change(func() {
 			connects()
 			(owned{c.shared}).gives(p, nic, false)
-			c.statics.connected(p.Name, nic)
+			c.statics.Connected(p.Name, nic)
 		})
 	}); err != nil {
 		return err
@@ -135,29 +135,13 @@ func unfit(err error) bool {
 	return invalid(err) || errors.As(err, &answer) && answer.Kind == api.NotFound
 }
 
-// replacing returns the run-time ports with p in place of those that have its name or its device.
-func (ps *ports) replacing(p spec.Port) (ports []spec.Port, changes []api.Change, err error) {
-	change := api.Change{Kind: api.Added, Object: portRef(p)}
-	for _, other := range ps.state.Ports {
-		switch {
-		case other.Name == p.Name:
-			change.Kind = api.Changed
-		case p.Device != "" && other.Device == p.Device:
-			changes = append(changes, api.Change{Kind: api.Removed, Object: portRef(other)})
-		default:
-			ports = append(ports, other)
-		}
-	}
-	return append(ports, p), append(changes, change), nil
-}
-
 // disconnects returns the edit that removes the run-time port at index i.
 func (ps *ports) disconnects(i int, reset bool) func() {
 	return func() {
 		if !reset {
 			ps.keepOwn(ps.state.Ports[i])
 		}
-		ps.leaves(ps.state.Ports[i])
+		ps.connected.ends(ps.state.Ports[i])
 		ps.state.Ports = slices.Delete(slices.Clone(ps.state.Ports), i, i+1)
 	}
 }
@@ -175,7 +159,7 @@ func (c *commands) disconnectIf(ctx context.Context, q api.Disconnect, refuses f
 	if err != nil || !q.Release {
 		return err
 	}
-	return c.statics.release(ctx, was)
+	return c.statics.Release(ctx, was)
 }
 
 // disconnect ends the port; was gets whose it was.
@@ -207,7 +191,7 @@ func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state
 				ends := c.ports.disconnects(i, q.Reset)
 				return c.changer.change(func() {
 					if ends(); q.Release {
-						c.statics.givesUp(*was)
+						c.statics.GivesUp(*was)
 						c.state.KeptObjects = state.Released(c.state.KeptObjects, name)
 					}
 				})

@@ -26,7 +26,7 @@ func (tr *trials) askControllers(c *adopt.Change) {
 		asked, err := hostnet.Boottime()
 		if err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), askControllersTime)
-			err = tr.controllers(ctx)
+			err = tr.connection.Reach(ctx)
 			cancel()
 		}
 		open := false

@@ -28,7 +28,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 		return
 	}
 	tell := func(ctx context.Context, news map[string]guest.Run) {
-		a.PostUnless(ctx.Done(), func() { a.waiting.sawDomains(news) })
+		a.PostUnless(ctx.Done(), func() { a.waiting.SawDomains(news) })
 	}
 	d := domains.Watch(dir, tell, func(ctx context.Context, xml string) {
 		if plugged == nil {
@@ -41,7 +41,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 	a.follow("domains", libvirtDomains{d, func(id plan.PortID) bool {
 		return a.Active().Problems[id].Code == problem.OwnerAwaited
 	}})
-	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { d.Again(p.Domain) })
+	a.waiting.Ask(func(p *plan.Port) { d.Again(p.Domain) })
 }
 
 // Settled updates which domains are followed.

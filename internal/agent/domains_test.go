@@ -24,7 +24,7 @@ func domainRig(t *testing.T) *rig {
 }
 
 func (r *rig) libvirtSays(run guest.Run) {
-	r.waiting.sawDomains(map[string]guest.Run{vmDomain: run, "another": guest.RunLeft})
+	r.waiting.SawDomains(map[string]guest.Run{vmDomain: run, "another": guest.RunLeft})
 }
 
 func TestS99_LibvirtSaysWhereAGuestRunsThatHasNoMonitor(t *testing.T) {
@@ -92,7 +92,7 @@ func TestS99_AMonitorGoesBeforeLibvirt(t *testing.T) {
 		t.Error("libvirt woke a port whose monitor says that the guest has left")
 	}
 	q.end()
-	r.until("the monitor is lost", func() bool { return r.waiting.adapters[path].Run == guest.RunUnknown })
+	r.until("the monitor is lost", func() bool { return r.waiting.SeenBy(path).Run == guest.RunUnknown })
 	r.libvirtSays(guest.RunHere)
 	if r.fact("vm").Waits() {
 		t.Error("without a monitor's word libvirt's does not count")
@@ -115,7 +115,7 @@ func TestS99_LibvirtEndsTheDoubtOfAMonitorThatDoesNotAnswer(t *testing.T) {
 	}
 	w.Since = w.Since.Add(-presence.DoubtAtMost)
 	r.state.PutWait(w)
-	if r.waiting.endDoubts() || r.kernel.awake != nil && r.kernel.awake[id("vm")] == w.Number {
+	if r.waiting.EndDoubts() || r.kernel.awake != nil && r.kernel.awake[id("vm")] == w.Number {
 		t.Error("the port of a guest that has left was woken")
 	}
 }

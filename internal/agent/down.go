@@ -7,9 +7,11 @@ import (
 	"os"
 	"time"
 
+	"heddle/internal/agent/adoption"
 	"heddle/internal/agent/flows"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/state"
+	"heddle/internal/agent/tunnels"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
@@ -65,7 +67,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 		warn = func(string) {}
 	}
 	st, err := store.Load()
-	errHost := giveHostBack(st, store, name)
+	errHost := adoption.GiveBack(st, store, name)
 	// The programs are removed first: a device is not given back while frames still pass through the switch.
 	errRemove := dataplane.Remove(p.Pins(name), o.Progress)
 	switch {
@@ -134,7 +136,7 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 	for _, text := range left {
 		warn(text)
 	}
-	return errors.Join(err, errPairs, removeTunnels(dev, name, nil))
+	return errors.Join(err, errPairs, tunnels.Remove(dev, name, nil))
 }
 
 // stopAndLock ends a running agent and takes its lock, so that none can start meanwhile. An agent that is still

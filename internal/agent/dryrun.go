@@ -17,21 +17,21 @@ import (
 
 // dryRun returns what applying the file would change, which paths to the host's own addresses that affects, and who
 // would be asked.
-func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
+func (fl *files) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
 	out := &api.Applied{DryRun: true}
 	var ask *needsAsking
 	var next *ahead
-	err := cg.Do(ctx, func() (err error) {
-		next, ask, err = cg.dry(cfg, out)
+	err := fl.Do(ctx, func() (err error) {
+		next, ask, err = fl.changer.dry(cfg, out)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	next.file = q.File
-	out.Foreseen = cg.foresee(ctx, next)
+	out.Foreseen = fl.foreseer.of(ctx, next)
 	if ask != nil {
-		out.Trial, err = cg.trials.plannedTrial(ctx, ask, "apply "+q.File, q.Window)
+		out.Trial, err = fl.trials.plannedTrial(ctx, ask, "apply "+q.File, q.Window)
 	}
 	return out, err
 }

@@ -78,7 +78,7 @@ func TestThePartsReachAFixedPoint(t *testing.T) {
 func TestPartsThatNeverAgreeAreNotFollowedForEver(t *testing.T) {
 	r, n := withParts(t)
 	w := &wishes{left: 2}
-	r.follow("migration", w)
+	r.follow("membership", w)
 	r.settler.settle()
 	if *n > 3 || w.left != 0 || r.settler.retry {
 		t.Errorf("parts that agree after a while: %d rounds, tried again: %v", *n, r.settler.retry)

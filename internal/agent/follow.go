@@ -6,6 +6,7 @@ import (
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/part"
+	"heddle/internal/agent/probes"
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
@@ -62,16 +63,19 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	if err != nil {
 		name = a.name
 	}
-	p := &probing{who: a.membership.who, publish: func(e event.Event) {
+	p := probes.New(a.connection.Who, func(e event.Event) {
 		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
 		a.events.Publish(e)
-	}}
-	p.fabric = uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.tell)
-	p.tunnels = uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.isDefined, p.tunnelled)
-	a.membership.probing, a.tunnels.prefer, a.benchmarking.fabric = p, p.tunnels.Prefer, p.fabric
+	})
+	fabric := uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.Tell)
+	ways := uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.IsDefined, p.Tunnelled)
+	p.Follow(fabric, ways)
+	a.membership.probing = p
+	a.benchmarking.Probe(fabric)
+	a.tunnels.Prefer(ways.Prefer)
 	a.closers = append(a.closers, a.benchmarking.Close)
-	a.follow("network-probes", p.fabric)
-	a.follow("tunnel-probes", p.tunnels)
+	a.follow("network-probes", fabric)
+	a.follow("tunnel-probes", ways)
 }
 
 // followLoad starts moving ports off loaded uplinks.

@@ -85,7 +85,7 @@ func TestS148_AVMsPortTakesNoOtherDeviceOfTheName(t *testing.T) {
 			if d := r.dev.byName["vnet0"]; d.AdminUp || r.dev.ipv6Off["vnet0"] {
 				t.Errorf("the other VM's device was touched: %+v", r.dev.changes)
 			}
-			if r.statics.present("vm1/net0") {
+			if r.connected.isPresent("vm1/net0") {
 				t.Error("the port counts as one with a device")
 			}
 			if err := r.hook(ofVM(movingVM, "vnet0")); err != nil || r.state.Of(id("vm1/net0")) == nil {

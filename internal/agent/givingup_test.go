@@ -34,19 +34,19 @@ func TestS79_APortThatIsBoundAfterItWasGivenUpIsGivenUpAgain(t *testing.T) {
 	var asked []*controllerv1.PortClaim
 	// The host's own file has that switch too: the definition counts until a claim is asked for.
 	handed := func(ctx context.Context, is bool) error {
-		return st.Do(ctx, func() error {
+		return r.Do(ctx, func() error {
 			if r.ports.slice = nil; is {
 				r.ports.slice = defined
 			}
 			return nil
 		})
 	}
-	st.ask = func(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	st.Ask(&fakeClaims{claim: func(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		if asked = append(asked, q); !q.GetRelease() {
 			_ = handed(ctx, false)
 		}
 		return nil, cluster.ErrNoController
-	}
+	}})
 	connect := func(ctx context.Context) error {
 		if err := handed(ctx, true); err != nil {
 			return err

@@ -106,8 +106,9 @@ func (tr *trials) underGuard(g *guard, f func() error) error {
 }
 
 func checkWindow(d time.Duration) error {
-	if d != 0 && (d < leastWait || d > mostWait) {
-		return api.NewError(api.Invalid, fmt.Sprintf("the time to confirm is %s: use %s to %s", d, leastWait, mostWait))
+	if d != 0 && (d < adopt.LeastWait || d > adopt.MostWait) {
+		return api.NewError(api.Invalid, fmt.Sprintf("the time to confirm is %s: use %s to %s", d, adopt.LeastWait,
+			adopt.MostWait))
 	}
 	return nil
 }
@@ -287,7 +288,7 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	}
 	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now,
 		Within: g.within, Controllers: g.controllers,
-		Ports: tr.ports.portsBefore(before), Kept: before.kept, KeptObjects: before.objects, Numbers: tr.state.Numbers}
+		Ports: tr.connected.before(before), Kept: before.kept, KeptObjects: before.objects, Numbers: tr.state.Numbers}
 	switch {
 	case c.Controllers:
 		c.Within = adopt.ControllersWithin

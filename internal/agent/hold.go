@@ -54,9 +54,10 @@ type Devices interface {
 // holding prepares the devices of ports and uplinks, and restores them when they are given back.
 type holding struct {
 	*shared
-	ports   *ports
-	records *records
-	effect  *effect
+	connected *connected
+	ports     *ports
+	records   *records
+	effect    *effect
 	// restoring knows when what was set is compared with the kernel.
 	restoring *restoring
 	// doubt makes a port that was just connected wait for the state of its QEMU.

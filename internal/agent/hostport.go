@@ -91,7 +91,7 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device, again bool) problem
 	if host.MAC != p.InitialMAC {
 		set("the MAC "+p.InitialMAC.String(), hd.dev.SetMAC(host, p.InitialMAC))
 	}
-	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil {
+	if hd.records.adopted(p.ID.Name) != nil && hd.connected.port(p.ID.Name) != nil {
 		// the addresses keep the lifetimes they had on the device
 		return notEnforced(p, errs)
 	}

@@ -91,7 +91,7 @@ func TestS100_AMoveThatIsCancelledAsItsGuestArrivesKeepsItsPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	turns := 0
-	m := movers{r.moving, r.commands}
+	m := r.moveCommands()
 	done := make(chan error, 1)
 	go func() { done <- m.CancelMove(t.Context(), api.PortMoveOf{Port: "vm/eth0"}) }()
 	for ended := false; !ended; {
@@ -100,7 +100,7 @@ func TestS100_AMoveThatIsCancelledAsItsGuestArrivesKeepsItsPort(t *testing.T) {
 			if call(); turns == 0 { // between the look and the end
 				w := r.wait("vm/eth0")
 				r.kernel.awake = map[plan.PortID]uint32{id("vm/eth0"): w.Number}
-				r.waiting.watchWaits()
+				r.waiting.Watch()
 			}
 			turns++
 		case err := <-done:

@@ -76,7 +76,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	var out *api.Applied
 	apply := func() {
 		err := r.command(func(ctx context.Context) (err error) {
-			out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file})
+			out, err = r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: file})
 			return err
 		})
 		if err != nil {
@@ -133,7 +133,7 @@ func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
 	dry := func(file string) []string {
 		var out *api.Applied
 		err := r.command(func(ctx context.Context) (err error) {
-			out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: true})
+			out, err = r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: true})
 			return err
 		})
 		if err != nil {
@@ -176,7 +176,7 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	r.kernel.left = 40
 	applied := make(chan error, 1)
 	go func() {
-		_, err := r.changer.Apply(context.Background(),
+		_, err := r.files.Apply(context.Background(),
 			api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
 		applied <- err
 	}()
@@ -288,7 +288,7 @@ func TestADryRunNotesPoliciesThatAreSeldomMeant(t *testing.T) {
 			t.Run(fmt.Sprint(c.policy, dry), func(t *testing.T) {
 				var out *api.Applied
 				err := r.command(func(ctx context.Context) (err error) {
-					out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: dry})
+					out, err = r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: dry})
 					return err
 				})
 				if want := c.want; err != nil || dry && len(out.Notes) != want || !dry && len(out.Notes) != 0 {

@@ -11,13 +11,10 @@ import (
 
 // Join makes the host part of a cluster.
 func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, error) {
-	m.joining.Lock()
-	defer m.joining.Unlock()
-	m.mu.Lock()
-	is, connected := m.record, m.connected
-	m.mu.Unlock()
+	defer m.connection.Hold()()
+	is, stands := m.connection.Member()
 	switch {
-	case is != nil && (connected != "" || q.Name != "" && q.Name != is.Name()):
+	case is != nil && (stands.Controller != "" || q.Name != "" && q.Name != is.Name()):
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s: leave that first (heddle "+
 			"host leave)", is.Name(), is.Cluster()))
 	case is != nil:
@@ -33,16 +30,15 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 		}
 		q.Name = name
 	}
-	record, err := cluster.Join(ctx, m.dir, cluster.Request{Controller: q.Controller, Token: q.Token, Name: q.Name,
+	record, err := cluster.Join(ctx, m.connection.Dir(), cluster.Request{Controller: q.Controller, Token: q.Token,
+		Name:    q.Name,
 		Replace: q.Replace})
 	if err != nil {
 		return nil, api.NewError(api.Invalid, err.Error())
 	}
-	m.mu.Lock()
-	m.record, m.problem = record, ""
-	m.mu.Unlock()
+	m.connection.Joined(record)
 	m.log.Info("joined a cluster", "cluster", record.Cluster(), "as", record.Name())
-	m.begin()
+	m.connection.Begin()
 	return m.Membership(ctx)
 }
 
@@ -55,28 +51,26 @@ func (m *membership) repair(ctx context.Context, is *cluster.Record, controller 
 			is.Cluster(), controller, err))
 	}
 	m.log.Info("the controllers are looked for at another address", "controller", controller)
-	m.end()
-	m.begin()
+	m.connection.End()
+	m.connection.Begin()
 	return m.Membership(ctx)
 }
 
 // HandOver hands the switches that the host's own file has too over to the controllers. The conversation begins anew
 // then, by which the controllers hear of it.
 func (m *membership) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, error) {
-	m.joining.Lock()
-	defer m.joining.Unlock()
+	defer m.connection.Hold()()
 	out, err := m.slicing.HandOver(ctx, q)
 	if err == nil && !q.DryRun {
-		m.end()
-		m.begin()
+		m.connection.End()
+		m.connection.Begin()
 	}
 	return out, err
 }
 
 // Leave makes what the controllers declared the host's own configuration, and returns how it was.
 func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
-	m.joining.Lock()
-	defer m.joining.Unlock()
+	defer m.connection.Hold()()
 	was, err := m.Membership(ctx)
 	if err != nil {
 		return nil, err
@@ -84,25 +78,15 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	if !was.Member {
 		return nil, api.NewError(api.Invalid, "this host is in no cluster")
 	}
-	m.end()
-	if err := m.slicing.own(ctx, was.Cluster, m.locating.peers); err != nil {
-		m.begin()
+	m.connection.End()
+	if err := m.slicing.own(ctx, was.Cluster, m.locating.Peers); err != nil {
+		m.connection.Begin()
 		return nil, err
 	}
-	m.mu.Lock()
-	record := m.record
-	m.record, m.connected, m.problem = nil, "", ""
-	m.mu.Unlock()
-	if m.locating.keeper != nil {
-		if err := m.locating.keeper.Forget(); err != nil {
-			m.log.Error("what was known of overlay segments cannot be removed", "err", err)
-		}
-	}
-	if err := m.Do(ctx, m.locating.left); err != nil {
-		m.log.Error("what the controllers said of overlay segments is still in the kernel", "err", err)
-	}
+	record := m.connection.Left()
+	m.locating.Left(ctx)
 	if m.probing != nil {
-		m.probing.left()
+		m.probing.Left()
 	}
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()

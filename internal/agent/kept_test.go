@@ -27,7 +27,7 @@ func TestS10_ApplySaysWhichPortsStayAsCommandsSetThem(t *testing.T) {
 	apply := func(file string, dry bool) *api.Applied {
 		t.Helper()
 		out, err := r.answer(func(ctx context.Context) (*api.Applied, error) {
-			return r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: dry})
+			return r.files.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: dry})
 		})
 		if err != nil {
 			t.Fatal(err)

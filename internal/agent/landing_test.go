@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/agent/moves"
-	"heddle/internal/agent/state"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -39,47 +37,5 @@ func TestS50_S79_WhatIsInstalledIsAnnounced(t *testing.T) {
 	got := slices.DeleteFunc(r.spoken(), func(s string) bool { return !strings.Contains(s, " d") })
 	if !slices.Equal(got, want) {
 		t.Errorf("announced of what came\n%q, want\n%q", got, want)
-	}
-}
-
-// The last copy has the MACs that were learned until the guest stopped, and a port whose device goes at once what was
-// read for the copy before.
-func TestS79_TheLastCopyHasTheMACsOfThen(t *testing.T) {
-	r := travelHost(t, lenient, 5)
-	r.arrives()
-	one := []observe.MACEntry{{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 1}}}
-	two := append(slices.Clone(one), observe.MACEntry{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 2}})
-	r.kernel.learned = map[plan.PortID][]observe.MACEntry{id("vm"): two}
-	f := &ferrying{moving: r.moving, key: keyOf(movingVM, "net0"), heard: &heard{list: one}}
-	r.moving.ferries[f.key] = f
-	defer delete(r.moving.ferries, f.key)
-	tr := &state.Travel{VM: movingVM, Adapter: "net0", Port: id("vm")}
-	tr.Away = &moves.Away{Silent: true}
-	macs := func() int {
-		t.Helper()
-		b, err := f.bundleFor(tr, moves.Send{Copy: moves.Copy{Says: moves.Stops}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(b.GetMacs())
-	}
-	tr.Away.Goods = f.packs(tr)
-	if n := macs(); n != 1 {
-		t.Errorf("%d MACs at the stop, want those that were read before", n)
-	}
-	f.gone = true // what is read now may be another port's
-	f.renews(tr, &heard{list: two})
-	if n := macs(); n != 1 {
-		t.Errorf("%d MACs of a table that may be another port's", n)
-	}
-	f.gone = false
-	f.renews(tr, &heard{list: two})
-	if n := macs(); n != 2 {
-		t.Errorf("%d MACs in the last copy, want 2", n)
-	}
-	tr.Away.Left = true
-	f.renews(tr, &heard{})
-	if n := macs(); n != 2 {
-		t.Errorf("%d MACs of a port that is gone, want those that it had", n)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/spec/printable"
 )
@@ -70,11 +69,6 @@ func (m meant) refuses(name string, of *api.PortIdentity) error {
 	}
 	return api.NewError(api.Invalid, fmt.Sprintf("port %s is another port meanwhile: %s; nothing was changed: look "+
 		"again (heddle port list), and repeat the command", name, why))
-}
-
-// isOf reports whether a move is one of the adapter that is meant, nil for any.
-func isOf(t *state.Travel, of *api.PortIdentity) bool {
-	return of == nil || t.VM == strings.ToLower(of.VM) && t.Adapter == of.Adapter
 }
 
 // adapterText is whose a port is, for people.

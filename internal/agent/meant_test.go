@@ -20,7 +20,7 @@ const meantHost = "0b7e6f3a-1111-4222-8333-444455556666"
 
 // actOn makes a call of a move on a port, as a controller does that means the port of.
 func actOn(ctx context.Context, r *rig, procedure, port string, of *api.PortIdentity) error {
-	switch m := (movers{r.moving, r.commands}); procedure {
+	switch m := r.moveCommands(); procedure {
 	case agentv1connect.PortServiceActivatePortProcedure:
 		return r.commands.Activate(ctx, api.Activate{Port: port, Of: of})
 	case agentv1connect.PortServiceMovePortProcedure:
@@ -34,7 +34,7 @@ func actOn(ctx context.Context, r *rig, procedure, port string, of *api.PortIden
 		_, err := m.SilencePort(ctx, api.PortMoveOf{Port: port, Of: of})
 		return err
 	}
-	_, err := (movers{r.moving, r.commands}).CopyMovingPort(ctx, api.PortMoveOf{Port: port, Of: of})
+	_, err := r.moveCommands().CopyMovingPort(ctx, api.PortMoveOf{Port: port, Of: of})
 	return err
 }
 
@@ -93,7 +93,7 @@ func TestS173_ACallForAPortThatWasReplacedIsRefused(t *testing.T) {
 			Connect: api.Connect{VM: foreignVM, Adapter: "net0", Port: spec.Port{Name: "x", PortGroup: "web"}}})
 		return err
 	})
-	if !invalid(err) || r.ports.runTime("x") != nil {
+	if !invalid(err) || r.connected.port("x") != nil {
 		t.Errorf("a port for another host: %v", err)
 	}
 }

@@ -14,42 +14,12 @@ import (
 	"heddle/internal/spec"
 )
 
-// Membership is the host's part in a cluster.
-func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
-	out := &api.Membership{Controllers: []string{}, Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
-	m.mu.Lock()
-	out.Error = m.problem
-	if r := m.record; r != nil {
-		*out = api.Membership{Member: true, Cluster: r.Cluster(), Host: r.Host(), Name: r.Name(),
-			Controllers: r.Controllers(), Connected: m.connected, Since: m.since, Error: m.problem,
-			Expires:  r.Expires(),
-			Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
-	}
-	m.mu.Unlock()
-	return out, m.Do(ctx, func() error {
-		if s := m.state.Slice; s != nil {
-			out.Revision, out.Epoch = s.Revision, s.Epoch
-		}
-		if cfg := m.slicing.ports.slice; cfg != nil {
-			for _, sw := range cfg.Switches {
-				out.Switches = append(out.Switches, sw.Name)
-			}
-			for _, p := range cfg.Ports {
-				out.HostPorts = append(out.HostPorts, api.DefinedHostPort{Name: p.Name, Switch: p.Switch,
-					PortGroup: p.PortGroup, Addresses: p.Addresses})
-			}
-		}
-		out.Kept = keeper{m.slicing.ports}.keepsBeside()
-		return nil
-	})
-}
-
 // NetworkHealth is what the host knows of the physical network.
 func (m *membership) NetworkHealth(context.Context) (*api.HostHealth, error) {
 	if m.probing == nil {
 		return &api.HostHealth{Alone: true, Findings: []api.NetworkFinding{}}, nil
 	}
-	return m.probing.health(), nil
+	return m.probing.Health(), nil
 }
 
 // member is the agent in its conversation with a controller.
@@ -131,7 +101,7 @@ func (m member) reported(p api.Port) *controllerv1.HostPort {
 		out.Rival, out.Rivals = n.Rival != "", n.Rivals
 	}
 	if n := m.state.NICOf(p.Name); n != nil {
-		out.Generation = m.moving.generationOf(n)
+		out.Generation = m.moving.GenerationOf(n.VM, n.Adapter)
 	}
 	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left

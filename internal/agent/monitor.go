@@ -15,13 +15,12 @@ type monitors struct{ *guest.Monitors }
 func (a *Agent) watchMonitors() {
 	m := guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
 		a.PostUnless(ctx.Done(), func() {
-			a.waiting.adapters.Take(news)
-			a.waiting.sawRuns(news)
+			a.waiting.SawRuns(news)
 			a.settler.settleSoon()
 		})
 	})
 	a.follow("monitors", monitors{m})
-	a.waiting.again = append(a.waiting.again, func(p *plan.Port) { m.Again(p.Monitor.Socket) })
+	a.waiting.Ask(func(p *plan.Port) { m.Again(p.Monitor.Socket) })
 }
 
 // Settled updates which monitors are watched.

@@ -140,7 +140,7 @@ func (r *rig) until(what string, ok func() bool) {
 		case <-r.settler.itsTurn():
 			r.settler.settle()
 		case <-deadline:
-			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.Active().Problems, r.waiting.adapters)
+			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.Active().Problems, r.waiting.Monitors())
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestD1_D2_WhatAMonitorShowedEndsWithItsGuest(t *testing.T) {
 	r.until("seen", func() bool { return !r.fact("vm").SeenMAC.IsZero() })
 	r.dev.byName["tap0"].Carrier = false // QEMU closed the tap
 	r.settler.settle()
-	r.until("forgotten", func() bool { return len(r.waiting.adapters) == 0 })
+	r.until("forgotten", func() bool { return r.waiting.Monitors() == 0 })
 	if f := r.fact("vm"); !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
 		t.Errorf("%+v", f)
 	}

@@ -30,7 +30,7 @@ func (c *commands) switchOf(ctx context.Context, q *api.Move) (anew bool, err er
 		}
 		across := q.Switch != "" && q.Switch != p.ID.Switch
 		q.Switch, q.PortGroup = cmp.Or(q.Switch, p.ID.Switch), cmp.Or(q.PortGroup, p.PortGroup)
-		anew = across || q.PortGroup != p.PortGroup && c.state.NICOf(q.Port) != nil && c.ports.runTime(q.Port) != nil
+		anew = across || q.PortGroup != p.PortGroup && c.state.NICOf(q.Port) != nil && c.connected.port(q.Port) != nil
 		return nil
 	})
 	return anew, err
@@ -43,7 +43,7 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 	if err != nil {
 		return nil, err
 	}
-	defer c.statics.claimed(nic)
+	defer c.statics.Claimed(nic)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.Do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() error {
@@ -63,8 +63,8 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 			err = c.effect.timed(out, q.ReadAt, func() error {
 				return c.renaming(was, now, func() {
 					c.state.Ports = slices.Clone(c.state.Ports)
-					*c.ports.runTime(p.Name) = moved
-					c.statics.connected(p.Name, nic)
+					*c.connected.port(p.Name) = moved
+					c.statics.Connected(p.Name, nic)
 				})
 			})
 			if err != nil {
@@ -75,7 +75,7 @@ func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, er
 				out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 			}
 			c.chains.warnBefore(out, now)
-			c.statics.warn(out, nic)
+			c.statics.Warn(out, nic)
 			return nil
 		})
 }
@@ -100,7 +100,7 @@ func (c *commands) crosses(q api.Move) (*spec.Port, error) {
 	if err := c.meant().refuses(name, q.Of); err != nil {
 		return nil, err
 	}
-	p := c.ports.runTime(name)
+	p := c.connected.port(name)
 	switch {
 	case p != nil && p.Switch == q.Switch:
 		return p, nil
@@ -149,7 +149,7 @@ func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, err
 	if err != nil {
 		return nil, err
 	}
-	nic, err := c.statics.claim(ctx, ask, false)
+	nic, err := c.statics.Claim(ctx, ask, false)
 	why := ""
 	var refused *api.Error
 	switch {
@@ -178,7 +178,7 @@ func (c *commands) renaming(was, now plan.PortID, edit func()) error {
 			return err
 		}
 		c.state.Succeed(to, from, plan.PortID{}, false)
-		c.waiting.holding.renameBorn(to, from, plan.PortID{})
+		c.holding.renameBorn(to, from, plan.PortID{})
 		return nil
 	}
 	if err := rename(was, now); err != nil {

@@ -11,8 +11,9 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
-	"heddle/internal/agent/bundle"
+	"heddle/internal/agent/migration"
 	"heddle/internal/agent/moves"
+	"heddle/internal/agent/portstate"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/hostdev"
@@ -33,31 +34,31 @@ type fakeGoods struct {
 	settles   func() // called when somebody waits for frames that are under way
 }
 
-func (g *fakeGoods) reads(plan.PortID) (func() ([]observe.MACEntry, error), error) { return nil, nil }
+func (g *fakeGoods) Reads(plan.PortID) (func() ([]observe.MACEntry, error), error) { return nil, nil }
 
-func (g *fakeGoods) settled() error {
+func (g *fakeGoods) Settled() error {
 	if g.settles != nil {
 		g.settles()
 	}
 	return nil
 }
 
-func (g *fakeGoods) pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, error) {
+func (g *fakeGoods) Pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, error) {
 	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
 }
 
-func (g *fakeGoods) unpack(b *hostv1.PortBundle) (*unpacked, error) {
-	return &unpacked{came: &bundle.Goods{Base: observe.Base{Counters: observe.Counters{
+func (g *fakeGoods) Unpack(b *hostv1.PortBundle) (*portstate.Unpacked, error) {
+	return &portstate.Unpacked{Came: &portstate.Goods{Base: observe.Base{Counters: observe.Counters{
 		Delivered: uint64(b.GetVersion())}}}}, nil
 }
 
-func (g *fakeGoods) keep(_ plan.PortID, _ uint64, u *unpacked) error {
-	g.kept = uint32(u.came.Base.Counters.Delivered)
+func (g *fakeGoods) Keep(_ plan.PortID, _ uint64, u *portstate.Unpacked) error {
+	g.kept = uint32(u.Came.Base.Counters.Delivered)
 	return nil
 }
 
-func (g *fakeGoods) install(plan.PortID) error { g.installed++; return nil }
-func (g *fakeGoods) drop(plan.PortID)          { g.kept = 0; g.dropped++ }
+func (g *fakeGoods) Install(plan.PortID) error { g.installed++; return nil }
+func (g *fakeGoods) Drop(plan.PortID)          { g.kept = 0; g.dropped++ }
 
 type fakeDoor struct{ open bool }
 
@@ -108,16 +109,11 @@ func (h *movingHost) begin() {
 	if p.hosts[1] == h || p.hosts[0] != nil && p.hosts[0] != h {
 		i = 1
 	}
-	h.moving.goods, h.moving.door, h.moving.caller = &h.goods, &h.door, h
-	h.moving.offer = func(all *controllerv1.HostOffers) {
-		p.mu.Lock()
-		p.offers[i] = all
-		p.mu.Unlock()
-	}
-	h.follow("migration", h.moving)
+	h.moving.Carry(&h.goods)
+	h.moving.Open(&h.door, h)
+	h.moving.Join(offersOf{p, i})
 	h.end, h.ended = make(chan struct{}), make(chan struct{})
-	h.moving.look()
-	h.moving.follow()
+	h.moving.Look()
 	go func() {
 		defer close(h.ended)
 		for {
@@ -132,6 +128,20 @@ func (h *movingHost) begin() {
 		}
 	}()
 }
+
+// offersOf are the offers of one of the hosts to the controllers.
+type offersOf struct {
+	pair *movingPair
+	host int
+}
+
+func (of offersOf) Offer(all *controllerv1.HostOffers) {
+	of.pair.mu.Lock()
+	of.pair.offers[of.host] = all
+	of.pair.mu.Unlock()
+}
+
+func (offersOf) Changed() {}
 
 func (h *movingHost) stop() {
 	close(h.end)
@@ -161,7 +171,7 @@ func (h *movingHost) isDown(is bool) {
 }
 
 // running is the agent that runs on the host; nil for none.
-func (h *movingHost) running() *moving {
+func (h *movingHost) running() *migration.Part {
 	h.pair.mu.Lock()
 	defer h.pair.mu.Unlock()
 	if h.down {
@@ -184,7 +194,7 @@ func (h *movingHost) Call(ctx context.Context, to *controllerv1.MoveOrder, q *ho
 			continue
 		}
 		if mv := o.running(); mv != nil {
-			return mv.take(ctx, q)
+			return mv.Take(ctx, q)
 		}
 	}
 	return nil, errors.New("no such host")
@@ -238,7 +248,7 @@ func (h *movingHost) until(what string, cond func(t *state.Travel) bool) {
 			return
 		}
 		if time.Now().After(end) {
-			all, err := movers{h.moving, h.commands}.PortMoves(context.Background(), api.PortMoveOf{})
+			all, err := h.moveCommands().PortMoves(context.Background(), api.PortMoveOf{})
 			h.t.Fatalf("%s: not within a minute: %+v %v", what, all, err)
 		}
 	}
@@ -255,8 +265,6 @@ func (h *movingHost) must(_ any, err error) {
 		h.t.Fatal(err)
 	}
 }
-
-func (h *movingHost) movers() movers { return movers{h.moving, h.commands} }
 
 // speaksNow reports whether the port serves its guest.
 func (h *movingHost) speaksNow() (is bool) {
@@ -295,14 +303,14 @@ func moveOnce(p *movingPair, before func(step string)) {
 	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	before("copy")
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
-	from.must(from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.moveCommands().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}))
 	if to.speaksNow() || !from.speaksNow() {
 		t.Errorf("before the guest stops: source %v, target %v", from.speaksNow(), to.speaksNow())
 	}
 	before("silence")
 	from.must(nil, from.Do(ctx, func() error { from.goods.has = 9; return nil }))
-	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
-	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"})) // repeated
+	from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"})) // repeated
 	if to.speaksNow() || from.speaksNow() {
 		t.Errorf("while the guest stands still: source %v, target %v", from.speaksNow(), to.speaksNow())
 	}
@@ -320,11 +328,11 @@ func moveOnce(p *movingPair, before func(step string)) {
 	}
 	before("release")
 	from.until("it knows", func(t *state.Travel) bool { return t.Away != nil && t.Away.Elsewhere && t.Away.Last })
-	from.must(nil, from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}))
-	from.must(nil, from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"})) // a double release
+	from.must(nil, from.moveCommands().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(nil, from.moveCommands().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"})) // a double release
 	before("nothing")
 	from.until("released", func(t *state.Travel) bool { return t.Away.Phase == moves.Released && !t.Serves })
-	all, err := to.movers().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
+	all, err := to.moveCommands().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
 	if err != nil || len(all) != 1 || all[0].Side != api.MoveTarget || all[0].Phase != "active" ||
 		all[0].Peer != "h1" || !all[0].Last || all[0].Copies == 0 {
 		t.Errorf("shown as %+v %v", all, err)
@@ -347,7 +355,7 @@ func TestS79_TheLastCopyHasWhatWasUnderWay(t *testing.T) {
 		}
 		return nil
 	}))
-	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
 	to.must(nil, to.Do(ctx, func() error {
 		if to.goods.kept != 10 {
@@ -361,18 +369,18 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	p, ctx := newMovingPair(t), context.Background()
 	from, to := p.hosts[0], p.hosts[1]
 	from.must(from.commands.Connect(ctx, movingPort()))
-	if err := from.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+	if err := from.moveCommands().CancelMove(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
 		!strings.Contains(err.Error(), "nothing to cancel") {
 		t.Errorf("a running port was cancelled: %v", err)
 	}
-	if err := from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+	if err := from.moveCommands().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
 		!strings.Contains(err.Error(), "its guest has not left") {
 		t.Errorf("a running port was released: %v", err)
 	}
 	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
 	for range 2 { // a caller that got no answer calls again
-		to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
+		to.must(nil, to.moveCommands().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
 	}
 	from.until("the source knows", func(t *state.Travel) bool {
 		return t.Away.Phase == moves.Cancelled && t.Generation == 1 && t.Serves
@@ -388,7 +396,7 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	if !found {
 		t.Errorf("no event tells of it: %+v", list)
 	}
-	if _, err := from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+	if _, err := from.moveCommands().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
 		!strings.Contains(err.Error(), "moves nowhere") {
 		t.Errorf("%v", err)
 	}
@@ -408,10 +416,10 @@ func TestS100_AnOrderOfACancelledMoveEndsNoOther(t *testing.T) {
 			break
 		}
 		from.until("the source moves it", func(t *state.Travel) bool { old = t.Away.Move; return !t.Away.Over() })
-		to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
+		to.must(nil, to.moveCommands().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
 		from.until("the source knows", func(t *state.Travel) bool { return t.Away.Phase == moves.Cancelled })
 	}
-	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
 	p.noWay(true) // the target has all that it needs, and the source has not heard that the guest runs there
 	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
@@ -434,7 +442,7 @@ func TestS100_ALateOrderOfAnUnknownMoveEndsNoOther(t *testing.T) {
 			from.must(from.commands.Connect(ctx, movingPort()))
 			to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 			to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
-			from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+			from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 			to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
 			move := ""
 			from.until("the source knows", func(t *state.Travel) bool { move = t.Away.Move; return t.Away.Last })
@@ -453,7 +461,7 @@ func TestS100_ALateOrderOfAnUnknownMoveEndsNoOther(t *testing.T) {
 			from.until("it hears of the guest", func(t *state.Travel) bool {
 				return t.Away.Move == move && t.Away.Phase == moves.Active && t.Away.Last
 			})
-			list, err := from.movers().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
+			list, err := from.moveCommands().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
 			if err != nil || list[len(list)-1].Move != move {
 				t.Errorf("its moves: %+v, %v", list, err)
 			}
@@ -500,7 +508,7 @@ func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	from.goods.has = 3
 	from.until("ordered", func(t *state.Travel) bool { return t.Away != nil })
-	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.moveCommands().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
 	for i, h := range p.hosts { // what trace says of the port that is silent
 		h.must(nil, h.Do(ctx, func() error {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/connection"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/doctor"
@@ -92,12 +93,12 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 		{"no key", time.Hour, change(os.Remove, key), damaged},
 		{"expired", -time.Minute, nil, "its certificate expired on"},
 		{"no controller", time.Hour, func(m *membership, _ string) error {
-			m.now("", os.ErrDeadlineExceeded)
-			m.since = time.Now().Add(-time.Minute)
+			m.connection.Stand(connection.Standing{Since: time.Now().Add(-time.Minute),
+				Problem: os.ErrDeadlineExceeded.Error()})
 			return nil
 		}, "has had no controller for 1m"},
 		{"a controller", time.Hour, func(m *membership, _ string) error {
-			m.now("192.0.2.1:7411", nil)
+			m.connection.Stand(connection.Standing{Controller: "192.0.2.1:7411", Since: time.Now()})
 			return nil
 		}, ""},
 		{"a controller that is about to answer", time.Hour, nil, ""},
@@ -116,7 +117,7 @@ func TestS115_AHostWithoutItsClusterIsNeverWell(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.membership.open(r.dir)
+			r.connection.Open(r.dir)
 			if row.fault != nil && !beforeOpen {
 				if err := row.fault(r.membership, dir); err != nil {
 					t.Fatal(err)

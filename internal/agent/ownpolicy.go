@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"heddle/internal/abi"
@@ -22,10 +21,10 @@ func (ps *ports) reset(name string) (was []string) {
 	o := ps.state.Overrides[name]
 	was = o.Texts()
 	left := state.Override{Reset: o.Reset}
-	if p := ps.runTime(name); p != nil && p.Policy != (spec.Policy{}) {
+	if p := ps.connected.port(name); p != nil && p.Policy != (spec.Policy{}) {
 		was = append(was, "its own policy")
 		ps.state.Ports = slices.Clone(ps.state.Ports)
-		ps.runTime(name).Policy = spec.Policy{}
+		ps.connected.port(name).Policy = spec.Policy{}
 		left.Reset = true
 	}
 	if len(was) == 0 {
@@ -64,7 +63,7 @@ func (ps *ports) keepOwn(p spec.Port) {
 // withKept returns a port that is to be connected, with its own earlier settings that its port group kept. What it sets
 // now wins, field by field.
 func (ps *ports) withKept(p spec.Port) spec.Port {
-	if have := ps.runTime(p.Name); have != nil {
+	if have := ps.connected.port(p.Name); have != nil {
 		if have.Switch == p.Switch && have.PortGroup == p.PortGroup && !ps.resets(p.Switch, p.PortGroup) {
 			p.Policy = p.Policy.Over(have.Policy)
 		}
@@ -76,16 +75,6 @@ func (ps *ports) withKept(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAnew reports whether the repeated request for a connected port counts as a new connection: its own settings have
-// ended, and everything else is the same.
-func (ps *ports) comesAnew(have, p spec.Port) bool {
-	if !ps.state.Overrides[p.Name].Reset {
-		return false
-	}
-	have.Policy, p.Policy = spec.Policy{}, spec.Policy{}
-	return reflect.DeepEqual(have, p)
-}
-
 // connects returns the edit that adds p to the run-time ports, which become the given list. set is what p sets for
 // itself now, without its kept settings.
 func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func() {
@@ -93,7 +82,7 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 		for _, was := range ps.state.Ports {
 			if !slices.ContainsFunc(ports, func(q spec.Port) bool { return q.Name == was.Name }) {
 				ps.keepOwn(was)
-				ps.leaves(was)
+				ps.connected.ends(was)
 			}
 		}
 		ps.state.Ports = ports
@@ -113,4 +102,16 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 func keptUnfit(name string) string {
 	return fmt.Sprintf("port %s: what it had set for itself when it was disconnected does not fit its port group any "+
 		"more, and is forgotten", name)
+}
+
+// fitsOwn says why a port can't have these settings; "" where it can. Nothing changes.
+func (ps *ports) fitsOwn(port string, own state.OwnPolicy) string {
+	before := ps.intent()
+	defer ps.restore(before)
+	ps.connected.setOwn(port, own)
+	_, faults := ps.layers().merge()
+	if lines, _ := ps.newFaults(faults, before, ps.file); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }

@@ -22,6 +22,7 @@ import (
 // ports is the desired state: what the file and commands ask for.
 type ports struct {
 	*shared
+	connected *connected
 	// configFile is the path given with --config; "" without.
 	configFile string
 	// inKernel: the kernel had this agent's switch when the agent started.
@@ -46,9 +47,6 @@ type ports struct {
 	stale   bool       // cfg, or an adopted MAC, changed since plan was made
 	next    *plan.Plan // of cfg, if it was made ahead of reconcile
 	kept    string     // the newest configuration in the history
-
-	// leaving is called while a run-time port of an adapter is about to end.
-	leaving func(plan.PortID)
 }
 
 func (ps *ports) layers() layers {
@@ -197,20 +195,6 @@ func (ps *ports) forgetOverrides() {
 		return !there[name] || o == state.Override{}
 	})
 	ps.forgetMaintenance()
-}
-
-// runTime finds a port connected by command by name.
-func (ps *ports) runTime(name string) *spec.Port {
-	for i := range ps.state.Ports {
-		if ps.state.Ports[i].Name == name {
-			return &ps.state.Ports[i]
-		}
-	}
-	return nil
-}
-
-func (ps *ports) dropRunTime(name string) {
-	ps.state.Ports = slices.DeleteFunc(slices.Clone(ps.state.Ports), func(p spec.Port) bool { return p.Name == name })
 }
 
 // planned finds a port of the plan by name; port names are unique on a host.

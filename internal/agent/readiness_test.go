@@ -17,8 +17,8 @@ func (r *teamRig) silence(port string) uint32 {
 	r.t.Helper()
 	w := r.wait(port)
 	w.ID, w.Left, w.Awake = id(port), true, false
-	r.waiting.beginWait(w)
-	r.waiting.followWaits()
+	r.waiting.Begin(w)
+	r.waiting.Follow()
 	return r.wait(port).Number
 }
 
@@ -81,7 +81,7 @@ func TestS50_AGuestThatArrivesIsAnnouncedBeforeAnythingElse(t *testing.T) {
 		t.Fatal("the loop has already taken it in: nothing was tested")
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("c"): n}
-	r.waiting.toldAwake(dataplane.Told{Kind: abi.TellAwake, Port: id("c"), Wait: n})
+	r.waiting.ToldAwake(dataplane.Told{Kind: abi.TellAwake, Port: id("c"), Wait: n})
 	if r.fact("c").Waits() || !r.speaks("c") {
 		t.Error("the port is still silent")
 	}
@@ -109,7 +109,7 @@ func TestS50_MACsThatCameWithThePortAreAnnounced(t *testing.T) {
 			}
 		}
 		r.kernel.awake = map[plan.PortID]uint32{id("d"): n}
-		r.waiting.watchWaits()
+		r.waiting.Watch()
 		if late {
 			moved()
 		}

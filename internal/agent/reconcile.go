@@ -8,6 +8,8 @@ import (
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/part"
+	"heddle/internal/agent/standby"
+	"heddle/internal/agent/tunnels"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -25,9 +27,9 @@ type reconciler struct {
 	reporter  *reporter
 	teaming   *teaming
 	holding   *holding
-	waiting   *waiting
+	waiting   *standby.Part
 	dated     *dated
-	tunnels   *tunnels
+	tunnels   *tunnels.Tunnels
 
 	parts  *part.Table
 	wanted active.Want // by the parts, at the last reconcile
@@ -67,7 +69,7 @@ func (rc *reconciler) round() (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if rc.waiting.keepWaits(now) {
+	if rc.waiting.Keep(now) {
 		rc.ports.stale = true
 		return true, nil
 	}
@@ -131,7 +133,7 @@ func (rc *reconciler) activate(now *active.Draft, bounds []active.Bound, errPrep
 	}
 	rc.teaming.followBonds(bounds, formed)
 	rc.teaming.followLinks(bounds)
-	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.tidy())
+	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.Tidy())
 	rc.chains.noteStrangers(bounds)
 	rc.dated.watch()
 	rc.reporter.report()
@@ -187,12 +189,12 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			continue
 		}
 		f := devices.PortFact(b.Device)
-		if why := rc.waiting.waitFact(b.ID, &f); !why.None() && !now.Reported(b.ID) {
+		if why := rc.waiting.Fact(b.ID, &f); !why.None() && !now.Reported(b.ID) {
 			now.Report(b.ID, why)
 		}
 		// While the guest runs elsewhere, what its QEMU here does not show is no problem.
-		if why := rc.waiting.adapters.Onto(b.Port, &f); !why.None() && !now.Reported(b.ID) &&
-			!rc.waiting.elsewhere(b.ID) {
+		if why := rc.waiting.Onto(b.Port, &f); !why.None() && !now.Reported(b.ID) &&
+			!rc.waiting.Elsewhere(b.ID) {
 			now.Report(b.ID, why)
 		}
 		f.Assigned = rc.state.AssignedTo(b.Port)
@@ -203,10 +205,10 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}
-	rc.tunnels.bind(now, &d)
+	rc.tunnels.Bind(now, &d)
 	if len(rc.state.Waits) > 0 {
 		for _, sw := range now.Plan.Switches {
-			rc.waiting.rivals(now, sw, d.Facts)
+			rc.waiting.Rivals(now, sw, d.Facts)
 		}
 	}
 	return d

@@ -34,12 +34,7 @@ func (rs *records) adopted(name string) *adopt.Record {
 	if rs.journal == nil {
 		return nil
 	}
-	for _, r := range rs.journal.Records {
-		if r.Port.Name == name {
-			return r
-		}
-	}
-	return nil
+	return rs.journal.OfPort(name)
 }
 
 // cutsOff is the error for a command that would cut the host off its network (S81): the host's own addresses are on the

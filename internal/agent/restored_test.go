@@ -38,7 +38,7 @@ func TestS165_WhatOthersTakeAwayIsRestored(t *testing.T) {
 		"a minute":       func() []api.Effect { r.restoring.everything(); r.settler.settle(); return nil },
 		"apply": func() (all []api.Effect) {
 			if err := r.command(func(ctx context.Context) error {
-				out, err := r.changer.Apply(ctx, api.Apply{File: "heddle.yaml", Content: restoredFile})
+				out, err := r.files.Apply(ctx, api.Apply{File: "heddle.yaml", Content: restoredFile})
 				if err == nil {
 					all = out.Effects
 				}

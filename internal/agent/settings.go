@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"maps"
 	"reflect"
 
@@ -79,34 +78,11 @@ func (ps defined) anotherSlice() {
 	}
 }
 
-// awaitSettings returns when what the definition sets for a static port is active, so that its guest never runs without
-// it; or when ctx ends, since no guest is kept from starting.
-func (st *statics) awaitSettings(ctx context.Context, id string) {
-	for {
-		var has bool
-		var another chan struct{}
-		if err := st.Do(ctx, func() error {
-			if _, has = (defined{st.ports}).settings()[id]; !has && st.ports.sliced == nil {
-				st.ports.sliced = make(chan struct{})
-			}
-			another = st.ports.sliced
-			return nil
-		}); err != nil || has {
-			return
-		}
-		select {
-		case <-another:
-		case <-ctx.Done():
-			st.log.Warn("a guest starts before the settings of its static port are active", "port", id)
-			return
-		}
+// setting reports whether the definition sets something for a static port, and returns a channel that is closed when
+// another one is active.
+func (ps defined) setting(id string) (has bool, another <-chan struct{}) {
+	if _, has = ps.settings()[id]; !has && ps.sliced == nil {
+		ps.sliced = make(chan struct{})
 	}
-}
-
-// resettle applies the settings of static ports after it has become known which port an adapter has.
-func (st *statics) resettle() error {
-	if len((defined{st.ports}).settings()) == 0 {
-		return st.ports.save()
-	}
-	return st.change(func() {})
+	return has, ps.sliced
 }

@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/agent/flows"
 	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/migration"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -16,6 +17,7 @@ import (
 // answers answers queries, and changes nothing.
 type answers struct {
 	*shared
+	inCluster *inCluster
 	ports     *ports
 	attaching *attaching
 	chains    *chains
@@ -24,10 +26,8 @@ type answers struct {
 	holding   *holding
 	flowing   *flows.Meter
 	dated     *dated
-	moving    *moving
+	moving    *migration.Part
 
-	// member is the host's part in a cluster.
-	member    func(context.Context) (*api.Membership, error)
 	losses    Losses
 	abilities Abilities     // nil if devices can't be asked
 	registry  *metrics.Host // the agent's counters, and what a scrape reads
@@ -45,7 +45,7 @@ func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 }
 
 // flapping are the MACs that go to and fro between a port and other hosts.
-func (an *answers) flapping(id plan.PortID) []api.FlappingMAC { return an.moving.flaps.told[id] }
+func (an *answers) flapping(id plan.PortID) []api.FlappingMAC { return an.moving.FlappingOf(id) }
 
 func (an *answers) view() *api.State { return an.source().State() }
 

@@ -54,7 +54,7 @@ type Options struct {
 	LibvirtDir string
 	// Plugged is called when a device of one of these domains was plugged or unplugged; nil for nothing to do.
 	Plugged Plugged
-	// MoveListen is where the host takes calls of other hosts about ports that move here; see ferry.Options.
+	// MoveListen is where the host takes calls of other hosts about ports that move here; see transport.Options.
 	MoveListen string
 	// Supervisor is informed about the agent's state; nil for none.
 	Supervisor Supervisor
@@ -221,11 +221,10 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 
 // followHosts adds what the host has to do with other hosts and with controllers.
 func followHosts(a *Agent, o Options) {
-	a.carrying.tidy()
-	a.membership.open(o.Paths.StateDir(o.Name))
-	a.locating.open(o.Paths.StateDir(o.Name), a.membership.self)
-	a.openDoor(o)
-	a.follow("migration", a.moving)
+	a.carrying.Tidy()
+	a.connection.Open(o.Paths.StateDir(o.Name))
+	a.locating.Open(o.Paths.StateDir(o.Name), a.connection.Self, a.connection.Lost)
+	a.openMigration(o)
 	a.follow("membership", a.membership)
 	a.follow("locations", a.locating)
 	a.follow("isolation", a.membership.isolation)
@@ -243,7 +242,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.InLoop,
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
 			return a.Do(ctx, func() error { return f(a.Active().Plan) })
-		}, Ends: a.tunnelEnds})
+		}, Ends: a.tunnels.Ends})
 	a.follow("captures", capturewatch{a.captures})
 	dev, err := hostdev.Open()
 	if err != nil {
@@ -297,7 +296,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
 	g.Go(func() error { memory.Release(ctx, a.log); return nil })
 	a.membership.looking = api.Looking(ctx, a.service())
-	a.membership.begin()
+	a.connection.Begin()
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches",
 		len(a.Active().Plan.Switches))
 	a.supervisor().Ready()
@@ -324,10 +323,10 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		a.fallBack(given, last)
 	}
 	a.ports.parsed.Store(a.ports.file)
-	if err := a.adoptions.resumeAdoptions(); err != nil {
+	if err := a.resumeAdoptions(); err != nil {
 		return err
 	}
-	if err := a.waiting.resumeWaits(); err != nil {
+	if err := a.waiting.Resume(); err != nil {
 		return err
 	}
 	whole, clash := a.ports.whole(a.ports.file)

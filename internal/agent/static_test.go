@@ -10,6 +10,25 @@ import (
 	"heddle/internal/spec"
 )
 
+// fakeClaims are controllers that answer claims.
+type fakeClaims struct {
+	claim func(context.Context, *controllerv1.PortClaim) (*controllerv1.PortAnswer, error)
+	ended func(vm, adapter string) // nil for a test that does not look at it
+}
+
+func (f *fakeClaims) Claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	return f.claim(ctx, q)
+}
+
+func (f *fakeClaims) Ended(vm, adapter string) {
+	if f.ended != nil {
+		f.ended(vm, adapter)
+	}
+}
+
+func (f *fakeClaims) Settle()  {}
+func (f *fakeClaims) Changed() {}
+
 // The controller is told when an adapter's connecting has ended: when the port is there, and also when it does not come
 // to that.
 func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
@@ -19,14 +38,16 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 	defined.Switches[0].PortGroups[0].Binding = spec.Elastic
 	var ended []string
 	st := r.commands.statics
-	st.ask = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	claims := &fakeClaims{}
+	st.Ask(claims)
+	claims.claim = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		a := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
 		// The host's own file has that switch too.
-		return a, st.Do(ctx, func() error { r.ports.slice = nil; return nil })
+		return a, r.Do(ctx, func() error { r.ports.slice = nil; return nil })
 	}
-	st.asked = func(vm, adapter string) {
+	claims.ended = func(vm, adapter string) {
 		what := "not connected"
-		if r.ports.runTime("one") != nil {
+		if r.connected.port("one") != nil {
 			what = "connected"
 		}
 		ended = append(ended, vm+"/"+adapter+" "+what)
@@ -64,15 +85,15 @@ func TestS79_AnAdapterThatIsConnectedWhileItsPortIsReleasedStaysKnown(t *testing
 		return err
 	}
 	again := false
-	st.ask = func(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	st.Ask(&fakeClaims{claim: func(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		if q.GetRelease() {
 			if again {
 				return &controllerv1.PortAnswer{}, connect(ctx)
 			}
 			return &controllerv1.PortAnswer{}, nil
 		}
-		return bound, st.Do(ctx, func() error { r.ports.slice = nil; return nil })
-	}
+		return bound, r.Do(ctx, func() error { r.ports.slice = nil; return nil })
+	}})
 	if err := r.command(connect); err != nil {
 		t.Fatal(err)
 	}

@@ -86,12 +86,12 @@ func TestS78_AConflictEndsWithThePortsDevice(t *testing.T) {
 			t.Errorf("told: %+v", told)
 		}
 	}
-	if r.commands.statics.appeared() {
+	if r.commands.statics.Appeared() {
 		t.Error("the device is said to be back")
 	}
 
 	r.dev.byName["tap0"] = tap
-	if !r.commands.statics.appeared() {
+	if !r.commands.statics.Appeared() {
 		t.Error("the device is not said to be back")
 	}
 	if got := r.claims(); !slices.Equal(got, []string{conflictVM, otherVM}) {

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -16,34 +15,6 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
-
-// portsBefore returns the run-time ports and overrides that the change has altered, as they were before it.
-func (ps *ports) portsBefore(before intent) (list []adopt.PortBefore) {
-	was, now := portsByName(before.ports), portsByName(ps.state.Ports)
-	names := map[string]bool{}
-	for _, some := range []map[string]*spec.Port{was, now} {
-		for name := range some {
-			names[name] = true
-		}
-	}
-	for _, some := range []map[string]state.Override{before.overrides, ps.state.Overrides} {
-		for name := range some {
-			names[name] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		p := adopt.PortBefore{Name: name, Port: was[name]}
-		o, had := before.overrides[name]
-		if had {
-			p.Override = &o
-		}
-		n, has := ps.state.Overrides[name]
-		if !reflect.DeepEqual(was[name], now[name]) || had != has || !reflect.DeepEqual(o, n) {
-			list = append(list, p)
-		}
-	}
-	return list
-}
 
 func portsByName(ports []spec.Port) map[string]*spec.Port {
 	m := make(map[string]*spec.Port, len(ports))
@@ -165,7 +136,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 	}
 	tr.forgetChange(c)
 	if c.Controllers {
-		tr.cutOff()
+		tr.connection.Anew()
 	}
 }
 

@@ -179,3 +179,15 @@ func (t *teaming) treeOf(uplink plan.PortID) (linkproto.Heard[stp.Port], bool) {
 	}
 	return t.trees.Tree(uplink)
 }
+
+// plugged returns where an uplink is plugged in, as LLDP tells it; "" where it is not known.
+func (t *teaming) plugged(uplink plan.PortID) string {
+	if t.neighbours == nil {
+		return ""
+	}
+	s, ok := t.neighbours.Status(uplink)
+	if !ok || len(s.Neighbours) != 1 {
+		return ""
+	}
+	return uplinks.PlugText(s.Neighbours[0])
+}

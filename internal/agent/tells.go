@@ -68,19 +68,19 @@ func (t *tells) close() error {
 }
 
 func (t *tells) publish(list []dataplane.Told) {
-	t.a.locating.heard(list)
+	t.a.locating.Heard(list)
 	for _, e := range list {
 		switch e.Kind {
 		case abi.TellSign, abi.TellProbe:
 			t.a.loops.Heard(e)
 			continue
 		case abi.TellAwake:
-			t.a.waiting.toldAwake(e)
+			t.a.waiting.ToldAwake(e)
 			continue
 		case abi.TellRefused, abi.TellLimit:
 			t.a.reporter.refused.Note(e)
 		}
-		t.a.moving.flaps.learned(e)
+		t.a.moving.Learned(e)
 		if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}

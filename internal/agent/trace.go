@@ -3,11 +3,11 @@ package agent
 import (
 	"context"
 	"errors"
-	"heddle/internal/diagnose"
 	"strings"
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/diagnose"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
 	"heddle/internal/overlay"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/connection"
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
@@ -19,6 +20,7 @@ import (
 // change in addition to the journal.
 type trials struct {
 	*shared
+	connected  *connected
 	ports      *ports
 	records    *records
 	effect     *effect
@@ -29,9 +31,7 @@ type trials struct {
 	decided chan struct{} // closed when the change stays or was undone
 	last    *api.Trial    // the last one that was decided
 
-	// controllers asks some controller for a sign of life; cutOff is called when a version of theirs has gone back.
-	controllers func(context.Context) error
-	cutOff      func()
+	connection *connection.Connection
 }
 
 // lookEvery is how often the answers are checked: quickly at first, since most answers come at once.
@@ -174,17 +174,9 @@ func (tr *trials) left(c *adopt.Change) time.Duration {
 	return c.Left(now)
 }
 
-// deadline returns the instant at which the remaining time is over; zero if no time is left.
-func deadline(left time.Duration) time.Time {
-	if left <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(left).Round(time.Millisecond).UTC()
-}
-
 func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...),
-		Reason: c.Reason.Text(), ReasonCode: c.Reason.Code, Deadline: deadline(tr.left(c))}
+		Reason: c.Reason.Text(), ReasonCode: c.Reason.Code, Deadline: adopt.Deadline(tr.left(c))}
 	if len(c.Asks) == 0 && !c.Controllers {
 		v.State = api.TrialConfirm
 	}

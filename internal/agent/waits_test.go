@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/agent/moves"
 	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -67,7 +66,7 @@ func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	}
 	// The program saw the guest's first frame; the monitor is late and still reports that the guest waits.
 	r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
-	r.waiting.watchWaits()
+	r.waiting.Watch()
 	r.until("awake", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
 	q.becomes(nicFilter("52:54:00:00:00:01", true))
 	r.until("seen", func() bool { return r.fact("vm").Promiscuous == plan.AsksYes })
@@ -146,20 +145,17 @@ func TestS99_S100_AFrameThatWasUnderWayBringsNoGuestBack(t *testing.T) {
 	r.until("silent", silent)
 	frame := func() {
 		r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
-		r.waiting.toldAwake(dataplane.Told{Port: id("vm"), Wait: r.wait("vm").Number})
+		r.waiting.ToldAwake(dataplane.Told{Port: id("vm"), Wait: r.wait("vm").Number})
 	}
 	first := r.wait("vm").Number
 	frame()
-	if w, s := r.wait("vm"), r.moving.see(id("vm")); !w.Unsure() || s.guest != moves.GuestUnsure {
-		t.Fatalf("after the frame: %+v, the guest is taken for %v", w, s.guest)
+	if w := r.wait("vm"); !w.Unsure() {
+		t.Fatalf("after the frame: %+v", w)
 	}
 	r.until("silent again", func() bool { return silent() && r.wait("vm").Number > first })
 	q.says("running") // its event RESUME comes later than the frame
 	frame()
 	r.until("it runs here", func() bool { w := r.wait("vm"); return w.Awake && !w.Doubt && r.speaks("vm") })
-	if got := r.moving.see(id("vm")).guest; got != moves.GuestRuns {
-		t.Errorf("it is taken for %v", got)
-	}
 }
 
 func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
@@ -183,7 +179,7 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	}
 	r.state.Waits[0].Since = time.Now().Add(-time.Minute)
 	for range 2 { // it is reported once
-		r.waiting.watchWaits()
+		r.waiting.Watch()
 	}
 	r.until("shown as a problem", func() bool {
 		return r.Active().Problems[id("vm")].Code == problem.GuestOverdue &&
@@ -206,14 +202,14 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	}); err != nil || r.fact("vm").Waits() {
 		t.Errorf("activated: %v %+v", err, r.fact("vm"))
 	}
-	if w := r.shownWait("vm"); w != nil || len(r.waiting.overdue) != 1 {
+	if w := r.shownWait("vm"); w != nil {
 		t.Errorf("active, and shown as %+v", w)
 	}
 	// A guest that has left may stay away without limit.
-	r.waiting.beginWait(state.Wait{ID: id("vm"), Wait: presence.Wait{Left: true, Why: observe.WaitQEMUStopped}})
+	r.waiting.Begin(state.Wait{ID: id("vm"), Wait: presence.Wait{Left: true, Why: observe.WaitQEMUStopped}})
 	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
-	r.waiting.watchWaits()
-	if len(r.told(event.Overdue)) != 1 || len(r.waiting.overdue) != 0 {
+	r.waiting.Watch()
+	if len(r.told(event.Overdue)) != 1 {
 		t.Errorf("events %+v", r.told(event.Overdue))
 	}
 }
@@ -248,7 +244,7 @@ func TestS100_ASilenceThatWasNotWrittenDownOutlivesTheAgent(t *testing.T) {
 // is an error until the port is silent.
 func TestS100_ACallerThatSilencesAPortDoesNotWaitForTheDisk(t *testing.T) {
 	r := domainRig(t)
-	silence := func() error { return r.waiting.silence(planned(r.Active().Plan, "vm")) }
+	silence := func() error { return r.waiting.Silence(planned(r.Active().Plan, "vm")) }
 	r.kernel.fail = errors.New("no memory")
 	for range 2 { // asked again, it is the same
 		if err := silence(); err == nil || r.fact("vm").Waits() || !strings.Contains(err.Error(),
@@ -263,7 +259,7 @@ func TestS100_ACallerThatSilencesAPortDoesNotWaitForTheDisk(t *testing.T) {
 	}
 
 	r = domainRig(t)
-	if err := r.waiting.silence(planned(r.Active().Plan, "vm")); err != nil || !r.fact("vm").Waits() || r.speaks("vm") {
+	if err := r.waiting.Silence(planned(r.Active().Plan, "vm")); err != nil || !r.fact("vm").Waits() || r.speaks("vm") {
 		t.Fatalf("%v: %+v", err, r.fact("vm"))
 	}
 	if w := r.saved().WaitOf(id("vm")); w != nil {
@@ -289,7 +285,7 @@ func TestS100_AnOperatorDoesNotWakeAPortWhoseQEMUWaits(t *testing.T) {
 		t.Errorf("refused with %v; the port waits: %v", err, r.fact("vm").Waits())
 	}
 	q.end()
-	r.until("the monitor is lost", func() bool { return r.waiting.adapters[path].Run == guest.RunUnknown })
+	r.until("the monitor is lost", func() bool { return r.waiting.SeenBy(path).Run == guest.RunUnknown })
 	if err := activate(); err != nil || r.fact("vm").Waits() {
 		t.Errorf("with nobody else to say: %v, waits %v", err, r.fact("vm").Waits())
 	}
@@ -338,7 +334,7 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 			planned(r.Active().Plan, "vm:incoming").InitialMAC)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
-	r.waiting.watchWaits()
+	r.waiting.Watch()
 	if d := planned(r.Active().Plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() ||
 		planned(r.Active().Plan, "vm").Number != number {
 		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.Active().Plan, "vm").Number, number,
@@ -354,7 +350,7 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	}
 	// Two guests run at once: both ports stay, and the one that gets no frames is reported.
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
-	r.waiting.watchWaits()
+	r.waiting.Watch()
 	r.until("a conflict", func() bool {
 		return r.Active().Problems[id("vm")].Code == problem.RivalGuest ||
 			r.Active().Problems[id("vm:left")].Code == problem.RivalGuest
@@ -398,7 +394,7 @@ func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 		t.Errorf("%+v %+v", r.fact("vm:incoming"), r.state.Ports)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
-	r.waiting.watchWaits()
+	r.waiting.Watch()
 	if len(r.state.Ports) != 1 || r.state.Ports[0].Name != "vm" || r.fact("vm").Waits() {
 		t.Errorf("%+v %+v", r.state.Ports, r.fact("vm"))
 	}
@@ -437,7 +433,7 @@ func TestS100_APortIsRefusedWhereItsMACsHaveNoRoom(t *testing.T) {
 		q.Port = spec.Port{Name: fmt.Sprintf("p%d", i), Switch: "lab", PortGroup: row.group,
 			Device: fmt.Sprintf("d%d", i)}
 		err := r.command(func(ctx context.Context) error { _, err := r.commands.ConnectIncoming(ctx, q); return err })
-		connected := r.ports.runTime(q.Name) != nil
+		connected := r.connected.port(q.Name) != nil
 		if row.says == "" && (err != nil || !connected) || row.says != "" && (!invalid(err) || connected ||
 			!strings.Contains(err.Error(), row.says)) {
 			t.Errorf("%+v: connected %v, %v", row, connected, err)
@@ -458,7 +454,7 @@ func TestS100_APortIsRefusedWhereItsGuestLacksSomething(t *testing.T) {
 		return r.command(func(ctx context.Context) error { _, err := r.commands.ConnectIncoming(ctx, q); return err })
 	}
 	if err := prepare("u", api.Incoming{NeedsUplink: true, Needs: []string{"lab/web", "vmk1"}}); err != nil ||
-		r.ports.runTime("u") == nil {
+		r.connected.port("u") == nil {
 		t.Errorf("with an uplink: %v", err)
 	}
 	delete(r.dev.byName, "eno1")
@@ -474,7 +470,7 @@ func TestS100_APortIsRefusedWhereItsGuestLacksSomething(t *testing.T) {
 			"neither a host port nor a port group of that name (vmk1, lab/web, lab/other)"},
 	} {
 		err := prepare("v", row.q)
-		if !invalid(err) || !strings.Contains(err.Error(), row.says) || r.ports.runTime("v") != nil {
+		if !invalid(err) || !strings.Contains(err.Error(), row.says) || r.connected.port("v") != nil {
 			t.Errorf("%+v: %v, want %q", row.q, err, row.says)
 		}
 	}

@@ -96,5 +96,19 @@ func (c *Change) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	return Revert, undone.Reason{Code: undone.WitnessesSilent, Who: silent, Within: c.Within}
 }
 
+// Bounds of the times within which somebody has to answer or to confirm.
+const (
+	LeastWait = time.Second
+	MostWait  = 24 * time.Hour
+)
+
+// Deadline is when something ends that has so much time left, the zero time where it has none.
+func Deadline(left time.Duration) time.Time {
+	if left <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(left).Round(time.Millisecond).UTC()
+}
+
 // Left returns how long the change may still stay unconfirmed.
 func (c *Change) Left(now time.Duration) time.Duration { return max(0, c.MadeAt+c.Within-now) }

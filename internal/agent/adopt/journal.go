@@ -90,6 +90,16 @@ func (j *Journal) Of(name string) *Record {
 	return nil
 }
 
+// OfPort returns the record of a host port, nil for one that has adopted nothing.
+func (j *Journal) OfPort(name string) *Record {
+	for _, r := range j.Records {
+		if r.Port.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
 // Open returns the record whose move is not finished, nil if there is none.
 func (j *Journal) Open() *Record {
 	for _, r := range j.Records {

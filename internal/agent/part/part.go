@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
 
@@ -37,6 +38,24 @@ type Follower interface {
 	Settled(now uplinks.InForce)
 }
 
+// Leaver is told in the loop that a port which a command connected is about to be removed, while the kernel still has
+// what belongs to it.
+type Leaver interface {
+	Leaving(id plan.PortID)
+}
+
+// Waiter is told in the loop that ports have begun or ended to wait for their guests, before the reconcile that
+// follows.
+type Waiter interface {
+	PresenceChanged()
+}
+
+// Successor is told in the loop, when the reconcile after a change of waits is under way or done, and every second: a
+// port may take another one's place.
+type Successor interface {
+	Succeed()
+}
+
 // Ticker is called in the loop every second.
 type Ticker interface {
 	Tick()
@@ -46,7 +65,7 @@ type Ticker interface {
 func order() []string {
 	return []string{"captures", "host-routes", "lacp", "lldp", "partners", "spanning-tree", "storms", "beacons",
 		"network-probes", "tunnel-probes", "load", "monitors", "domains", "loop-search", "path-mtu", "flows",
-		"migration", "membership", "locations", "isolation"}
+		"migration", "arrivals", "membership", "locations", "isolation"}
 }
 
 // Table has the parts of an agent, in their order. Only the loop uses it, once it runs.
@@ -111,6 +130,33 @@ func (t *Table) Settled(now *active.Value, inForce uplinks.InForce) {
 			p.Settled(now)
 		case Follower:
 			p.Settled(inForce)
+		}
+	}
+}
+
+// Leaving calls the hooks of that name.
+func (t *Table) Leaving(id plan.PortID) {
+	for _, n := range t.list {
+		if p, is := n.part.(Leaver); is {
+			p.Leaving(id)
+		}
+	}
+}
+
+// PresenceChanged calls the hooks of that name.
+func (t *Table) PresenceChanged() {
+	for _, n := range t.list {
+		if p, is := n.part.(Waiter); is {
+			p.PresenceChanged()
+		}
+	}
+}
+
+// Succeed calls the hooks of that name.
+func (t *Table) Succeed() {
+	for _, n := range t.list {
+		if p, is := n.part.(Successor); is {
+			p.Succeed()
 		}
 	}
 }

@@ -49,23 +49,26 @@ func (g *Goods) Lacks() time.Time {
 	return g.At
 }
 
-// GoodsOf is what came with the port, nil for nothing.
-func (s *State) GoodsOf(id plan.PortID) *Goods {
-	for i := range s.Goods {
-		if s.Goods[i].ID == id {
-			return &s.Goods[i]
+// GoodsOf is what came with a port, nil for nothing.
+func GoodsOf(list []Goods, id plan.PortID) *Goods {
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
 		}
 	}
 	return nil
 }
 
-// PutGoods replaces what came with a port.
-func (s *State) PutGoods(g Goods) { s.DropGoods(g.ID); s.Goods = append(s.Goods, g) }
+// GoodsBut is a new list without what came with a port.
+func GoodsBut(list []Goods, id plan.PortID) []Goods {
+	return slices.DeleteFunc(slices.Clone(list), func(g Goods) bool { return g.ID == id })
+}
+
+// GoodsOf is what came with a port, nil for nothing.
+func (s *State) GoodsOf(id plan.PortID) *Goods { return GoodsOf(s.Goods, id) }
 
 // DropGoods forgets what came with a port.
-func (s *State) DropGoods(id plan.PortID) {
-	s.Goods = slices.DeleteFunc(slices.Clone(s.Goods), func(g Goods) bool { return g.ID == id })
-}
+func (s *State) DropGoods(id plan.PortID) { s.Goods = GoodsBut(s.Goods, id) }
 
 // Bases are the counters of ports from before this host began to count for their present connection.
 func (s *State) Bases() map[plan.PortID]observe.Base {

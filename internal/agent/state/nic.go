@@ -59,6 +59,21 @@ func (s *State) NICOf(port string) *NIC {
 	return &s.NICs[i]
 }
 
+// ConnectedNICs are the adapters whose ports are connected.
+func (s *State) ConnectedNICs() (list []*NIC) {
+	ports := make(map[string]*spec.Port, len(s.Ports))
+	for i := range s.Ports {
+		ports[s.Ports[i].Name] = &s.Ports[i]
+	}
+	for i := range s.NICs {
+		n := &s.NICs[i]
+		if p := ports[n.Port]; p != nil && p.Switch == n.Switch && p.PortGroup == n.PortGroup {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // Connected reports whether an adapter's port is connected.
 func (s *State) Connected(n *NIC) bool {
 	return slices.ContainsFunc(s.Ports, func(p spec.Port) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
-	"heddle/internal/agent/ferry"
 	"heddle/internal/agent/supervise"
+	"heddle/internal/agent/transport"
 	"heddle/internal/cli"
 	"heddle/internal/cli/hooks"
 	times "heddle/internal/spec/period"
@@ -75,7 +75,7 @@ func New(d cli.Deps) *cobra.Command {
 	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.Env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"),
 		"directory of libvirt's read-only socket, asked where guests run whose\n"+
 			"ports have a domain; empty: never")
-	f.StringVar(&o.MoveListen, "move-listen", d.Env("HEDDLE_MOVE_LISTEN", ferry.DefaultListen),
+	f.StringVar(&o.MoveListen, "move-listen", d.Env("HEDDLE_MOVE_LISTEN", transport.DefaultListen),
 		"address where other hosts of the cluster give what belongs to ports that\n"+
 			"move here; open only while a port waits for its guest; none: never")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")

@@ -8,20 +8,23 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/agent/cluster"
-	"heddle/internal/agent/ferry"
+	"heddle/internal/agent/transport"
 	"heddle/internal/api"
 	"heddle/internal/identity"
 	"heddle/internal/plan"
 )
 
 // caller makes connections of its own to hosts of a fleet, with the key of one of them.
-func (f *fleet) caller(n int) *ferry.Caller {
+func (f *fleet) caller(n int) *transport.Caller {
 	f.t.Helper()
 	r, err := cluster.Load(filepath.Join(f.hosts[n].Dir, "state", "default"))
 	if err != nil || r == nil {
 		f.t.Fatalf("the identity of host %d: %v", n, err)
 	}
-	c := ferry.NewCaller(ferry.CallerOptions{Identity: func() (*identity.Between, error) { return r.Between(), nil },
+	c := transport.NewCaller(transport.CallerOptions{Identity: func() (*identity.Between, error) {
+		return r.Between(),
+			nil
+	},
 		Dial: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			doing := f.hosts[n].NS.Do(func() error {
 				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)

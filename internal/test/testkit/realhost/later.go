@@ -27,7 +27,7 @@ var laterEdits = map[string][][2]string{
 		"type Definition struct {\n\tNotes []Note `yaml:\"notes,omitempty\" json:\"notes,omitzero\"`\n"},
 		{"// HostTemplate gives", "type Note struct {\n\tName string `yaml:\"name\" json:\"name\"`\n}\n\n" +
 			"// HostTemplate gives"}},
-	"internal/agent/bundle/bundle.go": {{"const version = 1\n", "const version = 2\n"},
+	"internal/agent/portstate/pack.go": {{"const version = 1\n", "const version = 2\n"},
 		{"\tfor _, n := range g.Base.Names(", "\tb.Counters = append(b.Counters, &hostv1.PortCount{Name: " +
 			"\"refused.tomorrow\", Value: 1})\n\tfor _, n := range g.Base.Names("}},
 	"internal/controller/inventory/inventory.go": {{"return []slice.Kind{", "return []slice.Kind{\"note\", "},
