@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/linkstates"
 	"heddle/internal/api"
 	"heddle/internal/host/domains"
 	"heddle/internal/host/guest"
@@ -41,6 +42,7 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 	a.follow("domains", libvirtDomains{d, func(id plan.PortID) bool {
 		return a.Active().Problems[id].Code == problem.OwnerAwaited
 	}})
+	a.follow("link-states", linkstates.New(linkstates.Host{Log: a.log, Ask: a.settler.ask, Post: a.PostUnless}, dir))
 	a.waiting.Ask(func(p *plan.Port) { d.Again(p.Domain) })
 }
 

@@ -202,6 +202,10 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			f.LoopBlocked = why.Ref()
 			now.Report(b.ID, why)
 		}
+		if why := now.Want.Down[b.ID]; !why.None() && f.Up {
+			f.Up = false
+			now.Report(b.ID, why)
+		}
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}
