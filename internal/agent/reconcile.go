@@ -202,10 +202,7 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			f.LoopBlocked = why.Ref()
 			now.Report(b.ID, why)
 		}
-		if why := now.Want.Down[b.ID]; !why.None() && f.Up {
-			f.Up = false
-			now.Report(b.ID, why)
-		}
+		now.TakeDown(b.ID, &f)
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}

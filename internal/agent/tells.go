@@ -91,11 +91,8 @@ func (t *tells) publish(list []dataplane.Told) {
 }
 
 func (t *tells) isNews(e dataplane.Told) bool {
-	if e.Kind == abi.TellOutside {
-		return t.twins.Heard(e.Port, e.MAC, e.At)
-	}
 	if e.Kind != abi.TellLimit && e.Kind != abi.TellRefused {
-		return true
+		return e.Kind != abi.TellOutside || t.twins.Heard(e.Port, e.MAC, e.At)
 	}
 	key := repeated{e.Port, e.Kind, e.Reason}
 	if last, ok := t.last[key]; ok && e.At.Sub(last) < repeatAfter {

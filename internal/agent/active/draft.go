@@ -74,5 +74,13 @@ func (d *Draft) Report(id plan.PortID, why problem.Problem) { d.problems[id] = w
 // Reported reports whether something is said of a port or uplink already.
 func (d *Draft) Reported(id plan.PortID) bool { return !d.problems[id].None() }
 
+// TakeDown has the link of a port down that a part wants down.
+func (d *Draft) TakeDown(id plan.PortID, f *plan.Fact) {
+	if why := d.Want.Down[id]; !why.None() && f.Up {
+		f.Up = false
+		d.Report(id, why)
+	}
+}
+
 // Problems returns what was reported so far.
 func (d *Draft) Problems() map[plan.PortID]problem.Problem { return maps.Clone(d.problems) }
