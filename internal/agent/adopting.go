@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/agent/adopt"
 	"heddle/internal/agent/adoption"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/view"
 	"heddle/internal/plan"
@@ -23,9 +24,9 @@ type adopting struct {
 }
 
 // newAdoption returns the moves of the host's own addresses.
-func newAdoption(ag adopting, hd *holding, tr *trials, source func() view.Source) *adoption.Part {
+func newAdoption(ag adopting, hd *held.Part, tr *trials, source func() view.Source) *adoption.Part {
 	return adoption.New(adoption.Host{Reader: ag.Reader, Loop: ag.Loop, Log: ag.log, Events: ag.events,
-		Complain: ag.Complain, Complaint: ag.Complaint, Agent: ag.name, MakePair: hd.makePair, View: source,
+		Complain: ag.Complain, Complaint: ag.Complaint, Agent: ag.name, MakePair: hd.MakePair, View: source,
 		Devices: func() adoption.Devices { return ag.dev }, Busy: tr.busyForAdoption,
 		Journal: func() *adopt.Journal { return ag.records.journal }, With: ag.planWith,
 		File: ag.fileOf, Forget: ag.connected.forget, Connect: ag.connect, Disconnect: ag.disconnect})

@@ -119,7 +119,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 				a.Complain("read the devices", err)
 				continue
 			}
-			a.restoring.everything()
+			a.restoring.Everything()
 			a.settler.settle()
 			a.attaching.guardPins()
 			a.chains.lookAtChains()
@@ -138,7 +138,7 @@ func (a *Agent) notified(n hostdev.Note) {
 			a.Complain("follow the devices", err)
 			a.settler.retry = true
 		}
-		if a.restoring.noted(n) {
+		if a.restoring.Noted(n) {
 			changed = true
 		}
 		if c {

@@ -81,7 +81,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}()
 	was, before := cg.ports.file, cg.Active().Plan
 	var restored []api.Effect
-	err := cg.restoring.collecting(&restored, func() error {
+	err := cg.restoring.Collecting(&restored, func() error {
 		return cg.effect.timed(out, q.ReadAt, func() error {
 			return cg.change(func() { cg.ports.file, cg.state.Config = cfg, src; cg.records.keepAdopted() })
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/presence"
 	"heddle/internal/agent/standby"
 	"heddle/internal/agent/state"
@@ -31,7 +32,7 @@ type arrivals struct {
 	ports     *ports
 	effect    *effect
 	settler   *settler
-	holding   *holding
+	holding   *held.Part
 	waiting   *standby.Part
 	// change makes one change of the desired state.
 	change func(edit func()) error
@@ -280,7 +281,7 @@ func (ar *arrivals) succeed(w state.Wait) error {
 		return err
 	}
 	ar.state.Succeed(port, w.ID, left, was != nil)
-	ar.holding.renameBorn(port, w.ID, left)
+	ar.holding.Rename(port, w.ID, left)
 	ar.renamePorts(port, w.ID.Name, left)
 	ar.ports.cfg, _ = ar.ports.layers().merge()
 	ar.ports.stale, ar.effect.redo = true, true

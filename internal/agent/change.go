@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/loopsearch"
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -23,7 +24,7 @@ type changer struct {
 	reconciler *reconciler
 	trials     *trials
 	teaming    *teaming
-	restoring  *restoring
+	restoring  *held.Restoring
 }
 
 // change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports or

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"heddle/internal/agent/admission"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/loopsearch"
 	"heddle/internal/agent/standby"
 	"heddle/internal/agent/state"
@@ -31,7 +32,7 @@ type commands struct {
 	loops     *loopsearch.Search
 	waiting   *standby.Part
 	arrivals  *arrivals
-	holding   *holding
+	holding   *held.Part
 	trials    *trials
 	changer   *changer
 	statics   *staticports.Part

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/agent/adoption"
 	"heddle/internal/agent/flows"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/state"
 	"heddle/internal/agent/tunnels"
@@ -115,13 +116,13 @@ func giveAllBack(st *state.State, name string, warn func(string)) error {
 }
 
 // remembered finds the devices of ports and uplinks that are still those that the state records as held.
-func remembered(dev Devices, st *state.State) uplinks.Find {
+func remembered(dev held.Devices, st *state.State) uplinks.Find {
 	return func(id plan.PortID) (hostdev.Device, bool, error) {
 		h := st.Of(id)
 		if h == nil {
 			return hostdev.Device{}, false, nil
 		}
-		return stillHeld(dev, *h)
+		return held.Still(dev, *h)
 	}
 }
 
@@ -131,8 +132,8 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 		return err
 	}
 	defer dev.Close()
-	err = errors.Join(uplinks.SayGoodbye(remembered(dev, st), &st.Memory), forgetHeld(dev, st))
-	left, errPairs := removePairs(dev, st, name, recorded)
+	err = errors.Join(uplinks.SayGoodbye(remembered(dev, st), &st.Memory), held.GiveBack(dev, &st.Devices))
+	left, errPairs := held.RemovePairs(dev, &st.Devices, name, recorded)
 	for _, text := range left {
 		warn(text)
 	}

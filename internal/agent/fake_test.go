@@ -248,7 +248,8 @@ func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {
 
 func (f *fakeDevices) RemoveAddress(d hostdev.Device, p netip.Prefix) error {
 	err := f.did("address %s - %s", d.Name, p)
-	f.addresses[d.Index] = without(f.addresses[d.Index], []netip.Prefix{p})
+	f.addresses[d.Index] = slices.DeleteFunc(slices.Clone(f.addresses[d.Index]),
+		func(o netip.Prefix) bool { return o == p })
 	return err
 }
 

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/agent/active"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -133,35 +131,4 @@ func (ow owned) gives(p spec.Port, nic *state.NIC, byController bool) {
 		given.Index = d.Index
 	}
 	ow.state.Give(given)
-}
-
-// findOf is find for the port of a VM.
-func (hd *holding) findOf(now *active.Draft, p *plan.Port) (hostdev.Device, bool, error) {
-	if p.Device == "" {
-		return hd.find(now, p.ID, p.Device, spec.VNIC)
-	}
-	d, there, err := hd.dev.Device(p.Device)
-	if err != nil {
-		return d, false, err
-	}
-	if !(owned{hd.shared}).mayTake(p.ID, d, there) {
-		now.Report(p.ID, problem.Problem{Code: problem.OwnerAwaited, Device: p.Device, Peer: p.ID.Name})
-		return d, false, nil
-	}
-	return hd.find(now, p.ID, p.Device, spec.VNIC)
-}
-
-// keepGiven records the devices that VMs' ports hold now. Where another device has taken name and index of the one that
-// a port held, the port has none any more.
-func (hd *holding) keepGiven(lost map[plan.PortID]bool, vms map[string]bool) {
-	devices := map[plan.PortID]uint32{}
-	for _, h := range hd.state.Held {
-		if vms[h.ID.Name] {
-			devices[h.ID] = h.Index
-		}
-	}
-	hd.state.GiveAll(devices)
-	for id := range lost {
-		hd.state.DropGiven(id)
-	}
 }

@@ -129,6 +129,12 @@ func (ef *effect) change(edit func(plan.Facts), was *teams.Teams) (*teams.Teams,
 // changes reports whether what is active is what the plan wants, so that a part of it can be changed alone.
 func (ef *effect) changes() bool { return ef.Active().Applied != nil && !ef.ports.stale && !ef.redo }
 
+// forCommandNow reports whether the present reconcile is for a command.
+func (ef *effect) forCommandNow() bool { return ef.commanded }
+
+// anew has the next plan written anew.
+func (ef *effect) anew() { ef.redo = true }
+
 // forCommand reconciles for a command: what cannot be saved is refused.
 func (ef *effect) forCommand(reconcile func() error) error {
 	ef.commanded = true

@@ -178,7 +178,7 @@ func (c *commands) renaming(was, now plan.PortID, edit func()) error {
 			return err
 		}
 		c.state.Succeed(to, from, plan.PortID{}, false)
-		c.holding.renameBorn(to, from, plan.PortID{})
+		c.holding.Rename(to, from, plan.PortID{})
 		return nil
 	}
 	if err := rename(was, now); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/agent/held"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 )
@@ -137,7 +138,7 @@ func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	r.dev.rename("m0", "lan")
 	member.Master.Name = "wan"
 	member.MAC = bond.MAC // as a member of a bond whose MAC the bond now uses
-	if err := forgetHeld(r.dev, r.state); err != nil {
+	if err := held.GiveBack(r.dev, &r.state.Devices); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"wan", "lan"} {
@@ -158,7 +159,7 @@ func TestAnotherDeviceOfTheIndexIsNotGivenBack(t *testing.T) {
 	r.dev.rename("eno1", "other")
 	d.MAC = plan.MAC{2, 7, 7, 7, 7, 7}
 	r.dev.changes = nil
-	if err := forgetHeld(r.dev, r.state); err != nil || len(r.dev.changes) > 0 {
+	if err := held.GiveBack(r.dev, &r.state.Devices); err != nil || len(r.dev.changes) > 0 {
 		t.Errorf("done to another device: %v, %v", r.dev.changes, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/agent/captures"
 	"heddle/internal/agent/connection"
 	"heddle/internal/agent/flows"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/history"
 	"heddle/internal/agent/hostroutes"
 	"heddle/internal/agent/locations"
@@ -47,8 +48,8 @@ type owners struct {
 	dated      *dated             // when counters grew
 	flowing    *flows.Meter       // the metering of flows
 	loops      *loopsearch.Search // the search for loops
-	restoring  *restoring         // what others took away from the host's devices
-	holding    *holding           // the held devices
+	restoring  *held.Restoring    // what others took away from the host's devices
+	holding    *held.Part         // the held devices
 	locating   *locations.Part    // who is where on overlay segments
 	tunnels    *tunnels.Tunnels   // the ways to overlay segments of other hosts
 	waiting    *standby.Part      // ports whose guests run elsewhere
@@ -96,20 +97,21 @@ func join(s *shared) (o owners) {
 	o.loops = loopsearch.New(loopsearch.Host{Reader: s.Reader, Log: s.log, Events: s.events, Blocks: &s.state.Loops,
 		Bounds:  func(cfg *spec.Config) []active.Bound { return bypass.Bounds(s.dev, cfg) },
 		Resolve: o.ports.resolve, Ask: o.settler.ask, Post: s.PostUnless})
-	o.restoring = &restoring{shared: s}
-	o.holding = &holding{shared: s, connected: o.connected, ports: o.ports, records: o.records, effect: o.effect,
-		restoring: o.restoring}
+	o.restoring = held.NewRestoring(s.log, s.events)
+	o.holding = newHolding(s, o.connected, o.ports, o.records, o.effect, o.restoring, o.parts)
 	o.parts.Add("host-routes", hostroutes.New(hostroutes.Host{Devices: func() hostroutes.Devices { return s.dev },
-		Doubt: o.restoring.doubts, Restored: o.restoring.restored}))
+		Doubt: o.restoring.Doubts, Restored: o.restoring.Restored}))
 	o.waiting = newStandby(s, o.ports, o.effect, o.settler, o.teaming, o.parts)
+	o.parts.Add("standby", o.waiting)
 	o.moving = newMigration(s, o.connected, o.ports)
 	o.parts.Add("migration", o.moving)
 	o.locating = newLocations(s, o.ports, o.settler, o.moving)
 	o.tunnels = tunnels.New(tunnels.Host{Reader: s.Reader, Loop: s.Loop, Agent: s.name, Reach: o.locating.Reach,
 		Devices: func() tunnels.Devices { return s.dev }})
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
-		chains: o.chains, reporter: o.reporter, teaming: o.teaming, holding: o.holding, waiting: o.waiting,
-		dated: o.dated, tunnels: o.tunnels, parts: o.parts}
+		chains: o.chains, reporter: o.reporter, teaming: o.teaming, holding: o.holding, restoring: o.restoring,
+		waiting: o.waiting,
+		dated:   o.dated, tunnels: o.tunnels, parts: o.parts}
 	o.trials = &trials{shared: s, connected: o.connected, ports: o.ports, records: o.records, effect: o.effect,
 		attaching:  o.attaching,
 		reconciler: o.reconciler, connection: o.connection}
@@ -180,7 +182,6 @@ func joinCommands(s *shared, o *owners) {
 func late(o *owners) {
 	o.settler.reconcile, o.settler.asked = o.reconciler.reconcile, o.reconciler.asked
 	o.attaching.attached = o.chains.lookAtNew
-	o.holding.doubt = o.waiting.Doubt
 }
 
 // service answers the API: every command is a method of the owner whose state it reads or changes.

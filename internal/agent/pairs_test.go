@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
@@ -64,7 +65,7 @@ func TestDevicesThatOnlyHaveOurAliasAreLeftAlone(t *testing.T) {
 	if err := r.restart(withVMK); err != nil {
 		t.Fatal(err)
 	}
-	left, err := removePairs(r.dev, r.state, "test", true)
+	left, err := held.RemovePairs(r.dev, &r.state.Devices, "test", true)
 	if err != nil || len(left) != 3 || !strings.Contains(strings.Join(left, "\n"),
 		"device eno9 has the alias heddle/test/lab/evil") {
 		t.Errorf("told: %q, %v", left, err)

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/devices"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/part"
 	"heddle/internal/agent/standby"
 	"heddle/internal/agent/tunnels"
@@ -26,7 +27,8 @@ type reconciler struct {
 	chains    *chains
 	reporter  *reporter
 	teaming   *teaming
-	holding   *holding
+	holding   *held.Part
+	restoring *held.Restoring
 	waiting   *standby.Part
 	dated     *dated
 	tunnels   *tunnels.Tunnels
@@ -78,16 +80,16 @@ func (rc *reconciler) round() (again bool, err error) {
 			rc.effect.current.Settled(now)
 		}
 	}()
-	bounds, err := rc.holding.bind(now, fresh, rc.holding.restoring.doubt)
+	bounds, err := rc.holding.Bind(now, fresh)
 	if err != nil {
 		return false, err
 	}
-	changed, errHold := rc.holding.takeHold(now, bounds)
+	changed, errHold := rc.holding.Take(now, bounds)
 	if errHold != nil && rc.effect.commanded {
 		return false, errHold
 	}
 	if errHold != nil { // most likely a full disk: the held devices are served even so
-		bounds = rc.holding.inHand(now, bounds, errHold)
+		bounds = rc.holding.InHand(now, bounds, errHold)
 	}
 	if changed {
 		// The held devices affect the plan: initial MACs, and overrides that ended. The second time nothing changes.
@@ -101,12 +103,11 @@ func (rc *reconciler) round() (again bool, err error) {
 
 // prepare makes the devices ready for what the plan wants of them.
 func (rc *reconciler) prepare(now *active.Draft, bounds []active.Bound) error {
-	err := errors.Join(rc.holding.prepareAll(now, bounds), rc.holding.keepSettings(bounds),
-		rc.holding.keepARPApart(now, bounds), rc.holding.tuneUplinks(bounds))
+	err := rc.holding.Prepare(now, bounds)
 	rc.adoptMACs(now)
 	rc.teaming.lags.Judge(now.Plan, lagDevices(bounds))
 	rc.parts.Prepare(now)
-	rc.holding.restoring.settled()
+	rc.restoring.Settled()
 	now.Want = rc.parts.Want(rc.Active())
 	rc.wanted = now.Want
 	return err
@@ -133,7 +134,7 @@ func (rc *reconciler) activate(now *active.Draft, bounds []active.Bound, errPrep
 	}
 	rc.teaming.followBonds(bounds, formed)
 	rc.teaming.followLinks(bounds)
-	errRelease := errors.Join(rc.holding.releaseAll(), rc.tunnels.Tidy())
+	errRelease := errors.Join(rc.holding.ReleaseAll(), rc.tunnels.Tidy())
 	rc.chains.noteStrangers(bounds)
 	rc.dated.watch()
 	rc.reporter.report()
@@ -202,7 +203,6 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			f.LoopBlocked = why.Ref()
 			now.Report(b.ID, why)
 		}
-		now.TakeDown(b.ID, &f)
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}

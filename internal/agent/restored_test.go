@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -19,24 +20,20 @@ const restoredFile = inside + "  - {name: vmk0, switch: lab, portGroup: web, rol
 
 // What others take away from a host port's interface is there again after the next look, with an event.
 func TestS165_WhatOthersTakeAwayIsRestored(t *testing.T) {
-	r := newRig(t, restoredFile)
-	vmk := r.dev.byName["vmk0"]
-	addresses, route := slices.Clone(r.dev.addresses[vmk.Index]), r.dev.routes[vmk.Index]
-	if len(addresses) != 2 || route == "" {
-		t.Fatalf("at first: %v, %q", addresses, route)
+	takeAway := map[string]func(r *rig, vmk *hostdev.Device){
+		"an address": func(r *rig,
+			vmk *hostdev.Device) {
+			r.dev.addresses[vmk.Index] = r.dev.addresses[vmk.Index][:1]
+		},
+		"all addresses": func(r *rig, vmk *hostdev.Device) { r.dev.addresses[vmk.Index] = nil },
+		"the route":     func(r *rig, vmk *hostdev.Device) { r.dev.routes[vmk.Index] = "" },
+		"the MTU":       func(_ *rig, vmk *hostdev.Device) { vmk.MTU = 1300 },
+		"the MAC":       func(_ *rig, vmk *hostdev.Device) { vmk.MAC = plan.MAC{2, 1, 1, 1, 1, 1} },
 	}
-	mac := vmk.MAC
-	takeAway := map[string]func(){
-		"an address":    func() { r.dev.addresses[vmk.Index] = addresses[:1] },
-		"all addresses": func() { r.dev.addresses[vmk.Index] = nil },
-		"the route":     func() { r.dev.routes[vmk.Index] = "" },
-		"the MTU":       func() { vmk.MTU = 1300 },
-		"the MAC":       func() { vmk.MAC = plan.MAC{2, 1, 1, 1, 1, 1} },
-	}
-	for how, look := range map[string]func() []api.Effect{
-		"a notification": func() []api.Effect { r.restoring.doubt = true; r.settler.settle(); return nil },
-		"a minute":       func() []api.Effect { r.restoring.everything(); r.settler.settle(); return nil },
-		"apply": func() (all []api.Effect) {
+	for how, look := range map[string]func(r *rig) []api.Effect{
+		"a notification": func(r *rig) []api.Effect { r.restoring.Doubt(); r.settler.settle(); return nil },
+		"a minute":       func(r *rig) []api.Effect { r.restoring.Everything(); r.settler.settle(); return nil },
+		"apply": func(r *rig) (all []api.Effect) {
 			if err := r.command(func(ctx context.Context) error {
 				out, err := r.files.Apply(ctx, api.Apply{File: "heddle.yaml", Content: restoredFile})
 				if err == nil {
@@ -51,10 +48,16 @@ func TestS165_WhatOthersTakeAwayIsRestored(t *testing.T) {
 	} {
 		for what, take := range takeAway {
 			t.Run(what+", "+how, func(t *testing.T) {
-				take()
-				r.restoring.told = nil
+				r := newRig(t, restoredFile)
+				vmk := r.dev.byName["vmk0"]
+				addresses, route := slices.Clone(r.dev.addresses[vmk.Index]), r.dev.routes[vmk.Index]
+				if len(addresses) != 2 || route == "" {
+					t.Fatalf("at first: %v, %q", addresses, route)
+				}
+				mac := vmk.MAC
+				take(r, vmk)
 				before := r.events.Last()
-				effects := look()
+				effects := look(r)
 				slices.SortFunc(r.dev.addresses[vmk.Index], netip.Prefix.Compare)
 				got := r.dev.addresses[vmk.Index]
 				if !slices.Equal(got, addresses) || r.dev.routes[vmk.Index] != route || vmk.MTU != 1400 ||
@@ -102,7 +105,7 @@ func TestS165_SettingsOfDevicesAreRestored(t *testing.T) {
 	uplink.FlagPromiscuous = false
 	r.dev.ipv6Off["pa"] = false
 	before := r.events.Last()
-	r.restoring.everything()
+	r.restoring.Everything()
 	r.settler.settle()
 	told := r.since(before, event.Restored)
 	if !uplink.FlagPromiscuous || !r.dev.ipv6Off[port.Name] || len(told) != 2 {
@@ -128,7 +131,7 @@ func TestS166_IPv4ServesWhereIPv6IsOff(t *testing.T) {
 	r.lastsUntilAsked(problem.IPv6Off)
 	r.dev.ipv6Off["vmk0"] = false
 	delete(r.dev.fail, "address vmk0 + 2001:db8::1/64")
-	r.restoring.everything()
+	r.restoring.Everything()
 	r.settler.settle()
 	if got := r.dev.addresses[vmk.Index]; len(got) != 2 || !r.Active().Problems[id("vmk0")].None() {
 		t.Errorf("it has %v, problem %q", got, r.Active().Problems[id("vmk0")])
@@ -159,7 +162,7 @@ func TestS166_ASettingThatCannotBeMadeStaysAProblem(t *testing.T) {
 	}
 	r.lastsUntilAsked(problem.HostInterface)
 	delete(r.dev.fail, "address vmk0 + 192.0.2.1/24")
-	r.restoring.everything()
+	r.restoring.Everything()
 	r.settler.settle()
 	r.lastsUntilAsked("")
 }

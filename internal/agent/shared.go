@@ -1,11 +1,11 @@
 package agent
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/loop"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
@@ -26,7 +26,7 @@ type shared struct {
 	place   string // this machine and agent, so that no other host derives the same addresses
 	started time.Time
 	log     *slog.Logger
-	dev     Devices
+	dev     held.Devices
 	kernel  Kernel
 	meters  *metrics.Agent // count what the agent does
 	events  *event.Bus
@@ -53,19 +53,4 @@ func (s *shared) linkState(device string) teams.Link {
 		return teams.LinkNoCarrier
 	}
 	return teams.LinkUnserved
-}
-
-// publishDevice publishes that a device serves a port now, or no longer does.
-func (s *shared) publishDevice(k event.Kind, h state.Held) {
-	what := "port"
-	if h.Uplink {
-		what = "uplink"
-	}
-	e := about(what, h.ID)
-	e.Kind, e.Device = k, h.Device
-	e.Text = fmt.Sprintf("device %s serves %s %s", h.Device, what, h.ID.Name)
-	if k == event.Disconnected {
-		e.Text = fmt.Sprintf("device %s no longer serves %s %s", h.Device, what, h.ID.Name)
-	}
-	s.events.Publish(e)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/flows"
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/migration"
 	"heddle/internal/agent/view"
@@ -23,7 +24,7 @@ type answers struct {
 	chains    *chains
 	reporter  *reporter
 	teaming   *teaming
-	holding   *holding
+	holding   *held.Part
 	flowing   *flows.Meter
 	dated     *dated
 	moving    *migration.Part
@@ -61,11 +62,11 @@ func (an *answers) source() view.Source {
 			Started: an.started,
 			Config:  an.state.Config.File, Warnings: slices.Concat(an.ports.unused, an.ports.warnings,
 				texts(an.ports.misfits), an.ports.lacks, keeper{an.ports}.keptWarnings()), Announcing: announcing,
-			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
+			Place: an.state.Place, Lookalikes: held.Lookalikes(an.dev, &an.state.Devices, an.name)},
 		Config: an.Active().Config, File: whole, Plan: an.Active().Plan, Applied: an.Active().Applied,
 		Remembered: an.state, Controller: an.ports.slice, Settings: defined{an.ports}.settingsOf,
 		Problems: an.Active().Problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
-		Refused: an.reporter.refused.Shown(), Device: an.holding.deviceOf, Flapping: an.flapping,
+		Refused: an.reporter.refused.Shown(), Device: an.holding.DeviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf,
 			Outside: an.teaming.outside, Tree: an.teaming.treeOf},

@@ -346,7 +346,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	for _, w := range slices.Concat(a.ports.unused, faultLines(faults), ofFile, texts(a.ports.misfits), a.ports.lacks) {
 		a.log.Warn(w)
 	}
-	a.holding.distrust()
+	a.holding.Distrust()
 	// if no device is held, nothing is served whose record could not be saved
 	activate := a.reconciler.reconcile
 	if len(a.state.Held) == 0 {
@@ -365,7 +365,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	if later {
 		a.changer.applyLater(given)
 	}
-	a.holding.removeStrays()
+	a.holding.RemoveStrays()
 	if err := a.ports.save(); err != nil {
 		a.settler.retry = true
 		a.Complain("remember what was removed", err)
@@ -398,18 +398,4 @@ func takePlace(s *state.State, agent string) error {
 	}
 	s.MoveTo(here)
 	return nil
-}
-
-// forgetHeld gives all devices back, for "heddle down".
-func forgetHeld(dev Devices, st *state.State) error {
-	var errs []error
-	for _, h := range append(append([]state.Held{}, st.Held...), st.Released...) {
-		if err := giveBack(dev, h); err != nil {
-			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
-		}
-	}
-	if len(errs) == 0 {
-		st.Held, st.Released = nil, nil
-	}
-	return errors.Join(errs...)
 }

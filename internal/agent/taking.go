@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/agent/held"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -89,5 +90,5 @@ func (a taking) isOwn(port string) bool {
 }
 
 func (a taking) inUse(p spec.Port, why string) error {
-	return api.NewError(api.Invalid, inUse(p.Name, p.Device, why).Text())
+	return api.NewError(api.Invalid, held.InUse(p.Name, p.Device, why).Text())
 }

@@ -56,6 +56,11 @@ type Successor interface {
 	Succeed()
 }
 
+// Taker is told in the loop that a port's device has just been prepared.
+type Taker interface {
+	Taken(p *plan.Port)
+}
+
 // Ticker is called in the loop every second.
 type Ticker interface {
 	Tick()
@@ -64,8 +69,8 @@ type Ticker interface {
 // order is the order in which hooks are called. Parts are closed in the opposite order.
 func order() []string {
 	return []string{"captures", "host-routes", "lacp", "lldp", "partners", "spanning-tree", "storms", "beacons",
-		"network-probes", "tunnel-probes", "load", "monitors", "domains", "link-states", "loop-search", "path-mtu",
-		"flows", "migration", "arrivals", "membership", "locations", "isolation"}
+		"network-probes", "tunnel-probes", "load", "monitors", "domains", "loop-search", "path-mtu", "flows",
+		"standby", "migration", "arrivals", "membership", "locations", "isolation"}
 }
 
 // Table has the parts of an agent, in their order. Only the loop uses it, once it runs.
@@ -148,6 +153,15 @@ func (t *Table) PresenceChanged() {
 	for _, n := range t.list {
 		if p, is := n.part.(Waiter); is {
 			p.PresenceChanged()
+		}
+	}
+}
+
+// Taken calls the hooks of that name.
+func (t *Table) Taken(port *plan.Port) {
+	for _, n := range t.list {
+		if p, is := n.part.(Taker); is {
+			p.Taken(port)
 		}
 	}
 }

@@ -281,8 +281,8 @@ func (wt *Part) lookForAwake() (changed bool) {
 	return changed
 }
 
-// Doubt makes a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here.
-func (wt *Part) Doubt(p *plan.Port) {
+// Taken makes a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here.
+func (wt *Part) Taken(p *plan.Port) {
 	w := wt.host.Document.WaitOf(p.ID)
 	wt.take(p.ID, w, presence.Connected(presenceOf(w), p.Monitor.Socket != "", wt.adapters[p.Monitor.Socket].Run))
 }
@@ -422,6 +422,9 @@ func (wt *Part) Rivals(now *active.Draft, sw *plan.Switch, facts plan.Facts) {
 			MAC: p.InitialMAC.String()})
 	}
 }
+
+// Close is there for the table of parts.
+func (wt *Part) Close() error { return nil }
 
 // Told ends the wait of a port because somebody says that its guest runs here. What the port's hypervisor says counts
 // first.

@@ -19,9 +19,10 @@ func saved(t *testing.T) (dir, path string, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &State{Format: stateFormat, Config: Source{File: "f", Content: "switches: [{name: lab}]\n"}, Place: "here 17",
+	st := &State{Format: stateFormat, Config: Source{File: "f", Content: "switches: [{name: lab}]\n"},
 		Numbers: []Number{{plan.PortID{Switch: "lab", Name: "vm"}, 7}},
-		Held:    []Held{{ID: plan.PortID{Switch: "lab", Name: "vm"}, Device: "tap0", Index: 5, WasUp: true}}}
+		Devices: Devices{Place: "here 17",
+			Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm"}, Device: "tap0", Index: 5, WasUp: true}}}}
 	if err := s.Save(st); err != nil {
 		t.Fatal(err)
 	}

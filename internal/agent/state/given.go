@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // Given is the device that the run-time port of a VM was given when it was connected. The port has that device and no
@@ -17,7 +18,7 @@ type Given struct {
 }
 
 // GivenTo returns the device that a VM's port was given, nil where nobody has connected it in this place.
-func (s *State) GivenTo(id plan.PortID) *Given {
+func (s *Devices) GivenTo(id plan.PortID) *Given {
 	for i := range s.Given {
 		if s.Given[i].ID == id {
 			return &s.Given[i]
@@ -28,22 +29,22 @@ func (s *State) GivenTo(id plan.PortID) *Given {
 
 // Give records the device of a VM's port. The list is replaced, so that a caller that holds the earlier one can return
 // to it.
-func (s *State) Give(g Given) { s.Given = append(s.givenBut(g.ID), g) }
+func (s *Devices) Give(g Given) { s.Given = append(s.givenBut(g.ID), g) }
 
 // DropGiven forgets the device of a port: it has none until it is connected again.
-func (s *State) DropGiven(id plan.PortID) { s.Given = s.givenBut(id) }
+func (s *Devices) DropGiven(id plan.PortID) { s.Given = s.givenBut(id) }
 
-func (s *State) givenBut(id plan.PortID) []Given {
+func (s *Devices) givenBut(id plan.PortID) []Given {
 	return slices.DeleteFunc(slices.Clone(s.Given), func(g Given) bool { return g.ID == id })
 }
 
 // keepGiven forgets the devices of ports that are gone.
-func (s *State) keepGiven() {
+func (s *Devices) keepGiven(ports []spec.Port) {
 	if len(s.Given) == 0 {
 		return
 	}
-	there := make(map[plan.PortID]bool, len(s.Ports))
-	for _, p := range s.Ports {
+	there := make(map[plan.PortID]bool, len(ports))
+	for _, p := range ports {
 		there[plan.PortID{Switch: p.Switch, Name: p.Name}] = true
 	}
 	if slices.ContainsFunc(s.Given, func(g Given) bool { return !there[g.ID] }) {
@@ -52,8 +53,9 @@ func (s *State) keepGiven() {
 }
 
 // GiveAll replaces what is recorded of the devices that VMs' ports have: it is done for all at once, since a thousand
-// ports may get their devices in one change. Those of ports that are gone are forgotten.
-func (s *State) GiveAll(devices map[plan.PortID]uint32) {
+// ports may get their devices in one change. ports are those that commands connected: what is recorded of others is
+// forgotten.
+func (s *Devices) GiveAll(devices map[plan.PortID]uint32, ports []spec.Port) {
 	rest, changed := make(map[plan.PortID]uint32, len(devices)), false
 	for id, index := range devices {
 		rest[id] = index
@@ -67,7 +69,7 @@ func (s *State) GiveAll(devices map[plan.PortID]uint32) {
 		}
 		list = append(list, g)
 	}
-	for _, p := range s.Ports {
+	for _, p := range ports {
 		id := plan.PortID{Switch: p.Switch, Name: p.Name}
 		if index, has := rest[id]; has {
 			list, changed = append(list, Given{ID: id, Index: index}), true
@@ -76,5 +78,5 @@ func (s *State) GiveAll(devices map[plan.PortID]uint32) {
 	if changed {
 		s.Given = list
 	}
-	s.keepGiven()
+	s.keepGiven(ports)
 }

@@ -61,7 +61,7 @@ func (p *Pair) Made(end hostdev.Device) {
 }
 
 // PairOf returns the pair that was made with that name of the host's end, nil if there is none.
-func (s *State) PairOf(host string) *Pair {
+func (s *Devices) PairOf(host string) *Pair {
 	for i := range s.Pairs {
 		if s.Pairs[i].Host == host {
 			return &s.Pairs[i]
@@ -71,18 +71,18 @@ func (s *State) PairOf(host string) *Pair {
 }
 
 // PutPair adds a pair, and replaces the one of the same name.
-func (s *State) PutPair(p Pair) *Pair {
+func (s *Devices) PutPair(p Pair) *Pair {
 	s.DropPair(p.Host)
 	s.Pairs = append(slices.Clip(s.Pairs), p)
 	return &s.Pairs[len(s.Pairs)-1]
 }
 
 // DropPair removes the pair that was made with that name of the host's end.
-func (s *State) DropPair(host string) {
+func (s *Devices) DropPair(host string) {
 	s.Pairs = slices.DeleteFunc(slices.Clone(s.Pairs), func(p Pair) bool { return p.Host == host })
 }
 
 // DropPairAt removes the pair whose switch's end has, or had, that ifindex.
-func (s *State) DropPairAt(index uint32) {
+func (s *Devices) DropPairAt(index uint32) {
 	s.Pairs = slices.DeleteFunc(slices.Clone(s.Pairs), func(p Pair) bool { return p.Index == index })
 }

@@ -28,17 +28,18 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 			Policy: spec.Policy{VLAN: &spec.VLAN{Access: 7}, Security: spec.Security{Promiscuous: spec.Accept}}}},
 		Overrides: map[string]Override{"vm1/eth0": {Blocked: &yes, PortGroup: "other"}},
 		Numbers:   []Number{{plan.PortID{Switch: "lab", Name: "vm1/eth0"}, 7}},
-		Place:     "here", Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, Device: "tap0", Index: 5,
-			MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Prepared: true}},
-		Departed: []Held{{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Device: "eno1", Index: 3, Uplink: true,
-			Own: plan.MAC{2, 0, 0, 0, 0, 9}}},
+		Devices: Devices{Place: "here", Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, Device: "tap0",
+			Index: 5,
+			MAC:   plan.MAC{2, 0, 0, 0, 0, 1}, Prepared: true}},
+			Departed: []Held{{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Device: "eno1", Index: 3, Uplink: true,
+				Own: plan.MAC{2, 0, 0, 0, 0, 9}}}},
 	}
 	if err := s.Save(want); err != nil {
 		t.Fatal(err)
 	}
 	got, err := (&Store{dir: dir}).Load()
-	if err != nil || !cmp.Equal(want, got, cmpopts.IgnoreUnexported(State{})) {
-		t.Errorf("%v\n%s", err, cmp.Diff(want, got, cmpopts.IgnoreUnexported(State{})))
+	if err != nil || !cmp.Equal(want, got, cmpopts.IgnoreUnexported(Devices{})) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, got, cmpopts.IgnoreUnexported(Devices{})))
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("files: %v", left)
@@ -78,7 +79,7 @@ func TestEveryStateIsWrittenWhole(t *testing.T) {
 			if err := json.Unmarshal(now.text, &got); err != nil {
 				t.Fatalf("%s: %v", now.text, err)
 			}
-			if diff := cmp.Diff(st, &got, cmpopts.IgnoreUnexported(State{}), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(st, &got, cmpopts.IgnoreUnexported(Devices{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatal(diff)
 			}
 			if rapid.Bool().Draw(t, "committed") {
@@ -119,7 +120,7 @@ func TestEveryFieldOfADeviceInHandIsCompared(t *testing.T) {
 func TestHalfWrittenStateOfACrashIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	s := &Store{dir: dir}
-	if err := s.Save(&State{Format: stateFormat, Place: "old"}); err != nil {
+	if err := s.Save(&State{Format: stateFormat, Devices: Devices{Place: "old"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(s.path()+".new", []byte(`{"format": 1, "pla`), 0o600); err != nil {

@@ -100,18 +100,8 @@ func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 		}
 		return id
 	}
-	s.Held, s.Released, s.Waits = slices.Clone(s.Held), slices.Clone(s.Released), slices.Clone(s.Waits)
-	s.whereIn = nil
-	for i := range s.Held {
-		s.Held[i].ID = rename(s.Held[i].ID)
-	}
-	s.Given = slices.Clone(s.Given)
-	for i := range s.Given {
-		s.Given[i].ID = rename(s.Given[i].ID)
-	}
-	for i := range s.Released {
-		s.Released[i].ID = rename(s.Released[i].ID)
-	}
+	s.rename(rename)
+	s.Waits = slices.Clone(s.Waits)
 	for i := range s.Waits {
 		s.Waits[i].ID = rename(s.Waits[i].ID)
 	}

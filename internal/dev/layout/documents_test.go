@@ -59,14 +59,15 @@ func TestS83_FieldsOfDocumentsStay(t *testing.T) {
 	}
 }
 
-// documentFields are the fields of a package that have a name on disk, each as "package type: name kind".
+// documentFields are the fields of a package that have a name on disk, each as "package type: name kind". Those of an
+// embedded type of the package are the embedding type's as well: on disk there is no difference.
 func documentFields(t *testing.T, dir string) (fields []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("internal/%s has no files: %v", dir, err)
 	}
-	set := token.NewFileSet()
+	set, structs := token.NewFileSet(), map[string]*ast.StructType{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -81,18 +82,32 @@ func documentFields(t *testing.T, dir string) (fields []string) {
 				return true
 			}
 			if s, ok := spec.Type.(*ast.StructType); ok {
-				for _, f := range s.Fields.List {
-					if name := nameOnDisk(f); name != "" {
-						fields = append(fields, fmt.Sprintf("%s %s: %s %s", dir, spec.Name.Name, name,
-							kindOf(set, f.Type)))
-					}
-				}
+				structs[spec.Name.Name] = s
 			}
 			return true
 		})
 	}
+	for name, s := range structs {
+		for _, f := range onDisk(s, structs) {
+			fields = append(fields, fmt.Sprintf("%s %s: %s %s", dir, name, nameOnDisk(f), kindOf(set, f.Type)))
+		}
+	}
 	slices.Sort(fields)
 	return fields
+}
+
+// onDisk are the fields of a struct that have a name on disk, those of embedded types included.
+func onDisk(s *ast.StructType, structs map[string]*ast.StructType) (list []*ast.Field) {
+	for _, f := range s.Fields.List {
+		if nameOnDisk(f) != "" {
+			list = append(list, f)
+			continue
+		}
+		if of, is := f.Type.(*ast.Ident); is && len(f.Names) == 0 && structs[of.Name] != nil {
+			list = append(list, onDisk(structs[of.Name], structs)...)
+		}
+	}
+	return list
 }
 
 // nameOnDisk is the name of a field in JSON or YAML, "" for a field that is not written by a name.

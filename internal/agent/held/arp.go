@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ const ownAddressesOnly = "1"
 // would get the MAC of the uplink device as well as that of the interface, and send past the switch. A switch without
 // host interfaces leaves the device as it is (S96). The previous setting is written to disk first, so that a crash
 // cannot lose it.
-func (hd *holding) keepARPApart(now *active.Draft, bounds []active.Bound) error {
+func (hd *Part) keepARPApart(now *active.Draft, bounds []active.Bound) error {
 	var errs []error
 	for _, b := range bounds {
-		h := hd.state.Of(b.ID)
+		h := hd.host.Document.Of(b.ID)
 		if b.Uplink == nil || h == nil {
 			continue
 		}
@@ -31,7 +31,7 @@ func (hd *holding) keepARPApart(now *active.Draft, bounds []active.Bound) error 
 		case hosts:
 			err = hd.ignoreForeignARP(b, h)
 		case h.WasARPIgnore != "":
-			if err = hd.dev.SetARPIgnore(b.Device, h.WasARPIgnore); err == nil {
+			if err = hd.host.Devices().SetARPIgnore(b.Device, h.WasARPIgnore); err == nil {
 				h.WasARPIgnore = ""
 			}
 		}
@@ -42,18 +42,18 @@ func (hd *holding) keepARPApart(now *active.Draft, bounds []active.Bound) error 
 	return errors.Join(errs...)
 }
 
-func (hd *holding) ignoreForeignARP(b active.Bound, h *state.Held) error {
-	now, err := hd.dev.ARPIgnore(b.Device)
+func (hd *Part) ignoreForeignARP(b active.Bound, h *state.Held) error {
+	now, err := hd.host.Devices().ARPIgnore(b.Device)
 	if err != nil || now != "0" { // set already, or an operator has chosen a stricter value
 		return err
 	}
 	if h.WasARPIgnore == "" {
 		h.WasARPIgnore = now
-		if err := hd.store.Save(hd.state); err != nil {
+		if err := hd.host.Save(); err != nil {
 			return err
 		}
 	}
-	return hd.dev.SetARPIgnore(b.Device, ownAddressesOnly)
+	return hd.host.Devices().SetARPIgnore(b.Device, ownAddressesOnly)
 }
 
 func hasHostInterface(sw *plan.Switch) bool {

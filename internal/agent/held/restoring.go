@@ -1,7 +1,8 @@
-package agent
+package held
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"heddle/internal/api"
@@ -10,12 +11,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// restoring knows when the kernel is to be asked whether it still has what the agent once set on the host's side: the
+// Restoring knows when the kernel is to be asked whether it still has what the agent once set on the host's side: the
 // addresses, routes, MAC and MTU of host ports' interfaces, promiscuous mode and silenced IPv6. Others take them away:
 // network managers, ifdown, an operator. They are compared when the kernel reports a change of such an interface, when
 // a configuration is applied, and once a minute.
-type restoring struct {
-	*shared
+type Restoring struct {
+	log    *slog.Logger
+	events *event.Bus
 
 	// doubt: host ports' interfaces are to be compared with the plan at the next reconcile.
 	doubt bool
@@ -29,9 +31,23 @@ type restoring struct {
 	effects *[]api.Effect
 }
 
-// noted takes a notification: it reports whether the kernel changed what the agent has set on an interface of the
+// repeatAfter is how long nothing is said again of the same.
+const repeatAfter = time.Minute
+
+// NewRestoring returns one that doubts nothing.
+func NewRestoring(log *slog.Logger, events *event.Bus) *Restoring {
+	return &Restoring{log: log, events: events}
+}
+
+// asksAll reports whether the settings of all devices are to be compared.
+func (rs *Restoring) asksAll() bool { return rs.all }
+
+// Doubt has host ports' interfaces compared with the plan at the next reconcile.
+func (rs *Restoring) Doubt() { rs.doubt = true }
+
+// Noted takes a notification: it reports whether the kernel changed what the agent has set on an interface of the
 // host's.
-func (rs *restoring) noted(n hostdev.Note) bool {
+func (rs *Restoring) Noted(n hostdev.Note) bool {
 	if !n.Route() && !rs.ends[n.Local()] {
 		return false
 	}
@@ -40,25 +56,25 @@ func (rs *restoring) noted(n hostdev.Note) bool {
 }
 
 // follow makes the device one whose notifications are looked at.
-func (rs *restoring) follow(host hostdev.Device) {
+func (rs *Restoring) follow(host hostdev.Device) {
 	if rs.ends == nil {
 		rs.ends = map[uint32]bool{}
 	}
 	rs.ends[host.Index] = true
 }
 
-// everything has all settings compared at the next reconcile. Ends that are gone are forgotten: those that are there
+// Everything has all settings compared at the next reconcile. Ends that are gone are forgotten: those that are there
 // are found again.
-func (rs *restoring) everything() { rs.doubt, rs.all, rs.ends = true, true, nil }
+func (rs *Restoring) Everything() { rs.doubt, rs.all, rs.ends = true, true, nil }
 
-// doubts reports whether interfaces are to be compared.
-func (rs *restoring) doubts() bool { return rs.doubt }
+// Doubts reports whether interfaces are to be compared.
+func (rs *Restoring) Doubts() bool { return rs.doubt }
 
-// settled: the kernel has been asked.
-func (rs *restoring) settled() { rs.doubt, rs.all = false, false }
+// Settled takes in that the kernel has been asked.
+func (rs *Restoring) Settled() { rs.doubt, rs.all = false, false }
 
-// restored says that something of a port was no longer there, and is again.
-func (rs *restoring) restored(b plan.PortID, uplink bool, device, what string) {
+// Restored says that something of a port was no longer there, and is again.
+func (rs *Restoring) Restored(b plan.PortID, uplink bool, device, what string) {
 	kind := map[bool]string{true: "uplink", false: "port"}[uplink]
 	text := fmt.Sprintf("%s %s: %s of device %s was taken away, and is restored", kind, b.Name, what, device)
 	if rs.effects != nil {
@@ -74,13 +90,15 @@ func (rs *restoring) restored(b plan.PortID, uplink bool, device, what string) {
 	}
 	rs.told[key] = now
 	rs.log.Warn("restored what somebody else took away", kind, b.String(), "device", device, "what", what)
-	e := about(kind, b)
-	e.Kind, e.Device, e.Text = event.Restored, device, text
+	e := event.Event{Kind: event.Restored, Switch: b.Switch, Port: b.Name, Device: device, Text: text}
+	if uplink {
+		e.Port, e.Uplink = "", b.Name
+	}
 	rs.events.Publish(e)
 }
 
-// collecting has what f restores added to a command's effects.
-func (rs *restoring) collecting(to *[]api.Effect, f func() error) error {
+// Collecting has what f restores added to a command's effects.
+func (rs *Restoring) Collecting(to *[]api.Effect, f func() error) error {
 	rs.doubt, rs.effects = true, to
 	defer func() { rs.effects = nil }()
 	return f()

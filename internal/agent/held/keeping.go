@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 // keepSettings sets again what was set on a device when it was taken and is no longer so: an uplink that is not
 // promiscuous gets no frame for guests, and a port's device on which the host speaks IPv6 sends the guest what the host
 // says to itself. Whether a device is up is left to whoever set it down.
-func (hd *holding) keepSettings(bounds []active.Bound) error {
+func (hd *Part) keepSettings(bounds []active.Bound) error {
 	var errs []error
 	for _, b := range bounds {
-		h := hd.state.Of(b.ID)
+		h := hd.host.Document.Of(b.ID)
 		if h == nil || !h.Prepared || h.Index != b.Device.Index {
 			continue
 		}
@@ -21,20 +21,20 @@ func (hd *holding) keepSettings(bounds []active.Bound) error {
 			if b.Device.FlagPromiscuous {
 				continue
 			}
-			if err := hd.dev.SetPromiscuous(b.Device, true); err != nil {
+			if err := hd.host.Devices().SetPromiscuous(b.Device, true); err != nil {
 				errs = append(errs, fmt.Errorf("uplink %s: %w", b.ID, err))
 				continue
 			}
-			hd.restoring.restored(b.ID, true, b.Device.Name, "promiscuous mode")
+			hd.restoring.Restored(b.ID, true, b.Device.Name, "promiscuous mode")
 			continue
 		}
-		if !hd.restoring.all {
+		if !hd.restoring.asksAll() {
 			continue
 		}
-		on, err := hd.dev.IPv6(b.Device)
+		on, err := hd.host.Devices().IPv6(b.Device)
 		if err == nil && on {
-			if err = hd.dev.SetIPv6(b.Device, false); err == nil {
-				hd.restoring.restored(b.ID, false, b.Device.Name, "silenced IPv6 (disable_ipv6)")
+			if err = hd.host.Devices().SetIPv6(b.Device, false); err == nil {
+				hd.restoring.Restored(b.ID, false, b.Device.Name, "silenced IPv6 (disable_ipv6)")
 			}
 		}
 		if err != nil {

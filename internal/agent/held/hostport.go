@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With fresh, a new plan, and
 // with doubt it sets the MAC, MTU and addresses of the host's end to the plan's. What of these cannot be set is a
 // problem of a port that serves with the others.
-func (hd *holding) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt bool) (hostdev.Device, error) {
+func (hd *Part) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt bool) (hostdev.Device, error) {
 	end, there, err := hd.knownPair(p)
 	if err != nil {
 		return end, err
@@ -36,7 +36,7 @@ func (hd *holding) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt b
 	if !why.None() {
 		now.Report(p.ID, why)
 	}
-	d, ok, err := hd.dev.DeviceAt(end.Index)
+	d, ok, err := hd.host.Devices().DeviceAt(end.Index)
 	if err == nil && !ok {
 		err = fmt.Errorf("device %s went away", end.Name)
 	}
@@ -44,10 +44,10 @@ func (hd *holding) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt b
 }
 
 // newPair makes the pair. An existing device with one of its names that is not ours is an error.
-func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
+func (hd *Part) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	name := devices.SwitchEnd(p.Device)
 	for _, taken := range []string{p.Device, name} {
-		if _, ok, err := hd.dev.Device(taken); err != nil || ok {
+		if _, ok, err := hd.host.Devices().Device(taken); err != nil || ok {
 			if err == nil {
 				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the "+
 					"port another device name", taken)
@@ -56,12 +56,12 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 		}
 	}
 	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name,
-		Alias: devices.Alias(hd.name, p.ID)}
-	if err := hd.makePair(p.ID, pair); err != nil {
+		Alias: devices.Alias(hd.host.Agent, p.ID)}
+	if err := hd.MakePair(p.ID, pair); err != nil {
 		return end, err
 	}
-	hd.state.PairOf(p.Device).Counted = true
-	end, ok, err := hd.dev.Device(name)
+	hd.host.Document.PairOf(p.Device).Counted = true
+	end, ok, err := hd.host.Devices().Device(name)
 	if err == nil && !ok {
 		err = fmt.Errorf("device %s went away", name)
 	}
@@ -70,28 +70,28 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 
 // enforce gives the host's end the settings of the plan. An end that has been moved to another namespace is left alone.
 // again: the plan is the one of before, so that a difference is somebody else's doing.
-func (hd *holding) enforce(p *plan.Port, end hostdev.Device, again bool) problem.Problem {
+func (hd *Part) enforce(p *plan.Port, end hostdev.Device, again bool) problem.Problem {
 	var errs []error
 	set := func(what string, err error) {
 		if errs = append(errs, err); err == nil && again {
-			hd.restoring.restored(p.ID, false, p.Device, what)
+			hd.restoring.Restored(p.ID, false, p.Device, what)
 		}
 	}
 	if end.MTU != p.MTU {
-		errs = append(errs, hd.dev.SetMTU(end, p.MTU))
+		errs = append(errs, hd.host.Devices().SetMTU(end, p.MTU))
 	}
-	host, ok, err := hd.dev.DeviceAt(end.Peer.Index)
+	host, ok, err := hd.host.Devices().DeviceAt(end.Peer.Index)
 	if err != nil || !ok || end.Peer.Elsewhere || host.Name != p.Device {
 		return notEnforced(p, append(errs, err))
 	}
 	hd.restoring.follow(host)
 	if host.MTU != p.MTU {
-		set(fmt.Sprintf("the MTU %d", p.MTU), hd.dev.SetMTU(host, p.MTU))
+		set(fmt.Sprintf("the MTU %d", p.MTU), hd.host.Devices().SetMTU(host, p.MTU))
 	}
 	if host.MAC != p.InitialMAC {
-		set("the MAC "+p.InitialMAC.String(), hd.dev.SetMAC(host, p.InitialMAC))
+		set("the MAC "+p.InitialMAC.String(), hd.host.Devices().SetMAC(host, p.InitialMAC))
 	}
-	if hd.records.adopted(p.ID.Name) != nil && hd.connected.port(p.ID.Name) != nil {
+	if hd.host.KeepsAddresses(p.ID.Name) {
 		// the addresses keep the lifetimes they had on the device
 		return notEnforced(p, errs)
 	}
@@ -113,7 +113,7 @@ func notEnforced(p *plan.Port, errs []error) problem.Problem {
 // address gives the host's end the addresses that the port asks for, and removes those that it asked for earlier. Other
 // addresses belong to somebody else, such as an operator or a DHCP client. silent: the port asks for IPv6 addresses,
 // and the host has switched IPv6 off on its interface.
-func (hd *holding) address(p *plan.Port, host hostdev.Device) (silent bool, err error) {
+func (hd *Part) address(p *plan.Port, host hostdev.Device) (silent bool, err error) {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
 		prefix, err := netip.ParsePrefix(s)
@@ -122,8 +122,8 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) (silent bool, err 
 		}
 		want = append(want, prefix)
 	}
-	have, err := hd.dev.Addresses(host)
-	rec := hd.state.PairOf(p.Device)
+	have, err := hd.host.Devices().Addresses(host)
+	rec := hd.host.Document.PairOf(p.Device)
 	if err != nil || rec == nil {
 		return false, err
 	}
@@ -141,17 +141,17 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) (silent bool, err 
 	var errs []error
 	// Add first: as long as the interface has an address of a subnet, other people's routes in that subnet stay.
 	for _, prefix := range missing {
-		err := hd.dev.AddAddress(host, prefix)
+		err := hd.host.Devices().AddAddress(host, prefix)
 		if errs = append(errs, err); err == nil && slices.Contains(before, prefix) {
-			hd.restoring.restored(p.ID, false, host.Name, "the address "+prefix.String())
+			hd.restoring.Restored(p.ID, false, host.Name, "the address "+prefix.String())
 		}
 	}
 	for _, prefix := range common(over, have) {
-		if err := hd.dev.RemoveAddress(host, prefix); err != nil {
+		if err := hd.host.Devices().RemoveAddress(host, prefix); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		hd.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name,
+		hd.host.Log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name,
 			"address", prefix.String())
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -162,11 +162,11 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) (silent bool, err 
 }
 
 // possible leaves out IPv6 addresses where the host has switched IPv6 off on the interface, which the kernel refuses.
-func (hd *holding) possible(host hostdev.Device, list []netip.Prefix) (some []netip.Prefix, silent bool, err error) {
+func (hd *Part) possible(host hostdev.Device, list []netip.Prefix) (some []netip.Prefix, silent bool, err error) {
 	if !slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
 		return list, false, nil
 	}
-	on, err := hd.dev.IPv6(host)
+	on, err := hd.host.Devices().IPv6(host)
 	if err != nil || on {
 		return list, false, err
 	}
@@ -175,14 +175,14 @@ func (hd *holding) possible(host hostdev.Device, list []netip.Prefix) (some []ne
 
 // plansToPut records the addresses that are about to be set on an interface, so that after a crash in between they
 // still count as ours.
-func (hd *holding) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
+func (hd *Part) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
 	fresh := without(missing, rec.Put)
 	if len(fresh) == 0 {
 		return nil
 	}
 	before := rec.Put
 	rec.Put = slices.Concat(before, fresh)
-	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {
+	if err := hd.host.Save(); err != nil && hd.host.Commanded() {
 		rec.Put = before
 		return err
 	}

@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -11,38 +11,38 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// releaseAll restores devices to their earlier settings. A device that is gone, or that another port has taken over, is
+// ReleaseAll restores devices to their earlier settings. A device that is gone, or that another port has taken over, is
 // left alone.
-func (hd *holding) releaseAll() error {
+func (hd *Part) ReleaseAll() error {
 	var errs []error
 	var left []state.Held
-	for _, h := range hd.state.Released {
-		if slices.ContainsFunc(hd.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
+	for _, h := range hd.host.Document.Released {
+		if slices.ContainsFunc(hd.host.Document.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
 		}
-		if _, still, err := stillHeld(hd.dev, h); err == nil && !still {
+		if _, still, err := Still(hd.host.Devices(), h); err == nil && !still {
 			hd.depart(h)
 		}
-		if err := giveBack(hd.dev, h); err != nil {
+		if err := giveBack(hd.host.Devices(), h); err != nil {
 			left = append(left, h)
 			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
 		} else if h.Made {
-			hd.state.DropPairAt(h.Index)
+			hd.host.Document.DropPairAt(h.Index)
 		}
 	}
-	hd.state.Released = left
+	hd.host.Document.Released = left
 	return errors.Join(errs...)
 }
 
-// stillHeld returns the present state of the held device; false if it is gone, or another device has its index.
-func stillHeld(dev Devices, h state.Held) (d hostdev.Device, still bool, err error) {
+// Still returns the present state of the held device; false if it is gone, or another device has its index.
+func Still(dev Devices, h state.Held) (d hostdev.Device, still bool, err error) {
 	d, there, err := dev.DeviceAt(h.Index)
 	return d, err == nil && there && h.Is(d), err
 }
 
 // giveBack undoes what prepare did, also if the device has been renamed.
 func giveBack(dev Devices, h state.Held) error {
-	d, still, err := stillHeld(dev, h)
+	d, still, err := Still(dev, h)
 	if err != nil || !still {
 		return err
 	}
@@ -72,4 +72,18 @@ func giveBack(dev Devices, h state.Held) error {
 		return err
 	}
 	return nil
+}
+
+// GiveBack gives all devices back, for "heddle down".
+func GiveBack(dev Devices, st *state.Devices) error {
+	var errs []error
+	for _, h := range append(append([]state.Held{}, st.Held...), st.Released...) {
+		if err := giveBack(dev, h); err != nil {
+			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
+		}
+	}
+	if len(errs) == 0 {
+		st.Held, st.Released = nil, nil
+	}
+	return errors.Join(errs...)
 }

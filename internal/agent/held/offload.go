@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -25,10 +25,10 @@ type hardware struct {
 
 // tuneUplinks turns off offloads that disturb a switch, once, on newly attached uplink devices, so that an operator may
 // turn them on again. The settings are saved first, so that they can be restored after a crash.
-func (hd *holding) tuneUplinks(bounds []active.Bound) error {
+func (hd *Part) tuneUplinks(bounds []active.Bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
-		h := hd.state.Of(b.ID)
+		h := hd.host.Document.Of(b.ID)
 		if b.Uplink == nil || h == nil {
 			continue
 		}
@@ -41,7 +41,7 @@ func (hd *holding) tuneUplinks(bounds []active.Bound) error {
 			return fmt.Errorf("uplink %s: %w", b.ID, err)
 		}
 		for _, w := range warnings {
-			hd.log.Warn("uplink device", "uplink", b.ID.String(), "warning", w)
+			hd.host.Log.Warn("uplink device", "uplink", b.ID.String(), "warning", w)
 		}
 		seen[b.ID] = hardware{b.Device.Index, warnings}
 	}
@@ -50,8 +50,8 @@ func (hd *holding) tuneUplinks(bounds []active.Bound) error {
 }
 
 // tune does this for one uplink and returns the settings that the device, or a member of it, does not allow to change.
-func (hd *holding) tune(b active.Bound, h *state.Held) (warnings []string, err error) {
-	devices := append([]hostdev.Device{b.Device}, hd.dev.Members(b.Device)...)
+func (hd *Part) tune(b active.Bound, h *state.Held) (warnings []string, err error) {
+	devices := append([]hostdev.Device{b.Device}, hd.host.Devices().Members(b.Device)...)
 	if !h.Tuned {
 		if err := hd.writeDownOffloads(devices, h); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func (hd *holding) tune(b active.Bound, h *state.Held) (warnings []string, err e
 		h.Tuned = true
 	}
 	for _, d := range devices {
-		now, err := hd.dev.Offloads(d)
+		now, err := hd.host.Devices().Offloads(d)
 		if err != nil {
 			return nil, err
 		}
@@ -74,10 +74,10 @@ func (hd *holding) tune(b active.Bound, h *state.Held) (warnings []string, err e
 }
 
 // writeDownOffloads saves the settings that are about to be turned off.
-func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
+func (hd *Part) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
 	n := len(h.Offloads)
 	for _, d := range devices {
-		now, err := hd.dev.Offloads(d)
+		now, err := hd.host.Devices().Offloads(d)
 		if err != nil {
 			return err
 		}
@@ -92,18 +92,18 @@ func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) er
 	if len(h.Offloads) == n {
 		return nil
 	}
-	return hd.store.Save(hd.state)
+	return hd.host.Save()
 }
 
 // switchOff turns the offloads off. If a driver refuses, this is no error: offloads that are still on cause a warning.
-func (hd *holding) switchOff(devices []hostdev.Device, h *state.Held) {
+func (hd *Part) switchOff(devices []hostdev.Device, h *state.Held) {
 	for _, e := range h.Offloads {
 		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })
 		if i < 0 {
 			continue
 		}
-		if err := hd.dev.SetOffload(devices[i], e.Offload, false); err != nil {
-			hd.log.Debug("offload not switched off", "device", e.Device, "error", err)
+		if err := hd.host.Devices().SetOffload(devices[i], e.Offload, false); err != nil {
+			hd.host.Log.Debug("offload not switched off", "device", e.Device, "error", err)
 		}
 	}
 }
@@ -155,9 +155,9 @@ func changedOn(h *state.Held) []string {
 	return all
 }
 
-// deviceOf returns what is wrong with an uplink's device, and which settings were changed on it.
-func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
-	if h := hd.state.Of(uplink); h != nil {
+// DeviceOf returns what is wrong with an uplink's device, and which settings were changed on it.
+func (hd *Part) DeviceOf(uplink plan.PortID) (warnings, changed []string) {
+	if h := hd.host.Document.Of(uplink); h != nil {
 		changed = changedOn(h)
 	}
 	return hd.hardware[uplink].warnings, changed

@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"errors"
@@ -12,20 +12,20 @@ import (
 	"heddle/internal/plan"
 )
 
-// makePair makes the devices of a host port. It saves the record of the pair first.
-func (hd *holding) makePair(id plan.PortID, p hostdev.Pair) error {
-	hd.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
-	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {
-		hd.state.DropPair(p.Host)
+// MakePair makes the devices of a host port. It saves the record of the pair first.
+func (hd *Part) MakePair(id plan.PortID, p hostdev.Pair) error {
+	hd.host.Document.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
+	if err := hd.host.Save(); err != nil && hd.host.Commanded() {
+		hd.host.Document.DropPair(p.Host)
 		return err
 	}
-	if err := hd.dev.CreatePair(p); err != nil {
-		hd.state.DropPair(p.Host)
+	if err := hd.host.Devices().CreatePair(p); err != nil {
+		hd.host.Document.DropPair(p.Host)
 		return err
 	}
-	end, ok, err := hd.dev.Device(p.Switch)
+	end, ok, err := hd.host.Devices().Device(p.Switch)
 	if err == nil && ok {
-		hd.state.PairOf(p.Host).Made(end)
+		hd.host.Document.PairOf(p.Host).Made(end)
 	}
 	return err
 }
@@ -42,47 +42,47 @@ func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error)
 
 // knownPair returns the switch's end of the port's pair if the agent made one with the device's name, perhaps for
 // another port.
-func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
-	rec := hd.state.PairOf(p.Device)
+func (hd *Part) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
+	rec := hd.host.Document.PairOf(p.Device)
 	if rec == nil {
 		rec = hd.earlierPair(p)
 	}
 	if rec == nil {
 		return hostdev.Device{}, false, nil
 	}
-	end, ok, err := findPair(hd.dev, rec)
+	end, ok, err := findPair(hd.host.Devices(), rec)
 	if err != nil || !ok {
 		return end, false, err
 	}
 	rec.Made(end)
-	if alias := devices.Alias(hd.name, p.ID); end.Alias != alias {
+	if alias := devices.Alias(hd.host.Agent, p.ID); end.Alias != alias {
 		rec.ID = p.ID
-		if err := hd.dev.SetAlias(end, alias); err != nil {
+		if err := hd.host.Devices().SetAlias(end, alias); err != nil {
 			return end, false, err
 		}
-		if host, ok, err := hd.dev.DeviceAt(rec.HostIndex); err == nil && ok && rec.Has(host) {
-			if err := hd.dev.SetAlias(host, alias); err != nil {
+		if host, ok, err := hd.host.Devices().DeviceAt(rec.HostIndex); err == nil && ok && rec.Has(host) {
+			if err := hd.host.Devices().SetAlias(host, alias); err != nil {
 				return end, false, err
 			}
 		}
 	}
-	end, ok, err = hd.dev.DeviceAt(end.Index)
+	end, ok, err = hd.host.Devices().DeviceAt(end.Index)
 	return end, ok, err
 }
 
 // earlierPair records a pair that was made by an agent version without such records: a held one, or one that is in
 // every respect as agents make them.
-func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
-	end, ok, err := hd.dev.Device(devices.SwitchEnd(p.Device))
-	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(hd.name, p.ID) {
+func (hd *Part) earlierPair(p *plan.Port) *state.Pair {
+	end, ok, err := hd.host.Devices().Device(devices.SwitchEnd(p.Device))
+	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(hd.host.Agent, p.ID) {
 		return nil
 	}
-	if h := hd.state.Of(p.ID); h == nil || !h.Made || h.Index != end.Index {
-		if !isWhole(hd.dev, end, hd.name) {
+	if h := hd.host.Document.Of(p.ID); h == nil || !h.Made || h.Index != end.Index {
+		if !isWhole(hd.host.Devices(), end, hd.host.Agent) {
 			return nil
 		}
 	}
-	rec := hd.state.PutPair(state.Pair{ID: p.ID, Host: p.Device, End: end.Name, MAC: p.InitialMAC})
+	rec := hd.host.Document.PutPair(state.Pair{ID: p.ID, Host: p.Device, End: end.Name, MAC: p.InitialMAC})
 	rec.Made(end)
 	return rec
 }
@@ -96,27 +96,27 @@ func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 		end.Name == devices.SwitchEnd(host.Name)
 }
 
-// removeStrays removes pairs that the agent made and that belong to no port, because it was killed before it could
+// RemoveStrays removes pairs that the agent made and that belong to no port, because it was killed before it could
 // remove them. Devices that only look similar stay. A failure here does not stop the agent.
-func (hd *holding) removeStrays() {
+func (hd *Part) RemoveStrays() {
 	inUse := map[string]bool{}
-	for _, sw := range hd.Active().Plan.Switches {
+	for _, sw := range hd.host.Active().Plan.Switches {
 		for _, p := range sw.Ports {
 			inUse[p.Device] = true
 		}
 	}
-	for _, p := range slices.Clone(hd.state.Pairs) {
+	for _, p := range slices.Clone(hd.host.Document.Pairs) {
 		if inUse[p.Host] {
 			continue
 		}
-		if err := removePair(hd.dev, &p); err != nil {
-			hd.log.Warn("a device of a host port that is gone stays", "err", err)
+		if err := removePair(hd.host.Devices(), &p); err != nil {
+			hd.host.Log.Warn("a device of a host port that is gone stays", "err", err)
 			continue
 		}
-		hd.state.DropPair(p.Host)
+		hd.host.Document.DropPair(p.Host)
 	}
-	for _, text := range lookalikes(hd.dev, hd.state, hd.name) {
-		hd.log.Warn(text)
+	for _, text := range Lookalikes(hd.host.Devices(), hd.host.Document, hd.host.Agent) {
+		hd.host.Log.Warn(text)
 	}
 }
 
@@ -129,9 +129,9 @@ func removePair(dev Devices, p *state.Pair) error {
 	return dev.Delete(d)
 }
 
-// lookalikes describes the devices that have the alias of this agent's host ports but are not its devices: somebody
+// Lookalikes describes the devices that have the alias of this agent's host ports but are not its devices: somebody
 // else set the alias. They are left alone.
-func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
+func Lookalikes(dev Devices, st *state.Devices, agent string) (texts []string) {
 	for _, d := range dev.WithAlias(devices.AliasPrefix(agent)) {
 		ours := func(p state.Pair) bool { return p.Has(d) }
 		held := func(h state.Held) bool {
@@ -148,9 +148,9 @@ func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
 	return texts
 }
 
-// removePairs removes the recorded pairs for "heddle down", and returns what else has the alias. Without a record (the
+// RemovePairs removes the recorded pairs for "heddle down", and returns what else has the alias. Without a record (the
 // state cannot be read) it removes pairs that are in every respect as the agent makes them.
-func removePairs(dev Devices, st *state.State, agent string, recorded bool) (left []string, err error) {
+func RemovePairs(dev Devices, st *state.Devices, agent string, recorded bool) (left []string, err error) {
 	var errs []error
 	for _, p := range slices.Clone(st.Pairs) {
 		if err := removePair(dev, &p); err != nil {
@@ -166,5 +166,5 @@ func removePairs(dev Devices, st *state.State, agent string, recorded bool) (lef
 			}
 		}
 	}
-	return lookalikes(dev, st, agent), errors.Join(errs...)
+	return Lookalikes(dev, st, agent), errors.Join(errs...)
 }

@@ -1,8 +1,9 @@
-package agent
+package held
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 
@@ -51,17 +52,44 @@ type Devices interface {
 	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
-// holding prepares the devices of ports and uplinks, and restores them when they are given back.
-type holding struct {
-	*shared
-	connected *connected
-	ports     *ports
-	records   *records
-	effect    *effect
+// Host is what the part needs of its host. Its functions are called in the loop.
+type Host struct {
+	active.Reader
+	Log    *slog.Logger
+	Events *event.Bus
+	// Agent is the agent's name, by which its devices are known; Place is the machine and the agent, so that no other
+	// host derives the same addresses.
+	Agent, Place string
+	Devices      func() Devices
+	// Attached reports whether the device was attached to the kernel's program when this process began.
+	Attached func(ifindex uint32) bool
+	// Document is the part's document, Save writes it to disk.
+	Document *state.Devices
+	Save     func() error
+	// Commanded: the present reconcile is for a command, and is refused if it cannot be saved.
+	Commanded func() bool
+	// Anew has the kernel given everything anew: a device there only looks the same.
+	Anew func()
+	// Remember remembers what is asked for, and returns what goes back to that.
+	Remember func() (back func())
+	// Resets removes what was set for a port whose owner has disconnected, if its port group demands that.
+	Resets func(p *plan.Port) (was []string)
+	// KeepsAddresses reports whether the addresses on a host port are the ones that it has adopted.
+	KeepsAddresses func(port string) bool
+	// Connected are the ports that commands connected; VMs the names of those that belong to VMs.
+	Connected func() []spec.Port
+	VMs       func() map[string]bool
+	// MayTake reports whether a device is the one that a VM's port was given.
+	MayTake func(id plan.PortID, d hostdev.Device, there bool) bool
+	// Taken is called for a port of which a device was just prepared.
+	Taken func(*plan.Port)
+}
+
+// Part has the devices of ports and uplinks. Only the agent's loop uses it.
+type Part struct {
+	host Host
 	// restoring knows when what was set is compared with the kernel.
-	restoring *restoring
-	// doubt makes a port that was just connected wait for the state of its QEMU.
-	doubt func(*plan.Port)
+	restoring *Restoring
 
 	born     map[plan.PortID]uint64   // of the held devices, hostdev.Device.Born
 	hardware map[plan.PortID]hardware // known properties of the uplinks' devices
@@ -70,25 +98,35 @@ type holding struct {
 	enforced map[plan.PortID]problem.Problem
 }
 
-// takeHold compares the devices that ports have now with the held ones. Before anything is done to a device, its change
+// New returns the part; restoring knows when what was set is compared with the kernel.
+func New(h Host, restoring *Restoring) *Part { return &Part{host: h, restoring: restoring} }
+
+// Prepare makes the devices ready for what the plan wants of them.
+func (hd *Part) Prepare(now *active.Draft, bounds []active.Bound) error {
+	err := errors.Join(hd.prepareAll(now, bounds), hd.keepSettings(bounds), hd.keepARPApart(now, bounds),
+		hd.tuneUplinks(bounds))
+	return err
+}
+
+// Take compares the devices that ports have now with the held ones. Before anything is done to a device, its change
 // of holder and its original settings are written to disk, so that a crash cannot lose them. After an error everything
 // held is as before.
-func (hd *holding) takeHold(now *active.Draft, bounds []active.Bound) (changed bool, err error) {
+func (hd *Part) Take(now *active.Draft, bounds []active.Bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
 	}
-	given := hd.state.Given
-	held, released, departed, intended := hd.state.Held, slices.Clip(
-		hd.state.Released), hd.state.Departed, hd.ports.intent()
-	hd.state.Released = released
+	given := hd.host.Document.Given
+	held, released, departed, intended := hd.host.Document.Held, slices.Clip(
+		hd.host.Document.Released), hd.host.Document.Departed, hd.host.Remember()
+	hd.host.Document.Released = released
 	changed, lost, err := hd.compareHold(now.Plan, bounds)
 	if err == nil && changed {
-		err = hd.store.Save(hd.state)
+		err = hd.host.Save()
 	}
 	if err != nil {
-		hd.state.Held, hd.state.Released, hd.state.Departed = held, released, departed
-		hd.ports.restore(intended)
-		hd.state.Given = given
+		hd.host.Document.Held, hd.host.Document.Released, hd.host.Document.Departed = held, released, departed
+		intended()
+		hd.host.Document.Given = given
 		return false, err
 	}
 	hd.born = make(map[plan.PortID]uint64, len(bounds))
@@ -102,12 +140,12 @@ func (hd *holding) takeHold(now *active.Draft, bounds []active.Bound) (changed b
 }
 
 // holds reports whether every port's device is unchanged and held, as it is after most changes.
-func (hd *holding) holds(bounds []active.Bound) bool {
-	if len(bounds) != len(hd.state.Held) || len(hd.born) != len(bounds) {
+func (hd *Part) holds(bounds []active.Bound) bool {
+	if len(bounds) != len(hd.host.Document.Held) || len(hd.born) != len(bounds) {
 		return false
 	}
 	for i := range bounds {
-		b, h := &bounds[i], &hd.state.Held[i]
+		b, h := &bounds[i], &hd.host.Document.Held[i]
 		born, seen := hd.born[h.ID]
 		if b.ID != h.ID || b.Device.Index != h.Index || !seen || b.Device.Born != born || h.MAC.IsZero() &&
 			adoptable(h, *b) {
@@ -118,14 +156,14 @@ func (hd *holding) holds(bounds []active.Bound) bool {
 }
 
 // compareHold makes the held devices those that ports have now; lost reports the owners that left.
-func (hd *holding) compareHold(p *plan.Plan, bounds []active.Bound) (changed bool, lost []func(), err error) {
+func (hd *Part) compareHold(p *plan.Plan, bounds []active.Bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]active.Bound, len(bounds))
 	for _, b := range bounds {
 		now[b.ID] = b
 	}
-	kept := make([]state.Held, 0, len(hd.state.Held))
-	vms, others := (owned{hd.shared}).vms(), map[plan.PortID]bool{}
-	for _, h := range hd.state.Held {
+	kept := make([]state.Held, 0, len(hd.host.Document.Held))
+	vms, others := hd.host.VMs(), map[plan.PortID]bool{}
+	for _, h := range hd.host.Document.Held {
 		b, ok := now[h.ID]
 		same := ok && b.Device.Index == h.Index
 		if same && !hd.replaced(b, h) {
@@ -138,14 +176,14 @@ func (hd *holding) compareHold(p *plan.Plan, bounds []active.Bound) (changed boo
 		}
 		changed = true
 		if same { // the device there now only looks the same: nothing to restore, and not attached
-			hd.effect.redo = true
+			hd.host.Anew()
 			hd.depart(h)
 			if vms[h.ID.Name] { // nobody has said that it is the same VM's
 				others[h.ID] = true
 				delete(now, h.ID)
 			}
 		} else {
-			hd.state.Released = append(hd.state.Released, h)
+			hd.host.Document.Released = append(hd.host.Document.Released, h)
 		}
 		lost = append(lost, hd.lostOwner(p, h))
 	}
@@ -160,16 +198,16 @@ func (hd *holding) compareHold(p *plan.Plan, bounds []active.Bound) (changed boo
 		}
 		kept = append(kept, h)
 	}
-	hd.state.Held = kept
+	hd.host.Document.Held = kept
 	hd.keepGiven(others, vms)
 	return changed, lost, nil
 }
 
-// inHand returns those devices that were held before; why the others cannot be taken becomes the problem of their
+// InHand returns those devices that were held before; why the others cannot be taken becomes the problem of their
 // ports.
-func (hd *holding) inHand(now *active.Draft, bounds []active.Bound, why error) (have []active.Bound) {
+func (hd *Part) InHand(now *active.Draft, bounds []active.Bound, why error) (have []active.Bound) {
 	for _, b := range bounds {
-		if h := hd.state.Of(b.ID); h != nil && h.Index == b.Device.Index && !hd.replaced(b, *h) {
+		if h := hd.host.Document.Of(b.ID); h != nil && h.Index == b.Device.Index && !hd.replaced(b, *h) {
 			have = append(have, b)
 			continue
 		}
@@ -180,25 +218,25 @@ func (hd *holding) inHand(now *active.Draft, bounds []active.Bound, why error) (
 
 // replaced reports whether the held device disappeared and another device took its name and index. This process saw it,
 // or, if it happened before the start, the lost attachment and another address show it.
-func (hd *holding) replaced(b active.Bound, h state.Held) bool {
+func (hd *Part) replaced(b active.Bound, h state.Held) bool {
 	if born, seen := hd.born[h.ID]; seen {
 		return born != b.Device.Born
 	}
-	return !h.Own.IsZero() && h.Own != b.Device.MAC && !hd.kernel.Adopted(h.Index)
+	return !h.Own.IsZero() && h.Own != b.Device.MAC && !hd.host.Attached(h.Index)
 }
 
-// distrust prepares devices again if they were found without the attachment they had.
-func (hd *holding) distrust() {
-	for i := range hd.state.Held {
-		if h := &hd.state.Held[i]; h.Prepared && !hd.kernel.Adopted(h.Index) {
+// Distrust prepares devices again if they were found without the attachment they had.
+func (hd *Part) Distrust() {
+	for i := range hd.host.Document.Held {
+		if h := &hd.host.Document.Held[i]; h.Prepared && !hd.host.Attached(h.Index) {
 			h.Prepared = false
 		}
 	}
 }
 
-func (hd *holding) holdOf(b active.Bound) (state.Held, error) {
+func (hd *Part) holdOf(b active.Bound) (state.Held, error) {
 	d := b.Device
-	ipv6, err := hd.dev.IPv6(d)
+	ipv6, err := hd.host.Devices().IPv6(d)
 	h := state.Held{ID: b.ID, Device: d.Name, Index: d.Index, Uplink: b.Uplink != nil, WasUp: d.AdminUp,
 		WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
 	if b.Port != nil {
@@ -207,7 +245,7 @@ func (hd *holding) holdOf(b active.Bound) (state.Held, error) {
 			h.MAC = d.Peer.MAC
 		}
 	}
-	for _, r := range hd.state.Released {
+	for _, r := range hd.host.Document.Released {
 		if r.Index == d.Index { // handed from one port to another
 			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
 			h.Offloads = r.Offloads
@@ -215,7 +253,7 @@ func (hd *holding) holdOf(b active.Bound) (state.Held, error) {
 	}
 	// A device that was moved to another namespace and back has kept the changed settings: it could not be restored
 	// there.
-	if r, ok := hd.state.Return(b.ID, d.Index, d.MAC); ok && h.Uplink {
+	if r, ok := hd.host.Document.Return(b.ID, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
 	}
 	return h, err
@@ -223,14 +261,14 @@ func (hd *holding) holdOf(b active.Bound) (state.Held, error) {
 
 // depart remembers, also for the next agent, the original settings of an uplink's device that left the host's namespace
 // or disappeared, in case it comes back. Of other devices nothing is kept: their changed settings do not follow them.
-func (hd *holding) depart(h state.Held) {
+func (hd *Part) depart(h state.Held) {
 	if !h.Uplink || h.Made {
 		return
 	}
-	if len(hd.state.Departed) >= abi.MaxPorts { // uplinks of earlier configurations
-		hd.state.Departed = nil
+	if len(hd.host.Document.Departed) >= abi.MaxPorts { // uplinks of earlier configurations
+		hd.host.Document.Departed = nil
 	}
-	hd.state.Depart(h)
+	hd.host.Document.Depart(h)
 }
 
 // adoptable reports whether the owner's adapter has an address to use: it is up for the first time. Before that its
@@ -242,11 +280,11 @@ func adoptable(h *state.Held, b active.Bound) bool {
 
 // prepareAll prepares newly taken devices: a port's link is set up. What was done once is not repeated, so that an
 // operator may set a device down and it stays down.
-func (hd *holding) prepareAll(now *active.Draft, bounds []active.Bound) error {
+func (hd *Part) prepareAll(now *active.Draft, bounds []active.Bound) error {
 	var errs []error
 	for i := range bounds {
 		b := &bounds[i]
-		h := hd.state.Of(b.ID)
+		h := hd.host.Document.Of(b.ID)
 		if h == nil || h.Prepared {
 			continue
 		}
@@ -257,41 +295,41 @@ func (hd *holding) prepareAll(now *active.Draft, bounds []active.Bound) error {
 		}
 		h.Prepared = true
 		if b.Port != nil {
-			hd.doubt(b.Port)
+			hd.host.Taken(b.Port)
 		}
 		hd.publishDevice(event.Connected, *h)
-		hd.log.Info("device connected", "port", b.ID.String(), "device", b.Device.Name, "ifindex", b.Device.Index)
+		hd.host.Log.Info("device connected", "port", b.ID.String(), "device", b.Device.Name, "ifindex", b.Device.Index)
 	}
 	return errors.Join(errs...)
 }
 
-func (hd *holding) prepare(b *active.Bound, h *state.Held) error {
+func (hd *Part) prepare(b *active.Bound, h *state.Held) error {
 	d := b.Device
 	var err error
 	switch {
 	case b.Uplink == nil:
-		err = hd.dev.SetIPv6(d, false)
+		err = hd.host.Devices().SetIPv6(d, false)
 	case !d.FlagPromiscuous:
-		err = hd.dev.SetPromiscuous(d, true)
+		err = hd.host.Devices().SetPromiscuous(d, true)
 	}
 	if err != nil {
 		return err
 	}
 	if h.Made {
-		host, ok, err := hd.dev.Device(b.Port.Device)
+		host, ok, err := hd.host.Devices().Device(b.Port.Device)
 		if err == nil && ok && !host.AdminUp {
-			err = hd.dev.SetUp(host, true)
+			err = hd.host.Devices().SetUp(host, true)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if !d.AdminUp {
-		if err := hd.dev.SetUp(d, true); err != nil {
+		if err := hd.host.Devices().SetUp(d, true); err != nil {
 			return err
 		}
 	}
-	now, ok, err := hd.dev.Device(d.Name)
+	now, ok, err := hd.host.Devices().Device(d.Name)
 	if ok && now.Index == d.Index {
 		b.Device = now
 	}
@@ -300,27 +338,59 @@ func (hd *holding) prepare(b *active.Bound, h *state.Held) error {
 
 // lostOwner removes the overrides of a port whose owner has disconnected, if its port group demands that; tell reports
 // the removal to the operator.
-func (hd *holding) lostOwner(now *plan.Plan, h state.Held) (tell func()) {
+func (hd *Part) lostOwner(now *plan.Plan, h state.Held) (tell func()) {
 	var was []string
-	if p := now.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
-		was = hd.ports.reset(h.ID.Name)
+	if p := now.Port(h.ID); p != nil && !h.Made {
+		was = hd.host.Resets(p)
 	}
 	return func() {
 		hd.publishDevice(event.Disconnected, h)
-		hd.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+		hd.host.Log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
 		if len(was) > 0 {
-			hd.log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was", was)
+			hd.host.Log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was",
+				was)
 		}
 	}
 }
 
-// renameBorn renames the ports in what is known of the held devices.
-func (hd *holding) renameBorn(port, successor, left plan.PortID) {
+// Rename renames the ports in what is known of the held devices.
+func (hd *Part) Rename(port, successor, left plan.PortID) {
 	if born, ok := hd.born[port]; ok {
 		hd.born[left] = born
 	}
 	if born, ok := hd.born[successor]; ok {
 		hd.born[port] = born
 		delete(hd.born, successor)
+	}
+}
+
+// findOf is find for the port of a VM.
+func (hd *Part) findOf(now *active.Draft, p *plan.Port) (hostdev.Device, bool, error) {
+	if p.Device == "" {
+		return hd.find(now, p.ID, p.Device, spec.VNIC)
+	}
+	d, there, err := hd.host.Devices().Device(p.Device)
+	if err != nil {
+		return d, false, err
+	}
+	if !hd.host.MayTake(p.ID, d, there) {
+		now.Report(p.ID, problem.Problem{Code: problem.OwnerAwaited, Device: p.Device, Peer: p.ID.Name})
+		return d, false, nil
+	}
+	return hd.find(now, p.ID, p.Device, spec.VNIC)
+}
+
+// keepGiven records the devices that VMs' ports hold now. Where another device has taken name and index of the one that
+// a port held, the port has none any more.
+func (hd *Part) keepGiven(lost map[plan.PortID]bool, vms map[string]bool) {
+	devices := map[plan.PortID]uint32{}
+	for _, h := range hd.host.Document.Held {
+		if vms[h.ID.Name] {
+			devices[h.ID] = h.Index
+		}
+	}
+	hd.host.Document.GiveAll(devices, hd.host.Connected())
+	for id := range lost {
+		hd.host.Document.DropGiven(id)
 	}
 }

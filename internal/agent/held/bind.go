@@ -1,4 +1,4 @@
-package agent
+package held
 
 import (
 	"heddle/internal/agent/active"
@@ -9,14 +9,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and with
-// doubt it also checks every setting of host interfaces against the plan.
-func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]active.Bound, error) {
+// Bind finds the device of every port and uplink, and makes missing host interfaces. With fresh, a new plan, and where
+// it is in doubt it also checks every setting of host interfaces against the plan.
+func (hd *Part) Bind(now *active.Draft, fresh bool) ([]active.Bound, error) {
 	if fresh { // every host port's interface is looked at, and some ports are gone
 		hd.enforced = make(map[plan.PortID]problem.Problem, len(hd.enforced))
 	}
 	all := make([]active.Bound, 0, now.Plan.Members())
-	vms := (owned{hd.shared}).vms()
+	vms := hd.host.VMs()
 	for _, sw := range now.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := hd.find(now, u.ID, u.Device, spec.Host)
@@ -32,7 +32,7 @@ func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]active.Bound, e
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(now, p, fresh, doubt, vms[p.ID.Name])
+			d, ok, err := hd.bindPort(now, p, fresh, hd.restoring.Doubts(), vms[p.ID.Name])
 			if err != nil {
 				return nil, err
 			}
@@ -44,13 +44,13 @@ func (hd *holding) bind(now *active.Draft, fresh, doubt bool) ([]active.Bound, e
 	return all, nil
 }
 
-func (hd *holding) bindPort(now *active.Draft, p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool,
+func (hd *Part) bindPort(now *active.Draft, p *plan.Port, fresh, doubt, vms bool) (hostdev.Device, bool,
 	error) {
 	if vms || p.Role != spec.Host {
 		return hd.vnic(now, p, vms)
 	}
 	if p.InitialMAC.IsZero() {
-		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
+		p.InitialMAC = devices.DerivedMAC(p.ID, hd.host.Place)
 	}
 	d, err := hd.hostInterface(now, p, fresh, doubt)
 	if err != nil {
@@ -61,7 +61,7 @@ func (hd *holding) bindPort(now *active.Draft, p *plan.Port, fresh, doubt, vms b
 }
 
 // vnic returns the device of a guest's port, of a VM's where vms says so.
-func (hd *holding) vnic(now *active.Draft, p *plan.Port, vms bool) (d hostdev.Device, ok bool, err error) {
+func (hd *Part) vnic(now *active.Draft, p *plan.Port, vms bool) (d hostdev.Device, ok bool, err error) {
 	if vms {
 		d, ok, err = hd.findOf(now, p)
 	} else {
@@ -71,13 +71,13 @@ func (hd *holding) vnic(now *active.Draft, p *plan.Port, vms bool) (d hostdev.De
 }
 
 // find returns the device of that name if it can serve; otherwise the cause is added to the port's problems.
-func (hd *holding) find(now *active.Draft, id plan.PortID, name string, role spec.Role) (hostdev.Device, bool,
+func (hd *Part) find(now *active.Draft, id plan.PortID, name string, role spec.Role) (hostdev.Device, bool,
 	error) {
 	if name == "" {
 		now.Report(id, problem.Of(problem.NoDevice))
 		return hostdev.Device{}, false, nil
 	}
-	d, ok, err := hd.dev.Device(name)
+	d, ok, err := hd.host.Devices().Device(name)
 	switch {
 	case err != nil:
 		return d, false, err
