@@ -34,6 +34,8 @@ type Controller struct {
 	// Clock is the controller's from its next start; nil for the machine's.
 	Clock *clockshift.Clock
 	*api.Fleet
+	// Asking is the heddle program that asks it; "" for this version's.
+	Asking string
 
 	binary  string
 	process *exec.Cmd
@@ -251,7 +253,11 @@ func (c *Controller) StateOf(name string) api.HostState {
 
 // Command is a command of the heddle program that asks the hosts of this controller.
 func (c *Controller) Command(args ...string) *exec.Cmd {
-	cmd := exec.Command(program(c.T), args...)
+	path := c.Asking
+	if path == "" {
+		path = program(c.T)
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "HEDDLE_CONTROLLER="+c.Socket())
 	return cmd
 }

@@ -108,7 +108,10 @@ var (
 
 // build builds a program, with the race detector in a test that has it. Where it is, in Go's cache, nobody has to
 // remove it: "go run" says where, once the cache has it, which is the second time at the latest.
-func build(name string, flags ...string) (string, error) {
+func build(name string, flags ...string) (string, error) { return buildIn("", name, flags...) }
+
+// buildIn is build with the sources of another directory, whose module has the same name; "" for this one's.
+func buildIn(dir, name string, flags ...string) (string, error) {
 	cgo := "CGO_ENABLED=0"
 	if raced {
 		flags, cgo = append(flags, "-race"), "CGO_ENABLED=1"
@@ -116,7 +119,7 @@ func build(name string, flags ...string) (string, error) {
 	for range 3 {
 		var out, errs bytes.Buffer
 		run := exec.Command("go", append(append([]string{"run"}, flags...), "-exec", "echo", "heddle/cmd/"+name)...)
-		run.Env, run.Stdout, run.Stderr = append(os.Environ(), cgo), &out, &errs
+		run.Env, run.Stdout, run.Stderr, run.Dir = append(os.Environ(), cgo), &out, &errs, dir
 		if err := run.Run(); err != nil {
 			return "", fmt.Errorf("build %s: %w: %s", name, err, errs.String())
 		}
