@@ -86,7 +86,8 @@ func looks() []used {
 func changes() []used {
 	return []used{
 		{atController, "definition history -o json", "controller.History.ListChanges", "", "REVISION"},
-		{atController, "definition apply -f ${FLEET2} --dry-run", "controller.Fleet.ApplyDefinition agent.Change.Foresee",
+		{atController, "definition apply -f ${FLEET2} --dry-run",
+			"controller.Fleet.ApplyDefinition agent.Change.Foresee",
 			"spare", ""},
 		{atController, "definition apply -f ${FLEET2} -m two", "controller.Fleet.ApplyDefinition", "", ""},
 		{atController, "definition diff ${REVISION}", "controller.History.CompareDefinitions", "", ""},
@@ -113,8 +114,10 @@ func changes() []used {
 		{atController, "backup export ${DIR}/backup.yaml", "controller.Backup.ExportBackup", "", ""},
 		{atController, "backup diff ${DIR}/backup.yaml", "controller.Backup.CompareBackup", "", ""},
 		{atController, "backup import ${DIR}/backup.yaml --dry-run", "controller.Backup.ImportBackup", "", ""},
-		{atController, "health benchmark --duration 1s --rate 1M", "controller.Health.RunBenchmark agent.Benchmark.RunBenchmark agent.Benchmark.EndBenchmark", "", ""},
-		{atController, "port move p-db --host esx1 --port-group spare", "controller.Move.ReassignPort agent.Port.ReconnectPort", "", ""},
+		{atController, "health benchmark --duration 1s --rate 1M",
+			"controller.Health.RunBenchmark agent.Benchmark.RunBenchmark agent.Benchmark.EndBenchmark", "", ""},
+		{atController, "port move p-db --host esx1 --port-group spare",
+			"controller.Move.ReassignPort agent.Port.ReconnectPort", "", ""},
 		{atController, "port move p-db --host esx1 --port-group db", "controller.Move.ReassignPort", "", ""},
 		{1, "port move p-db --port-group spare", "agent.Port.MovePort", "", ""},
 		{1, "port move p-db --port-group db", "agent.Port.MovePort", "", ""},
@@ -158,17 +161,20 @@ func elsewhere() map[string]string {
 			"controller.StaticPort.SettleStaticPort controller.StaticPort.ReleaseStaticPort",
 		follow: "controller.Host.DescribeArrival controller.Host.ExplainRefusal controller.Host.FollowProbes " +
 			"controller.Host.FollowSegments controller.Host.FollowSlice controller.Host.JoinHost " +
-			"controller.Host.PingController controller.Host.RenewHost agent.Cluster.GetHostHealth agent.Stats.ListVitals",
+			"controller.Host.PingController controller.Host.RenewHost agent.Cluster.GetHostHealth " +
+			"agent.Stats.ListVitals",
 		cluster: "controller.Controller.AddMember controller.Controller.FollowSegmentsHere " +
-			"controller.Controller.ForeseeHere controller.Controller.GetController controller.Controller.GetHostsHere " +
-			"controller.Controller.JoinController controller.Controller.ListAuditHere " +
-			"controller.Controller.LocatePortsHere controller.Controller.PrepareHostsHere controller.Controller.ReadClock " +
+			"controller.Controller.ForeseeHere controller.Controller.GetController " +
+			"controller.Controller.GetHostsHere controller.Controller.JoinController " +
+			"controller.Controller.ListAuditHere controller.Controller.LocatePortsHere " +
+			"controller.Controller.PrepareHostsHere controller.Controller.ReadClock " +
 			"controller.Controller.ReadProbesHere controller.Controller.ReadVitalsHere " +
 			"controller.Controller.SyncHostsHere controller.Controller.VerifyAuditHere",
-		onePlace: "agent.Change.ConfirmTrial agent.Cluster.HandOver agent.Cluster.JoinCluster agent.Cluster.LeaveCluster " +
-			"agent.HostPort.Adopt agent.HostPort.ConfirmAdoption agent.HostPort.GetAdoption " +
-			"agent.HostPort.ReleaseAdoption agent.State.GetProgress agent.State.StopAgent agent.Flow.FollowFlowRecords " +
-			"controller.Member.ConfirmRestored controller.Member.CreateControllerToken controller.Member.JoinCluster " +
+		onePlace: "agent.Change.ConfirmTrial agent.Cluster.HandOver agent.Cluster.JoinCluster " +
+			"agent.Cluster.LeaveCluster agent.HostPort.Adopt agent.HostPort.ConfirmAdoption " +
+			"agent.HostPort.GetAdoption agent.HostPort.ReleaseAdoption agent.State.GetProgress " +
+			"agent.State.StopAgent agent.Flow.FollowFlowRecords controller.Member.ConfirmRestored " +
+			"controller.Member.CreateControllerToken controller.Member.JoinCluster " +
 			"controller.Member.ListControllers controller.Member.RemoveController controller.Member.TakeSnapshot",
 		tunnels: "controller.Segment.GetSegment",
 		nobody: "controller.Access.GetSignIn controller.Access.SignIn controller.Access.SignOut " +
