@@ -23,6 +23,8 @@ enum tell_kind {
 	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
 	/* once for each wait that the agent begins */
 	TELL_AWAKE = 7, /* other: the number of the wait that is over */
+	/* at most once a second and port, with the refusals */
+	TELL_OUTSIDE = 8, /* the port's own MAC speaks outside, and it is no echo; other: the slot of the uplink */
 };
 
 struct tell {

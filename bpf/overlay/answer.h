@@ -119,6 +119,20 @@ INLINE bool write_answer(struct __sk_buff *skb, struct neighbour *k, enum neighb
 	return !bpf_skb_store_bytes(skb, ETH_HEADER, &k->nd, sizeof(k->nd), RECOMPUTE_CHECKSUM);
 }
 
+/* Are others asked though it is known who has the address? So that they hear that the asker has taken over its own
+ * address (S194), or because the answer did not help before. */
+INLINE bool asks_others(struct neighbour *k, struct neighbour_speaker *s)
+{
+	struct binding *b;
+
+	if (!k->announces)
+		return s && asks_again(k, s);
+	b = bpf_map_lookup_elem(&bindings, &k->asked);
+	if (b)
+		note_question(k, b);
+	return true;
+}
+
 /* Answers a request on its way out if it can. VERDICT_NEXT if it can't: then others are asked. */
 INLINE s32 answer(struct __sk_buff *skb, struct crossing *c, const struct tunnel *t)
 {
@@ -135,7 +149,7 @@ INLINE s32 answer(struct __sk_buff *skb, struct crossing *c, const struct tunnel
 	if (form == FORM_ND && !(k->flags & (BINDING_HERE | BINDING_ADVERTISED)))
 		return VERDICT_NEXT;
 	s = share_of(k);
-	if (s && asks_again(k, s))
+	if (asks_others(k, s))
 		return VERDICT_NEXT;
 	if (k->flags & BINDING_HERE)
 		return refuse_leaving(skb, c, 0, REASON_NEIGHBOUR_HERE);

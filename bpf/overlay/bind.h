@@ -54,6 +54,18 @@ INLINE bool binding_holds(const struct neighbour *k, u64 seen)
 	return k->now - seen <= k->hold;
 }
 
+/* The sender has taken an address over. Other hosts and their guests hear that in its next packet for several stations,
+ * be it this one: flags remembers that none has passed. */
+INLINE void take_notice(struct neighbour *k, u8 *flags)
+{
+	if (!(k->says & BINDING_HERE))
+		return;
+	if (k->group)
+		k->announces = 1;
+	else
+		*flags |= BINDING_UNANNOUNCED;
+}
+
 /* What becomes of the address that another MAC had until now. It is not sure who has it until the new owner has answered
  * a question; one answer is not enough if the former owner is on this host, as its own answer would not pass the tunnel.
  * Who goes back and forth is believed no more: two stations have the address, or one pretends to. An owner that has moved
@@ -67,6 +79,7 @@ INLINE void take_over(struct neighbour *k, const struct binding *was)
 	__builtin_memcpy(b->rival, was->mac, 6);
 	b->changed = k->now;
 	b->contested = was->contested;
+	take_notice(k, &b->flags);
 	if (was->flags & BINDING_HERE)
 		b->flags |= BINDING_UNVERIFIED | BINDING_UNHEARD;
 	else if (!answered)
@@ -91,6 +104,7 @@ INLINE void take_over_told(struct neighbour *k)
 	__builtin_memcpy(b->rival, told->mac, 6);
 	b->changed = k->now;
 	b->flags |= BINDING_UNVERIFIED;
+	take_notice(k, &b->flags);
 }
 
 /* Have the controllers told since the owner was heard that another MAC has the address? Then that one is the owner, and is
@@ -110,18 +124,22 @@ INLINE bool is_told_since(struct neighbour *k, struct binding *was)
 /* The owner has been heard again. If its time was over, it has the address anew. */
 INLINE void hear_again(struct neighbour *k, struct binding *was)
 {
-	u8 doubts = was->flags & BINDING_DOUBTS;
+	u8 doubts = was->flags & BINDING_DOUBTS, notice = 0;
+	bool answers = is_answer(k, was), told = !answers && is_told_since(k, was);
 
-	if (is_answer(k, was))
+	if (told || was->flags & BINDING_UNANNOUNCED)
+		take_notice(k, &notice);
+	if (answers)
 		doubts = 0;
-	else if (is_told_since(k, was))
+	else if (told)
 		doubts = BINDING_UNVERIFIED | (doubts & BINDING_UNHEARD);
 	else if (!binding_holds(k, was->seen) || is_doubt_over(k, was))
 		doubts = 0;
 	if (k->says & BINDING_ADVERTISED)
-		was->flags = k->says | doubts;
+		was->flags = k->says | doubts | notice;
 	else
-		was->flags = (was->flags & ~(BINDING_HERE | BINDING_DOUBTS)) | k->says | doubts;
+		was->flags = (was->flags & ~(BINDING_HERE | BINDING_DOUBTS | BINDING_UNANNOUNCED)) | k->says | doubts |
+			     notice;
 	if (was->seen != k->now)
 		was->seen = k->now;
 }
@@ -262,7 +280,9 @@ INLINE enum neighbour_form hear(struct __sk_buff *skb, const struct crossing *c,
 	k->speaker.whole = 0;
 	k->slot = c->slot;
 	k->says = flags;
-	k->answers = !(c->mac[0] & 1);
+	k->group = c->mac[0] & 1;
+	k->announces = 0;
+	k->answers = !k->group;
 	k->now = clock();
 	k->hold = t->hold * ticks_per_second;
 	if (skb->protocol == HTONS(TYPE_ARP)) {

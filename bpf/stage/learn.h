@@ -8,7 +8,10 @@
 #include "core/outside.h"
 #include "stage/sibling.h"
 
-enum { ECHOES_IN_A_SECOND = 10 }; /* an echo comes back within this part of a second */
+enum {
+	ECHOES_IN_A_SECOND = 10, /* an echo comes back within this part of a second */
+	TYPE_RARP = 0x8035,
+};
 
 /* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. If several ports have it, the one whose wait
  * began last. */
@@ -212,11 +215,27 @@ SEPARATE u32 sent_by_us(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
 	return s && own_sent_recently(s->word >> SPEAKER_SLOT_SHIFT, &k, now);
 }
 
+/* The MAC of one of our ports speaks outside, and that is no echo: another station may have it (S196). Not by RARP, by
+ * which hypervisors and hosts announce a guest in its name. */
+INLINE void tell_outside(struct frame *f, u32 slot)
+{
+	u32 owner = first_awake(f->facts->half, slot);
+	struct port *p = port_at(f->facts->half, owner);
+
+	if (!owner || !p || p->flags & PORT_UPLINK || f->facts->type == TYPE_RARP || f->facts->class == CLASS_UNICAST)
+		return;
+	tell(owner, TELL_OUTSIDE, f->facts->slot, f->facts->segment, mac_number(f->facts->src));
+}
+
 /* The same for the source of a frame. Checked at most once per frame, and only for copies. */
 NOINLINE u32 sent_recently(struct frame *f)
 {
-	return sent_by_us(f->facts->half, owner_of(f, f->facts->src), f->facts->segment, mac_number(f->facts->src),
-			  f->facts->now);
+	u32 owner = owner_of(f, f->facts->src);
+	u32 sent = sent_by_us(f->facts->half, owner, f->facts->segment, mac_number(f->facts->src), f->facts->now);
+
+	if (UNLIKELY(owner) && !sent)
+		tell_outside(f, owner);
+	return sent;
 }
 
 /* Was the MAC learned on a port whose guest runs elsewhere? */

@@ -252,6 +252,7 @@ const (
 	TellProbe   = 5
 	TellSign    = 6
 	TellAwake   = 7
+	TellOutside = 8
 )
 
 // Values of enum loop_limits.
@@ -384,14 +385,15 @@ const (
 
 // Values of enum binding_flag.
 const (
-	BindingHere       = 1
-	BindingAdvertised = 2
-	BindingRouter     = 4
-	BindingUnverified = 8
-	BindingAsked      = 16
-	BindingUnheard    = 32
-	BindingProbed     = 64
-	BindingDoubts     = 120
+	BindingHere        = 1
+	BindingAdvertised  = 2
+	BindingRouter      = 4
+	BindingUnverified  = 8
+	BindingAsked       = 16
+	BindingUnheard     = 32
+	BindingProbed      = 64
+	BindingUnannounced = 128
+	BindingDoubts      = 120
 )
 
 // Values of enum trunk_flag.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/linkstates"
 	"heddle/internal/api"
 	"heddle/internal/host/domains"
 	"heddle/internal/host/guest"
@@ -30,17 +31,19 @@ func (a *Agent) watchDomains(dir string, plugged Plugged) {
 	tell := func(ctx context.Context, news map[string]guest.Run) {
 		a.PostUnless(ctx.Done(), func() { a.waiting.SawDomains(news) })
 	}
+	log := a.log
 	d := domains.Watch(dir, tell, func(ctx context.Context, xml string) {
 		if plugged == nil {
 			return
 		}
 		if err := plugged(ctx, a.service(), xml); err != nil && ctx.Err() == nil {
-			a.log.Warn("connect what was plugged into a libvirt domain", "err", err)
+			log.Warn("connect what was plugged into a libvirt domain", "err", err)
 		}
 	})
 	a.follow("domains", libvirtDomains{d, func(id plan.PortID) bool {
 		return a.Active().Problems[id].Code == problem.OwnerAwaited
 	}})
+	a.follow("link-states", linkstates.New(linkstates.Host{Log: log, Ask: a.settler.ask, Post: a.PostUnless}, dir))
 	a.waiting.Ask(func(p *plan.Port) { d.Again(p.Domain) })
 }
 

@@ -203,6 +203,7 @@ func (rc *reconciler) desired(now *active.Draft, bounds []active.Bound) binding.
 			f.LoopBlocked = why.Ref()
 			now.Report(b.ID, why)
 		}
+		now.TakeDown(b.ID, &f)
 		d.Facts[b.ID] = f
 		d.Attachments[b.ID] = devices.Attachment(b.Device)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/twins"
 	"heddle/internal/agent/view"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
@@ -22,6 +23,7 @@ type tells struct {
 	stream *dataplane.Tells
 	done   chan struct{}
 	last   map[repeated]time.Time // in the loop only
+	twins  twins.Ledger           // in the loop only
 }
 
 // repeated identifies reports that are not published again and again.
@@ -90,7 +92,7 @@ func (t *tells) publish(list []dataplane.Told) {
 
 func (t *tells) isNews(e dataplane.Told) bool {
 	if e.Kind != abi.TellLimit && e.Kind != abi.TellRefused {
-		return true
+		return e.Kind != abi.TellOutside || t.twins.Heard(e.Port, e.MAC, e.At)
 	}
 	key := repeated{e.Port, e.Kind, e.Reason}
 	if last, ok := t.last[key]; ok && e.At.Sub(last) < repeatAfter {

@@ -174,6 +174,7 @@ func heardOf(h *dataplane.HeardAt) *model.Heard {
 	}
 	return &model.Heard{MAC: h.MAC, Here: h.Here, Advertised: h.Advertised, Router: h.Router, Seen: h.Seen,
 		Rival: h.Rival, Changed: h.Changed, Contested: h.Contested, Turns: h.Turns,
+		Unannounced: h.Unannounced,
 		Doubt: model.Doubt{Unverified: h.Unverified, Questioned: h.Questioned, Unheard: h.Unheard, Probed: h.Probed,
 			Asked: h.Asked}}
 }

@@ -10,7 +10,7 @@ import (
 
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
-	// Code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
+	// Code is vlan-missing, nothing-passes, cables-swapped, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
 	// tunnel-unreachable or does-not-know.
 	Code string `json:"code"`
 	// Note: it need not be wrong.

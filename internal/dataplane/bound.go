@@ -20,6 +20,8 @@ type HeardAt struct {
 	Here, Advertised, Router bool
 	Seen, Changed, Contested time.Duration
 	Turns                    int
+	// Unannounced: the owner here has taken the address over, and sent nothing to several stations since.
+	Unannounced bool
 	// Unverified: it is not sure that MAC has the address; see enum binding_flag for the other three. Asked is in
 	// eighths of a second.
 	Unverified, Questioned, Unheard, Probed bool
@@ -48,7 +50,8 @@ func (s *Snapshot) Bound(sw string, a overlay.Address) (heard *HeardAt, told *To
 		heard = &HeardAt{MAC: h.MAC, Rival: h.Rival, Here: h.Flags&abi.BindingHere != 0,
 			Advertised: h.Flags&abi.BindingAdvertised != 0, Router: h.Flags&abi.BindingRouter != 0, Seen: s.at(h.Seen),
 			Changed: s.at(h.Changed), Contested: s.at(h.Contested), Turns: int(h.Turns),
-			Unverified: h.Flags&abi.BindingUnverified != 0, Questioned: h.Flags&abi.BindingAsked != 0,
+			Unannounced: h.Flags&abi.BindingUnannounced != 0,
+			Unverified:  h.Flags&abi.BindingUnverified != 0, Questioned: h.Flags&abi.BindingAsked != 0,
 			Unheard: h.Flags&abi.BindingUnheard != 0, Probed: h.Flags&abi.BindingProbed != 0, Asked: h.Asked}
 	}
 	var t abi.ToldBinding

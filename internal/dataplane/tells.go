@@ -78,7 +78,7 @@ type Told struct {
 	At   time.Time
 	Kind uint32 // abi.TellLearned and so on
 	Port plan.PortID
-	// Was is the port that had a moved MAC; zero if it is gone.
+	// Was is the port that had a moved MAC, or the uplink by which one of abi.TellOutside came; zero if it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
 	Claim  netip.Addr // for abi.TellRefused by a guard: the sender's address according to the frame
@@ -97,7 +97,7 @@ func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true
-		told[t.Other] = true // only for a move is this a slot
+		told[t.Other] = true // for a move, and a MAC outside, this is a slot
 	}
 	ids := make(map[uint32]plan.PortID, len(told))
 	for id, slot := range s.Ports {
@@ -128,7 +128,7 @@ func (k *Kernel) Name(batch []Tell) []Told {
 		}
 		told.VNI, told.VLAN, told.AD = decode(t.Segment)
 		switch t.Kind {
-		case abi.TellMoved:
+		case abi.TellMoved, abi.TellOutside:
 			told.Was = ids[t.Other]
 		case abi.TellRefused, abi.TellLimit:
 			told.Reason, told.Claim = abi.Reason(t.Other), t.Claim

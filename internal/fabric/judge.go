@@ -16,6 +16,8 @@ const (
 	VLANMissing Code = "vlan-missing"
 	// NothingPasses: no VLAN passes at an uplink whose link is up.
 	NothingPasses Code = "nothing-passes"
+	// CablesSwapped: nothing passes at two uplinks of a host, and the cables of the two may be swapped.
+	CablesSwapped Code = "cables-swapped"
 	// MTULow: the physical network drops frames of the switch's MTU.
 	MTULow Code = "mtu"
 	// NoBundle: a team with IP hash, or a LAG, whose ports the physical switch does not bundle.

@@ -18,8 +18,8 @@ const DoesNotKnow Code = "does-not-know"
 
 // Codes are all codes of findings.
 func Codes() []Code {
-	return []Code{VLANMissing, NothingPasses, MTULow, NoBundle, Bundle, WayOneWay, Unreachable, Lossy, Slow, Apart,
-		DoesNotKnow}
+	return []Code{VLANMissing, NothingPasses, CablesSwapped, MTULow, NoBundle, Bundle, WayOneWay, Unreachable,
+		Lossy, Slow, Apart, DoesNotKnow}
 }
 
 // Bounds of what is said of tunnels.

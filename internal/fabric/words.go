@@ -101,7 +101,13 @@ func hostsOf(ends []End) (list []string) {
 func (j *judge) sayMissing() {
 	groups := sortedGroups(j.missing)
 	swapped := j.mayBeSwapped(groups)
-	for _, g := range groups {
+	for i, g := range groups {
+		if other := swapped[g]; other != nil {
+			if slices.Index(groups, other) > i {
+				j.sayBoth(g, other)
+			}
+			continue
+		}
 		f := Finding{Code: VLANMissing, Switch: g.key.sw, VLANs: g.vlans, Ends: j.what(g.ends),
 			Others: j.what(g.others), Hosts: g.hosts()}
 		subject, object := frames(g.vlans)
@@ -123,10 +129,6 @@ func (j *judge) sayMissing() {
 			f.Remedy = object + " " + j.plugs(g.ends)
 		default:
 			f.Remedy = object + " the links between the physical switches, or of " + j.plugs(g.ends)
-		}
-		if other, may := swapped[g]; may {
-			f.Remedy += "; if it has them, the cables of " + j.members[g.ends[0]].What() + " and " +
-				j.members[other].What() + " may be swapped"
 		}
 		j.out.Findings = append(j.out.Findings, f)
 	}
@@ -189,15 +191,8 @@ func (j *judge) sayLow() {
 		if g.have > 0 {
 			fit = fmt.Sprintf("those up to %d do", g.have)
 		}
-		in := "VLAN " + Ranges(g.vlans)
-		switch {
-		case len(g.vlans) > 1:
-			in = "VLANs " + Ranges(g.vlans)
-		case g.vlans[0] == 0:
-			in = "untagged frames"
-		}
 		f.Text = fmt.Sprintf("packets of %d bytes, the MTU of switch %s, do not pass between %s and %s (%s); %s",
-			g.want, g.key.sw, some(f.Ends), some(f.Others), in, fit)
+			g.want, g.key.sw, some(f.Ends), some(f.Others), inVLANs(g.vlans), fit)
 		at := j.plugs(g.ends)
 		if g.equal {
 			at = j.plugs(slices.Concat(g.ends, g.others))

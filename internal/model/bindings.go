@@ -46,6 +46,9 @@ type Heard struct {
 	Contested time.Duration
 	// Turns is how often the address has come back from the rival by an answer, at most 255.
 	Turns int
+	// Unannounced: the owner, behind a port of this host, has taken the address over, and has sent nothing to several
+	// stations since.
+	Unannounced bool
 	Doubt
 }
 
@@ -95,6 +98,8 @@ type Hearing struct {
 	Contested time.Duration
 	// Unverified: it is not sure that MAC has the address, so questions for it pass.
 	Unverified bool
+	// Announces: the frame is the first to several stations since MAC has taken the address over on this host.
+	Announces bool
 }
 
 func (b *bindings) recall(at overlay.Address) {
@@ -131,7 +136,8 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		if !n.Advertised {
 			next.Advertised, next.Router = was.Advertised, was.Router
 		}
-		b.hearAgain(at, was, n.Answers && was.asked(now), now, hold)
+		claims := b.hearAgain(at, was, n.Answers && was.asked(now), now, hold)
+		h.Announces, was.Unannounced = announcing(claims || was.Unannounced, here, n.Group)
 		was.Here, was.Advertised, was.Router, was.Seen = here, next.Advertised, next.Router, now
 		h.What, h.Unverified = HeardAgain, was.Unverified
 		return h
@@ -148,12 +154,14 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	used.Bindings++
 	if was != nil && now-was.Seen <= hold {
 		h.What, h.Was = HeardMoved, was.MAC
+		h.Announces, next.Unannounced = announcing(true, here, n.Group)
 		if b.takeOver(next, was, n.Answers && was.asked(now) && !was.Probed, now, hold) {
 			h.Contested = hold
 		}
 	} else if told, said := b.told[at]; said && now-told.Seen <= hold && told.MAC != mac {
 		h.What, h.Was = HeardMoved, told.MAC
 		next.Rival, next.Changed, next.Unverified = told.MAC, now, true
+		h.Announces, next.Unannounced = announcing(true, here, n.Group)
 	}
 	next.Unverified = next.Unverified || used.Bindings > abi.SurePerSecond
 	h.Unverified = next.Unverified
@@ -161,9 +169,16 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	return h
 }
 
+// announcing is what a frame does of a station that has taken its address over (taken) and that no other host has heard
+// since: one to several stations tells them all, one to a single station leaves that to a later one. Only who is behind
+// a port of this host has frames that this tunnel could keep from them.
+func announcing(taken, here, group bool) (announces, unannounced bool) {
+	return taken && here && group, taken && here && !group
+}
+
 // hearAgain decides whether it is sure that who had an address has it still, and says so. It is not if the controllers
-// have told since of another owner.
-func (b *bindings) hearAgain(at overlay.Address, was *Heard, answered bool, now, hold time.Duration) {
+// have told since of another owner: then it claims the address.
+func (b *bindings) hearAgain(at overlay.Address, was *Heard, answered bool, now, hold time.Duration) (claims bool) {
 	told, said := b.told[at]
 	switch {
 	case answered:
@@ -171,9 +186,11 @@ func (b *bindings) hearAgain(at overlay.Address, was *Heard, answered bool, now,
 	case said && now-told.Seen <= hold && told.Seen > was.Seen && told.MAC != was.MAC:
 		was.Doubt = Doubt{Unverified: true, Unheard: was.Unheard, Asked: was.Asked}
 		was.Rival, was.Changed = told.MAC, now
+		return true
 	case now-was.Seen > hold || was.over(now, hold): // it has the address anew, or nobody else has claimed it
 		was.settle()
 	}
+	return false
 }
 
 // takeOver decides whether the address is contested that another MAC had until now, and whether it is sure that the

@@ -72,10 +72,15 @@ func (b *bindings) asksAgain(at overlay.Address, owner plan.MAC, used *Share, no
 		return false
 	}
 	used.Answered = eighths(now)
+	b.question(at, now)
+	return true
+}
+
+// question notes that a question for an address passes though its owner is known.
+func (b *bindings) question(at overlay.Address, now time.Duration) {
 	if h := b.heard[at]; h != nil {
 		h.question(now)
 	}
-	return true
 }
 
 // doubt takes in that a station probes an address: its owner is asked by the probe itself. here: the station is on this

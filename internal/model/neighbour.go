@@ -35,8 +35,8 @@ type Neighbour struct {
 	Asked netip.Addr
 	// Advertised: the sender says whether it is a router (Router).
 	Advertised, Router bool
-	// Answers: the frame answers the question of one station.
-	Answers bool
+	// Answers: the frame answers the question of one station. Group: it is for several stations.
+	Answers, Group bool
 	// Probed is the address of which a probe finds out whether another station has it; not valid if it is none.
 	Probed netip.Addr
 }
@@ -53,6 +53,7 @@ func ReadNeighbour(frame []byte) (n Neighbour, ok bool) {
 	if len(frame) < ethernetHeader || frame[6]&1 != 0 {
 		return n, false
 	}
+	defer func() { n.Group = frame[0]&1 != 0 }()
 	switch body := frame[ethernetHeader:]; binary.BigEndian.Uint16(frame[12:]) {
 	case typeARP:
 		return readARP(frame, body)
@@ -147,6 +148,8 @@ type Question struct {
 	Unverified bool
 	// Again: the asker was told that Owner a moment ago, and asks again.
 	Again bool
+	// Announces: the question says that the asker has taken its own address over.
+	Announces bool
 }
 
 // hear takes in who has sent a frame of a segment, and says what else the frame asks; false for a packet of another
@@ -187,6 +190,10 @@ func (c *Crossing) ask(seg Segment, frame []byte, now time.Duration, l *Left) bo
 		return false
 	}
 	used := b.shareOf(Station{seg.VNI, seg.VLAN, asker}, now)
+	if q.Announces = l.Heard.Announces; q.Announces {
+		b.question(at, now)
+		return false
+	}
 	if q.Again = b.asksAgain(at, q.Owner.MAC, used, now); q.Again {
 		return false
 	}

@@ -23,19 +23,23 @@ type Bound struct {
 type Want struct {
 	// Blocked are the ports that must not forward, with the reason.
 	Blocked map[plan.PortID]problem.Problem
+	// Down are the ports whose owner's link is down although that of their device is not, with the reason.
+	Down map[plan.PortID]problem.Problem
 	// Lengths are how long packets to endpoints of other hosts may be, where that is known.
 	Lengths map[netip.Addr]int
 }
 
 // Equal reports whether both ask for the same.
 func (w Want) Equal(o Want) bool {
-	return maps.EqualFunc(w.Blocked, o.Blocked, func(a, b problem.Problem) bool { return reflect.DeepEqual(a, b) }) &&
+	same := func(a, b problem.Problem) bool { return reflect.DeepEqual(a, b) }
+	return maps.EqualFunc(w.Blocked, o.Blocked, same) && maps.EqualFunc(w.Down, o.Down, same) &&
 		maps.Equal(w.Lengths, o.Lengths)
 }
 
 // Add adds what another part asks for.
 func (w *Want) Add(o Want) {
-	w.Blocked, w.Lengths = joined(w.Blocked, o.Blocked), joined(w.Lengths, o.Lengths)
+	w.Blocked, w.Down = joined(w.Blocked, o.Blocked), joined(w.Down, o.Down)
+	w.Lengths = joined(w.Lengths, o.Lengths)
 }
 
 func joined[K comparable, V any](a, b map[K]V) map[K]V {
@@ -69,6 +73,14 @@ func (d *Draft) Report(id plan.PortID, why problem.Problem) { d.problems[id] = w
 
 // Reported reports whether something is said of a port or uplink already.
 func (d *Draft) Reported(id plan.PortID) bool { return !d.problems[id].None() }
+
+// TakeDown has the link of a port down that a part wants down.
+func (d *Draft) TakeDown(id plan.PortID, f *plan.Fact) {
+	if why := d.Want.Down[id]; !why.None() && f.Up {
+		f.Up = false
+		d.Report(id, why)
+	}
+}
 
 // Problems returns what was reported so far.
 func (d *Draft) Problems() map[plan.PortID]problem.Problem { return maps.Clone(d.problems) }

@@ -69,8 +69,8 @@ type Ticker interface {
 // order is the order in which hooks are called. Parts are closed in the opposite order.
 func order() []string {
 	return []string{"captures", "host-routes", "lacp", "lldp", "partners", "spanning-tree", "storms", "beacons",
-		"network-probes", "tunnel-probes", "load", "monitors", "domains", "loop-search", "path-mtu", "flows",
-		"standby", "migration", "arrivals", "membership", "locations", "isolation"}
+		"network-probes", "tunnel-probes", "load", "monitors", "domains", "link-states", "loop-search", "path-mtu",
+		"flows", "standby", "migration", "arrivals", "membership", "locations", "isolation"}
 }
 
 // Table has the parts of an agent, in their order. Only the loop uses it, once it runs.

@@ -25,6 +25,10 @@ func Told(e dataplane.Told) event.Event {
 		out.Kind, out.From, out.To = event.Moved, e.Was.Name, out.Port
 		out.Text = fmt.Sprintf("%s in %s moved from port %s to port %s", out.MAC, where,
 			orElse(e.Was.Name, "one that is gone"), out.Port)
+	case abi.TellOutside:
+		out.Kind, out.Uplink = event.Conflict, e.Was.Name
+		out.Text = fmt.Sprintf("a station behind uplink %s has the MAC %s of port %s, too, in %s", orElse(e.Was.Name,
+			"that is gone"), out.MAC, out.Port, where)
 	case abi.TellLimit:
 		out.Kind = event.LimitReached
 		out.Text = fmt.Sprintf("port %s holds as many learned MACs as it may; %s in %s is not learned", out.Port,

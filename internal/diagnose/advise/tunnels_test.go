@@ -3,8 +3,10 @@ package advise
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan/problem"
 )
 
@@ -62,7 +64,17 @@ func twinCases() []ruleCase {
 	another, itself := one, one
 	another.provoke, another.near = says(of, twin), says(other, twin)
 	itself.provoke, itself.near = says(of, twin), says(of, of) // two uplinks are joined
-	return []ruleCase{another, itself}
+	speaks := func(ago time.Duration, uplink string) func(*rig) {
+		return func(r *rig) {
+			r.Events = append(r.Events, event.Event{Time: r.Now.Add(-ago), Kind: event.Conflict, Switch: "lab",
+				Port: "a", Uplink: uplink, MAC: "02:00:00:00:00:0a",
+				Text: "a station behind uplink u1 has the MAC of port a, too"})
+		}
+	}
+	heard := ruleCase{rule: "mac-outside", object: "port a", fix: "heddle mac show 02:00:00:00:00:0a",
+		level: api.FindingWrong, sign: "a station behind uplink u1", provoke: speaks(0, "u1"),
+		near: speaks(0, "")} // of one host
+	return []ruleCase{another, itself, heard}
 }
 
 // TestAnAddressIsChangedOnlyWhereItIsShared: a card that is down, or a port that another program has, needs no other

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
 func twinRules() []Rule {
 	return []Rule{{"mac-outside", api.FindingWrong, "a device on the wire has a MAC of this host",
-		"the chassis, port and sender that neighbours name by LLDP or CDP, against the MACs of this host's ports and " +
-			"uplinks",
+		"the chassis, port and sender that neighbours name by LLDP or CDP, and the senders of frames for several " +
+			"stations that are no echoes, against the MACs of this host's ports and uplinks",
 		"the physical switches see the MAC now here, now there, and what is for one of the two gets lost, as with " +
 			"cloned hosts",
 		"Give one of the two another MAC; give a cloned host an identity of its own (/etc/machine-id).",
@@ -42,6 +43,28 @@ func macOutside(l *look) (found []api.Finding) {
 				found = append(found, f)
 			}
 		}
+	}
+	return append(found, heardOutside(l)...)
+}
+
+// heardOutside finds the ports whose MAC another station has, as their events say: each once, with the last event.
+func heardOutside(l *look) (found []api.Finding) {
+	at := map[plan.PortID]int{}
+	for _, e := range l.Events {
+		id := plan.PortID{Switch: e.Switch, Name: e.Port}
+		if e.Kind != event.Conflict || e.Uplink == "" || e.MAC == "" || !l.connected(id) {
+			continue
+		}
+		f := api.Finding{Switch: e.Switch, Port: e.Port, Sign: e.Text, FirstSeen: e.Time, LastSeen: e.Time,
+			Change:  "Give one of the two stations another MAC, or stop one of them if they are one guest.",
+			Command: "heddle mac show " + e.MAC}
+		if i, known := at[id]; known {
+			f.FirstSeen = found[i].FirstSeen
+			found[i] = f
+			continue
+		}
+		at[id] = len(found)
+		found = append(found, f)
 	}
 	return found
 }

@@ -76,6 +76,9 @@ func tellAsked(f *diagnose.Frame, l *model.Left, vni uint32, asker plan.MAC) {
 		say(f, "other hosts are asked in VNI %d who has %s: this host does not know", vni, q.Asked)
 	case q.Owner.MAC == asker:
 		say(f, "other hosts are asked in VNI %d who has %s: as far as this host knows, the asker itself", vni, q.Asked)
+	case q.Announces:
+		say(f, "other hosts are asked in VNI %d who has %s, though this host knows that %s has it: by the question "+
+			"they hear that %s belongs to %s now", vni, q.Asked, q.Owner.MAC, l.Heard.Address, asker)
 	case q.Again:
 		say(f, "other hosts are asked in VNI %d who has %s: the asker was told %s before, and asks again", vni, q.Asked,
 			q.Owner.MAC)

@@ -104,6 +104,15 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	})
 	answers()
 
+	// Nor when a link is set down: the agent follows libvirt's status of the domain.
+	l.must(t, ctx, "", "domif-setlink", "vm1", mac, "down")
+	h.awaitPort(t, ctx, "vm1/net0", "down", func(p portView) bool {
+		return p.State == "down" && strings.Contains(p.Reason, "virsh domif-setlink vm1")
+	})
+	l.must(t, ctx, "", "domif-setlink", "vm1", mac, "up")
+	h.awaitPort(t, ctx, "vm1/net0", "up again", func(p portView) bool { return p.State == "up" })
+	answers()
+
 	l.must(t, ctx, "", "destroy", "vm1")
 	h.noPorts(t, ctx, "vm1")
 }

@@ -44,6 +44,9 @@ func (p Problem) Fix() string {
 	case EndpointShared:
 		return fmt.Sprintf("Give one of the hosts an address of its own, and correct the endpoints of %s there.",
 			p.Device)
+	case LinkSetDown:
+		return fmt.Sprintf("Set the adapter's link up: virsh domif-setlink %s %s up.", printable.ShellWord(p.Peer),
+			printable.ShellWord(p.Device))
 	case AttachQueued:
 		return "Wait until its device is attached."
 	}

@@ -39,6 +39,7 @@ const (
 	AttachQueued Code = "attach-queued" // its device waits to be attached
 	AttachFailed Code = "attach-failed" // Device can't be attached: Detail
 	LinkDown     Code = "link-down"     // Device or the guest's end of it is down; Kind as UplinkKind
+	LinkSetDown  Code = "link-set-down" // the hypervisor has set the link of VM Peer's adapter behind Device down
 	RunsBefore   Code = "runs-before"   // other people's programs see frames before the switch
 )
 

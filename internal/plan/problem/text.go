@@ -59,6 +59,9 @@ func (p Problem) ofDevice() string {
 			return "its device is down or has no carrier"
 		}
 		return "its device, or the guest's end of it, is down or has no carrier"
+	case LinkSetDown:
+		return fmt.Sprintf("libvirt has set the link of its adapter down: set it up (virsh domif-setlink %s %s up)",
+			printable.ShellWord(p.Peer), printable.ShellWord(p.Device))
 	case RunsBefore:
 		return "programs of somebody else see its frames before the switch does" + after(": ", p.Detail)
 	}

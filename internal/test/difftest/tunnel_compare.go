@@ -25,7 +25,8 @@ func tablesOf(k *dataplane.CrossingTables) model.Tables {
 		t.Heard[at] = model.Heard{MAC: b.MAC, Here: b.Flags&abi.BindingHere != 0,
 			Advertised: b.Flags&abi.BindingAdvertised != 0, Router: b.Flags&abi.BindingRouter != 0,
 			Seen: ticks(b.Seen), Rival: b.Rival, Changed: ticks(b.Changed), Contested: ticks(b.Contested),
-			Turns: int(b.Turns), Doubt: model.Doubt{Unverified: b.Flags&abi.BindingUnverified != 0,
+			Turns: int(b.Turns), Unannounced: b.Flags&abi.BindingUnannounced != 0,
+			Doubt: model.Doubt{Unverified: b.Flags&abi.BindingUnverified != 0,
 				Questioned: b.Flags&abi.BindingAsked != 0, Unheard: b.Flags&abi.BindingUnheard != 0,
 				Probed: b.Flags&abi.BindingProbed != 0, Asked: b.Asked}}
 	}

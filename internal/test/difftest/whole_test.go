@@ -181,6 +181,9 @@ func (w *wholes) leaves(port *plan.Port, copied []byte, want *model.Result) (str
 	if want.Left.Heard.Contested != 0 || want.Left.Question.Contested {
 		w.see("contested", string(want.Left.Heard.What))
 	}
+	if want.Left.Question.Announces {
+		w.see("announced", "by a question")
+	}
 	for _, o := range want.Left.Outers {
 		w.see("out", o.Reason.String()+" "+o.Known.String())
 	}

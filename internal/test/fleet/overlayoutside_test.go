@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"testing"
 
+	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
 )
 
 // TestS190_ALearningPortHearsNothingOfTalkWithAnotherHost: a guest with nested guests gets unicast of its neighbours
 // for unknown destinations, and none for guests that are known on other hosts, by controllers or by frames.
 func TestS190_ALearningPortHearsNothingOfTalkWithAnotherHost(t *testing.T) {
+	testkit.Long(t, "TestS190_WhatTheTunnelKnowsIsForTheTunnelAlone holds the kernel's program against the model")
 	t.Parallel()
 	f := newOverlayFleet(t, 2, nestedText)
 	f.connect(0, 4, "p-nest", "web")

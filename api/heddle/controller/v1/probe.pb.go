@@ -711,7 +711,7 @@ func (x *GetNetworkHealthResponse) GetTunnelsWaiting() uint32 {
 // NetworkFinding is something about the physical network that is not as it should be, or a note.
 type NetworkFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// code is vlan-missing, nothing-passes, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
+	// code is vlan-missing, nothing-passes, cables-swapped, mtu, no-bundle, bundle, one-way, lossy, slow, apart,
 	// tunnel-unreachable or does-not-know.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// note: it need not be wrong.

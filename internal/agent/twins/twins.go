@@ -1,0 +1,49 @@
+package twins
+
+import (
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// A guest that moves to another host speaks there while its port is still here, for moments; a station that has the
+// same MAC goes on.
+const (
+	// least is how long a MAC has to speak outside until that is told, forgotten how long it may be silent between, and
+	// again how long it is until it is told once more.
+	least     = 5 * time.Second
+	forgotten = 10 * time.Minute
+	again     = time.Minute
+	// most limits what is remembered, as a guest may change its MAC as it likes.
+	most = 4096
+)
+
+// key is a MAC of a port.
+type key struct {
+	port plan.PortID
+	mac  plan.MAC
+}
+
+// heard is when it spoke outside, and when that was told; zero for never.
+type heard struct{ first, last, told time.Time }
+
+// Ledger remembers which MACs of ports speak outside. The zero value is ready.
+type Ledger struct{ of map[key]heard }
+
+// Heard takes in that the MAC of a port has spoken outside, and reports whether that is to be told.
+func (l *Ledger) Heard(port plan.PortID, mac plan.MAC, at time.Time) (tell bool) {
+	k := key{port, mac}
+	h, known := l.of[k]
+	if !known && len(l.of) >= most || l.of == nil {
+		l.of = map[key]heard{}
+	}
+	if !known || at.Sub(h.last) > forgotten {
+		h = heard{first: at}
+	}
+	h.last = at
+	if tell = at.Sub(h.first) >= least && (h.told.IsZero() || at.Sub(h.told) >= again); tell {
+		h.told = at
+	}
+	l.of[k] = h
+	return tell
+}

@@ -1,0 +1,33 @@
+package twins
+
+import (
+	"testing"
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// TestS196_AMACThatSpeaksOutsideAgainAndAgainIsTold: not one that does so for a moment, as that of a guest that moves.
+func TestS196_AMACThatSpeaksOutsideAgainAndAgainIsTold(t *testing.T) {
+	var l Ledger
+	port, mac, start := plan.PortID{Switch: "s", Name: "vm1"}, plan.MAC{2, 5: 1}, time.Unix(1e9, 0)
+	for _, c := range []struct {
+		after time.Duration
+		tell  bool
+	}{{0, false}, {time.Second, false}, {4 * time.Second, false}, {6 * time.Second, true}, {7 * time.Second, false},
+		{67 * time.Second, true}, {20 * time.Minute, false}, {20*time.Minute + 4*time.Second, false},
+		{20*time.Minute + 5*time.Second, true}} {
+		if got := l.Heard(port, mac, start.Add(c.after)); got != c.tell {
+			t.Errorf("after %v: told %v", c.after, got)
+		}
+	}
+	if l.Heard(port, plan.MAC{2, 5: 2}, start.Add(21*time.Minute)) {
+		t.Error("another MAC of the port is told at once")
+	}
+	for n := range 2 * most { // a guest that changes its MAC all the time
+		l.Heard(port, plan.MAC{2, 1, 0, 0, byte(n >> 8), byte(n)}, start)
+	}
+	if len(l.of) > most {
+		t.Errorf("%d are remembered", len(l.of))
+	}
+}
