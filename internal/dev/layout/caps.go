@@ -89,7 +89,7 @@ func filesOfPackages() bound {
 // their numbers are rounded up to a hundred.
 func linesOfPackages() bound {
 	return bound{"hundreds of lines", 60, map[string]int{
-		"internal/agent":          105,
+		"internal/agent":          106,
 		"internal/api":            69,
 		"internal/controller/rpc": 129,
 		"internal/dataplane":      92,
