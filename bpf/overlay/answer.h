@@ -119,8 +119,8 @@ INLINE bool write_answer(struct __sk_buff *skb, struct neighbour *k, enum neighb
 	return !bpf_skb_store_bytes(skb, ETH_HEADER, &k->nd, sizeof(k->nd), RECOMPUTE_CHECKSUM);
 }
 
-/* Are others asked though it is known who has the address? So that they hear that the asker has taken over its own
- * address (S194), or because the answer did not help before. */
+/* Are others asked though it is known who has the address? So that they hear that the asker has its own address now
+ * (S194), or because the answer did not help before. */
 INLINE bool asks_others(struct neighbour *k, struct neighbour_speaker *s)
 {
 	struct binding *b;

@@ -54,8 +54,8 @@ INLINE bool binding_holds(const struct neighbour *k, u64 seen)
 	return k->now - seen <= k->hold;
 }
 
-/* The sender has taken an address over. Other hosts and their guests hear that in its next packet for several stations,
- * be it this one: flags remembers that none has passed. */
+/* The address is the sender's from now on. Other hosts and their guests, who may know another owner, hear that in its next
+ * packet for several stations, be it this one: flags remembers that none has passed. */
 INLINE void take_notice(struct neighbour *k, u8 *flags)
 {
 	if (!(k->says & BINDING_HERE))
@@ -79,7 +79,6 @@ INLINE void take_over(struct neighbour *k, const struct binding *was)
 	__builtin_memcpy(b->rival, was->mac, 6);
 	b->changed = k->now;
 	b->contested = was->contested;
-	take_notice(k, &b->flags);
 	if (was->flags & BINDING_HERE)
 		b->flags |= BINDING_UNVERIFIED | BINDING_UNHEARD;
 	else if (!answered)
@@ -104,7 +103,6 @@ INLINE void take_over_told(struct neighbour *k)
 	__builtin_memcpy(b->rival, told->mac, 6);
 	b->changed = k->now;
 	b->flags |= BINDING_UNVERIFIED;
-	take_notice(k, &b->flags);
 }
 
 /* Have the controllers told since the owner was heard that another MAC has the address? Then that one is the owner, and is
@@ -166,6 +164,7 @@ INLINE void bind_owner(struct neighbour *k)
 	b->seen = k->now;
 	b->flags = k->says;
 	__builtin_memcpy(b->mac, k->speaker.mac, 6);
+	take_notice(k, &b->flags);
 	if (was && binding_holds(k, was->seen))
 		take_over(k, was);
 	else

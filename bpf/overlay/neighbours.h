@@ -34,7 +34,7 @@ enum binding_flag {
 	BINDING_ASKED = 1 << 4, /* a question of this host's guests has passed since, when asked says */
 	BINDING_UNHEARD = 1 << 5, /* the silence of others proves nothing: this tunnel would not hear their answer */
 	BINDING_PROBED = 1 << 6, /* a probe was that question: only who has the address is asked by it */
-	BINDING_UNANNOUNCED = 1 << 7, /* the owner here took the address over, and has sent nothing to all since */
+	BINDING_UNANNOUNCED = 1 << 7, /* the owner here has sent nothing to all since the address is its own */
 	BINDING_DOUBTS = BINDING_UNVERIFIED | BINDING_ASKED | BINDING_UNHEARD | BINDING_PROBED,
 };
 
@@ -123,7 +123,7 @@ struct neighbour {
 	u64 now;
 	u8 answers; /* the packet answers a question of one station */
 	u8 group; /* the packet is for several stations */
-	u8 announces; /* the first such packet since its sender took its address over */
+	u8 announces; /* the first such packet since the address is its sender's */
 	u8 reserved[3];
 	union {
 		struct arp arp;

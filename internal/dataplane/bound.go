@@ -20,7 +20,7 @@ type HeardAt struct {
 	Here, Advertised, Router bool
 	Seen, Changed, Contested time.Duration
 	Turns                    int
-	// Unannounced: the owner here has taken the address over, and sent nothing to several stations since.
+	// Unannounced: the owner here has sent nothing to several stations since the address is its own.
 	Unannounced bool
 	// Unverified: it is not sure that MAC has the address; see enum binding_flag for the other three. Asked is in
 	// eighths of a second.

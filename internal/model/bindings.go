@@ -46,8 +46,8 @@ type Heard struct {
 	Contested time.Duration
 	// Turns is how often the address has come back from the rival by an answer, at most 255.
 	Turns int
-	// Unannounced: the owner, behind a port of this host, has taken the address over, and has sent nothing to several
-	// stations since.
+	// Unannounced: the owner, behind a port of this host, has sent nothing to several stations since the address is
+	// its own.
 	Unannounced bool
 	Doubt
 }
@@ -98,7 +98,7 @@ type Hearing struct {
 	Contested time.Duration
 	// Unverified: it is not sure that MAC has the address, so questions for it pass.
 	Unverified bool
-	// Announces: the frame is the first to several stations since MAC has taken the address over on this host.
+	// Announces: the frame is the first to several stations since the address is MAC's, behind a port of this host.
 	Announces bool
 }
 
@@ -152,16 +152,15 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 		return h
 	}
 	used.Bindings++
+	h.Announces, next.Unannounced = announcing(true, here, n.Group)
 	if was != nil && now-was.Seen <= hold {
 		h.What, h.Was = HeardMoved, was.MAC
-		h.Announces, next.Unannounced = announcing(true, here, n.Group)
 		if b.takeOver(next, was, n.Answers && was.asked(now) && !was.Probed, now, hold) {
 			h.Contested = hold
 		}
 	} else if told, said := b.told[at]; said && now-told.Seen <= hold && told.MAC != mac {
 		h.What, h.Was = HeardMoved, told.MAC
 		next.Rival, next.Changed, next.Unverified = told.MAC, now, true
-		h.Announces, next.Unannounced = announcing(true, here, n.Group)
 	}
 	next.Unverified = next.Unverified || used.Bindings > abi.SurePerSecond
 	h.Unverified = next.Unverified
@@ -169,7 +168,7 @@ func (b *bindings) hear(s Segment, mac plan.MAC, n *Neighbour, here bool, now, h
 	return h
 }
 
-// announcing is what a frame does of a station that has taken its address over (taken) and that no other host has heard
+// announcing is what a frame does of a station whose address is its own now (taken), and that no other host has heard
 // since: one to several stations tells them all, one to a single station leaves that to a later one. Only who is behind
 // a port of this host has frames that this tunnel could keep from them.
 func announcing(taken, here, group bool) (announces, unannounced bool) {

@@ -22,9 +22,11 @@ type talk struct {
 func newTalk(t *testing.T) *talk {
 	c := crossing(t)
 	sw := crossingPlan(t).Switches[0]
-	return &talk{t, model.NewCrossing(sw, plan.Fact{Up: true, MTU: 1600, Endpoints: c.Own()}, overlay.Reach{
+	k := &talk{t, model.NewCrossing(sw, plan.Fact{Up: true, MTU: 1600, Endpoints: c.Own()}, overlay.Reach{
 		Endpoints: []overlay.Endpoint{{Address: addr("198.51.100.2"), Host: "host2"}},
 		Segments:  []overlay.Segment{{VNI: 10, Members: []netip.Addr{addr("198.51.100.2")}}}}), time.Minute}
+	k.here(arp(1, nil, 1, "10.0.0.1", "10.0.0.1")) // the first question of who has not would pass (S194)
+	return k
 }
 
 func station4(n byte) plan.MAC { return plan.MAC{2, 0, 0, 0, 9, n} }

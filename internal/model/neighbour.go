@@ -148,7 +148,7 @@ type Question struct {
 	Unverified bool
 	// Again: the asker was told that Owner a moment ago, and asks again.
 	Again bool
-	// Announces: the question says that the asker has taken its own address over.
+	// Announces: the question says that the asker has its own address now.
 	Announces bool
 }
 

@@ -14,10 +14,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// knows has the live tunnel know of one address.
+// knows has the live tunnel know of one address, and of that of 10.0.0.1, which is behind a port here.
 func knows(h *Host, a netip.Addr, heard *model.Heard, told *model.Told) *Host {
 	k := h.Known["lab"]
 	k.Bound = func(at overlay.Address) (*model.Heard, *model.Told) {
+		if at == (overlay.Address{VNI: 10, IP: ip("10.0.0.1")}) {
+			return &model.Heard{MAC: mac(1), Here: true, Seen: time.Hour - time.Minute}, nil
+		}
 		if at != (overlay.Address{VNI: 10, IP: a}) {
 			return nil, nil
 		}
@@ -58,7 +61,7 @@ func TestS85_ATraceSaysWhatTheTunnelHearsAndAnswers(t *testing.T) {
 	nine := ip("10.0.0.9")
 	question := arpFrame(1, mac(1), mac(1), "10.0.0.1", "10.0.0.9")
 	claim := arpFrame(1, mac(1), mac(1), "10.0.0.9", "10.0.0.9")
-	heardAsker := "this host hears in VNI 10 that 10.0.0.1 belongs to 02:00:00:00:00:01"
+	heardAsker := "this host hears in VNI 10 that 10.0.0.1 still belongs to 02:00:00:00:00:01"
 	others := []string{"in VNI 10 from 192.0.2.1 to 198.51.100.2 (host2): a host of the segment",
 		"in VNI 10 from 192.0.2.1 to 198.51.100.3 (host3): a host of the segment"}
 	for _, c := range []struct {
@@ -88,6 +91,11 @@ func TestS85_ATraceSaysWhatTheTunnelHearsAndAnswers(t *testing.T) {
 				"02:00:00:00:00:09 and 02:00:00:00:00:08 both claim it"}, true, ""},
 		{"the asker's", question, &model.Heard{MAC: mac(1), Seen: ago}, nil, []string{heardAsker,
 			"other hosts are asked in VNI 10 who has 10.0.0.9: as far as this host knows, the asker itself"}, true, ""},
+		{"an asker that was not heard before", arpFrame(1, mac(1), mac(1), "10.0.0.2", "10.0.0.9"),
+			&model.Heard{MAC: mac(9), Seen: ago}, nil, []string{
+				"this host hears in VNI 10 that 10.0.0.2 belongs to 02:00:00:00:00:01",
+				"other hosts are asked in VNI 10 who has 10.0.0.9, though this host knows that 02:00:00:00:00:09 has " +
+					"it: by the question they hear that 10.0.0.2 belongs to 02:00:00:00:00:01 now"}, true, ""},
 		{"a new address", claim, nil, nil, []string{
 			"this host hears in VNI 10 that 10.0.0.9 belongs to 02:00:00:00:00:01"}, true, ""},
 		{"its own address again", claim, &model.Heard{MAC: mac(1), Seen: ago}, nil, []string{

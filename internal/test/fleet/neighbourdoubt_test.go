@@ -30,6 +30,7 @@ func (r *neighbourRig) stolen() {
 	r.t.Helper()
 	asker, thief, owner := r.at(1), r.at(2), r.at(11)
 	r.everywhere(r.guests[1][0], r.announces(owner, owner.ip), "S85: an announcement passes")
+	r.introduces(0)
 	r.nobodyAsked(0, owner.mac, owner.ip)
 	r.everywhere(r.guests[0][1], r.announces(thief, owner.ip), "S85: an announcement passes")
 	r.othersAsked(r.asks(asker, false, owner.ip), r.answers(asker, thief.mac, owner.ip),

@@ -42,6 +42,7 @@ func TestS85_AHostShowsWhoHasAnAddress(t *testing.T) {
 	r.everywhere(r.guests[0][1], r.announces(here, here.ip), "S85: an announcement passes")
 	r.everywhere(r.guests[1][0], r.announces(there, there.ip), "S85: an announcement passes")
 	r.everywhere(r.kernel, r.announces(third, third.ip), "S85: an announcement passes")
+	r.introduces(0)
 	r.nobodyAsked(0, there.mac, there.ip)
 	want := []string{"10.0.0.1 02:00:00:00:00:01 port one", "10.0.0.2 02:00:00:00:00:02 port two",
 		"10.0.0.11 02:00:00:00:00:0b endpoint " + r.addr[1], "10.0.0.77 02:00:00:00:00:4d endpoint " + r.addr[2]}
@@ -122,6 +123,7 @@ func (r *neighbourRig) guarded() {
 		"{enabled: true, addresses: [%q]}},", thief.ip)).Replace(r.config(0, "web")))
 	h.Up("two")
 	r.everywhere(r.guests[1][0], r.announces(owner, owner.ip), "S85: an announcement passes")
+	r.introduces(0)
 	r.nobodyAsked(0, owner.mac, owner.ip)
 	reason := map[bool]string{false: "arp-sender-not-allowed", true: "ip-source-not-allowed"}[r.v6]
 	lies := [][]byte{r.announces(thief, owner.ip), r.asks(station{thief.mac, owner.ip}, false, r.at(1).ip)}
@@ -131,6 +133,7 @@ func (r *neighbourRig) guarded() {
 			return h.Counter("two", reason) >= uint64(i+1)
 		})
 	}
+	r.introduces(1)
 	r.nobodyAsked(1, owner.mac, owner.ip) // who asks again has others asked
 	if n := h.neighbourCount(r.t, abi.NeighbourContested); n != 0 {
 		r.t.Errorf("S85: %d claims are contested", n)

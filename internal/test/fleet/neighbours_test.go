@@ -148,6 +148,17 @@ func all(e *cable.End, marker []byte) [][]byte {
 	})
 }
 
+// introduces: a guest of the first host has said who it is, so that its next question need not (S194).
+func (r *neighbourRig) introduces(guest byte) {
+	r.t.Helper()
+	who, end := r.at(guest+1), r.guests[0][guest]
+	frame := r.announces(who, who.ip)
+	end.Send(frame)
+	for _, e := range []*cable.End{r.guests[1][0], r.kernel} {
+		e.Expect(frame, "S85: an announcement passes")
+	}
+}
+
 // nobodyAsked: a guest of the first host asks, gets this answer, and no other machine gets the question.
 func (r *neighbourRig) nobodyAsked(guest byte, owner [6]byte, ip netip.Addr) {
 	r.t.Helper()
@@ -224,6 +235,7 @@ func (r *neighbourRig) spoofed() {
 	r.t.Helper()
 	owner := r.at(11)
 	r.everywhere(r.guests[0][1], r.claims(cable.MAC(2), cable.MAC(66), owner.ip), "what a guest says of another MAC")
+	r.introduces(1)
 	r.nobodyAsked(1, owner.mac, owner.ip) // who asks again has others asked
 	if n := r.hosts[0].neighbourCount(r.t, abi.NeighbourSpoofed); n == 0 {
 		r.t.Error("S85: no packet counted whose sender names another MAC")

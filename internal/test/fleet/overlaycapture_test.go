@@ -199,6 +199,7 @@ func (r *overlayRig) answersShown(c *captureOf) {
 	n := &neighbourRig{r, false}
 	asker, owner := n.at(1), n.at(11)
 	n.everywhere(r.guests[1][0], n.announces(owner, owner.ip), "an announcement")
+	n.introduces(0)
 	ask, answer := n.asks(asker, false, owner.ip), n.answers(asker, owner.mac, owner.ip)
 	r.guests[0][0].Send(ask)
 	r.guests[0][0].Expect(answer, "the answer")

@@ -175,8 +175,8 @@ func (f *fleet) addressInside() {
 		ip)
 	asked := slices.Concat(ask[:12], []byte{0x81, 0, 0, 20}, ask[12:])
 	before := f.hosts[0].Refused("tunnel", "neighbour-answered")
-	f.guests["p-web@0"].Send(asked)
-	f.hosts[0].Await("S112: host 0 answers in VLAN 20", func() bool {
+	f.hosts[0].Await("S112: host 0 answers in VLAN 20", func() bool { // the first question passes (S194)
+		f.guests["p-web@0"].Send(asked)
 		return f.hosts[0].Refused("tunnel", "neighbour-answered") > before
 	})
 	f.guests["p-web@0"].Gather("S112: the answer has the tag", func(all [][]byte) bool {
