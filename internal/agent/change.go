@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/held"
 	"heddle/internal/agent/loopsearch"
 	"heddle/internal/api"
@@ -14,6 +15,7 @@ import (
 // changer changes the desired state, all or nothing.
 type changer struct {
 	*shared
+	definition *definition.Part
 	ports      *ports
 	records    *records
 	effect     *effect
@@ -74,7 +76,7 @@ func (cg *changer) change(edit func()) error {
 // the caller takes the edit back.
 func (cg *changer) edited(edit func(), before intent) (*spec.Config, spec.Faults, error) {
 	edit()
-	if err := (keeper{cg.ports}).keep(before); err != nil {
+	if err := cg.definition.Keep(before.definition, before.uses()); err != nil {
 		return nil, nil, err
 	}
 	if _, clash := cg.ports.whole(cg.ports.file); len(clash) > 0 {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"heddle/internal/agent/admission"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/held"
 	"heddle/internal/agent/loopsearch"
 	"heddle/internal/agent/standby"
@@ -23,20 +24,21 @@ import (
 // commands are the commands on single ports.
 type commands struct {
 	*shared
-	connected *connected
-	ports     *ports
-	records   *records
-	effect    *effect
-	attaching *attaching
-	chains    *chains
-	loops     *loopsearch.Search
-	waiting   *standby.Part
-	arrivals  *arrivals
-	holding   *held.Part
-	trials    *trials
-	changer   *changer
-	statics   *staticports.Part
-	admission *admission.Judge
+	definition *definition.Part
+	connected  *connected
+	ports      *ports
+	records    *records
+	effect     *effect
+	attaching  *attaching
+	chains     *chains
+	loops      *loopsearch.Search
+	waiting    *standby.Part
+	arrivals   *arrivals
+	holding    *held.Part
+	trials     *trials
+	changer    *changer
+	statics    *staticports.Part
+	admission  *admission.Judge
 	// self is the host's id in its cluster; nil for a host that can be in none.
 	self func() string
 

@@ -192,7 +192,7 @@ func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state
 				return c.changer.change(func() {
 					if ends(); q.Release {
 						c.statics.GivesUp(*was)
-						c.state.KeptObjects = state.Released(c.state.KeptObjects, name)
+						c.definition.Release(name)
 					}
 				})
 			}

@@ -90,10 +90,10 @@ func (tr *trials) resumeControllers(c *adopt.Change, now time.Duration, here str
 
 // forgetReverted forgets from which version the host went back before, as another one, or now the same, stays.
 func (tr *trials) forgetReverted(c *adopt.Change) {
-	if !c.Controllers || tr.state.Reverted == nil {
+	if !c.Controllers || tr.definition.Reverted() == nil {
 		return
 	}
-	tr.state.Reverted = nil
+	tr.definition.Stay()
 	if err := tr.ports.save(); err != nil {
 		tr.Complain("forget that the host went back from a version", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/loop"
 	"heddle/internal/agent/state"
 	"heddle/internal/binding"
@@ -562,6 +563,11 @@ func (r *rig) command(f func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// follows has the controllers declare that; nil for no controllers.
+func (r *rig) follows(cfg *spec.Config) {
+	r.definition.Take(&definition.Handed{Config: cfg}, r.definition.Given())
 }
 
 // saved returns the state that a new agent would load.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose"
@@ -23,11 +24,12 @@ const foreseeTime = 5 * time.Second
 // foreseer says what a change would newly lose of what ports sent lately.
 type foreseer struct {
 	*shared
-	ports   *ports
-	changer *changer
-	slicing *slicing
-	answers *answers
-	one     chan struct{} // holds a value while it computes: memory for one at a time
+	definition *definition.Part
+	ports      *ports
+	changer    *changer
+	slicing    *slicing
+	answers    *answers
+	one        chan struct{} // holds a value while it computes: memory for one at a time
 }
 
 // of returns what a configuration would newly lose; nil if that can't be found out, which hinders no dry run.
@@ -54,8 +56,7 @@ func (fo *foreseer) Foresee(ctx context.Context, q api.Foresee) (*diagnose.Fores
 	err = fo.Do(ctx, func() error {
 		// The loop sees the other version until this returns, and nobody else does.
 		defer fo.ports.restore(fo.ports.intent())
-		keeper{fo.ports}.take(h)
-		fo.ports.state.Slice = next
+		fo.definition.Take(h, next)
 		n, lines, err := fo.changer.preview(fo.ports.file)
 		if len(lines) > 0 {
 			return api.NewError(api.Invalid, append([]string{"the host would refuse the change:"}, lines...)...)

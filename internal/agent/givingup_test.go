@@ -35,8 +35,8 @@ func TestS79_APortThatIsBoundAfterItWasGivenUpIsGivenUpAgain(t *testing.T) {
 	// The host's own file has that switch too: the definition counts until a claim is asked for.
 	handed := func(ctx context.Context, is bool) error {
 		return r.Do(ctx, func() error {
-			if r.ports.slice = nil; is {
-				r.ports.slice = defined
+			if r.follows(nil); is {
+				r.follows(defined)
 			}
 			return nil
 		})

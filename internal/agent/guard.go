@@ -288,7 +288,8 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	}
 	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now,
 		Within: g.within, Controllers: g.controllers,
-		Ports: tr.connected.before(before), Kept: before.kept, KeptObjects: before.objects, Numbers: tr.state.Numbers}
+		Ports: tr.connected.before(before), Kept: before.kept, KeptObjects: before.definition.Kept(),
+		Numbers: tr.state.Numbers}
 	switch {
 	case c.Controllers:
 		c.Within = adopt.ControllersWithin
@@ -298,8 +299,8 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	if before.config != tr.state.Config {
 		c.File = &before.config
 	}
-	if before.given != tr.state.Slice {
-		c.Slice = &adopt.SliceBefore{Was: before.given}
+	if before.definition.Given() != tr.definition.Given() {
+		c.Slice = &adopt.SliceBefore{Was: before.definition.Given()}
 	}
 	if !slices.EqualFunc(before.uplinks, tr.state.Maintenance, state.Maintenance.Same) {
 		was := append([]state.Maintenance{}, before.uplinks...) // an empty list is not the same as unchanged (nil)

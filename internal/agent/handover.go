@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heddle/internal/agent/changes"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
@@ -32,7 +33,7 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 	out := &api.Applied{}
 	if q.DryRun {
 		return out, sl.Do(ctx, func() error {
-			_, err := sl.handover(given.cfg, out)
+			_, err := sl.handover(given.Config, out)
 			out.DryRun = true
 			return err
 		})
@@ -42,7 +43,7 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 		if err := sl.trials.settleControllers(); err != nil {
 			return err
 		}
-		h, err := sl.handover(given.cfg, out)
+		h, err := sl.handover(given.Config, out)
 		if err != nil {
 			return err
 		}
@@ -111,8 +112,8 @@ func (h *handover) file(own *spec.Config, name string) error {
 }
 
 // handOver makes the change.
-func (sl *slicing) handOver(next *state.Slice, given *handed, h *handover, out *api.Applied) error {
-	if faults := spec.CheckDevices(given.cfg, sl.lookup); len(faults) > 0 {
+func (sl *slicing) handOver(next *state.Slice, given *definition.Handed, h *handover, out *api.Applied) error {
+	if faults := spec.CheckDevices(given.Config, sl.lookup); len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	file := sl.state.Config.File
@@ -121,8 +122,7 @@ func (sl *slicing) handOver(next *state.Slice, given *handed, h *handover, out *
 	err := sl.effect.timed(out, 0, func() error {
 		return sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = h.own, src
-			keeper{sl.ports}.take(given)
-			sl.state.Slice = next
+			sl.definition.Take(given, next)
 			sl.state.Ports = slices.Concat(sl.state.Ports, h.ports)
 		})
 	})

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"heddle/internal/agent/connection"
+	"heddle/internal/agent/definition"
 	"heddle/internal/api"
 )
 
 // inCluster is what the host is in its cluster.
 type inCluster struct {
 	*shared
-	ports      *ports
+	definition *definition.Part
 	connection *connection.Connection
 }
 
@@ -25,10 +26,10 @@ func (ic *inCluster) Membership(ctx context.Context) (*api.Membership, error) {
 			Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
 	}
 	return out, ic.Do(ctx, func() error {
-		if s := ic.state.Slice; s != nil {
+		if s := ic.definition.Given(); s != nil {
 			out.Revision, out.Epoch = s.Revision, s.Epoch
 		}
-		if cfg := ic.ports.slice; cfg != nil {
+		if cfg := ic.definition.Config(); cfg != nil {
 			for _, sw := range cfg.Switches {
 				out.Switches = append(out.Switches, sw.Name)
 			}
@@ -37,7 +38,7 @@ func (ic *inCluster) Membership(ctx context.Context) (*api.Membership, error) {
 					PortGroup: p.PortGroup, Addresses: p.Addresses})
 			}
 		}
-		out.Kept = keeper{ic.ports}.keepsBeside()
+		out.Kept = ic.definition.Keeps()
 		return nil
 	})
 }

@@ -49,7 +49,7 @@ func (m member) ActiveAt(ctx context.Context) (at int64, err error) {
 
 // kept are warnings about what the host keeps beside the controllers' definition.
 func (m *membership) kept(ctx context.Context) (lines []string, err error) {
-	err = m.Do(ctx, func() error { lines = keeper{m.slicing.ports}.keptWarnings(); return nil })
+	err = m.Do(ctx, func() error { lines = m.definition.KeptWarnings(); return nil })
 	return lines, err
 }
 
@@ -57,11 +57,11 @@ func (m *membership) kept(ctx context.Context) (lines []string, err error) {
 func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 	out := &controllerv1.HostReport{}
 	return out, m.Do(ctx, func() error {
-		if r := m.state.Reverted; r != nil {
+		if r := m.definition.Reverted(); r != nil {
 			out.Reverted = &controllerv1.RevertedSlice{Why: r.Why, Times: r.Times,
 				Version: &controllerv1.SliceVersion{Epoch: r.Epoch, Revision: r.Revision, Hash: r.Hash}}
 		}
-		cfg := m.slicing.ports.slice
+		cfg := m.definition.Config()
 		if cfg == nil {
 			return nil
 		}
@@ -80,8 +80,8 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 		}
 		out.Switches = m.isolation.hostSwitches(given)
 		out.Warnings = slices.Concat(spec.MissingDevices(cfg, m.lookup, hostdev.NamedOtherwise),
-			texts(m.slicing.ports.misfits), m.slicing.ports.lacks,
-			keeper{m.slicing.ports}.keptWarnings(), m.slicing.ports.unused)
+			texts(m.slicing.ports.misfits), m.definition.Lacks(),
+			m.definition.KeptWarnings(), m.slicing.ports.unused)
 		return nil
 	})
 }
@@ -96,7 +96,7 @@ func (m member) reported(p api.Port) *controllerv1.HostPort {
 	out := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup, State: string(p.State),
 		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
 		Waits: p.Wait != nil, Absent: hasNoDevice(p.ReasonCode),
-		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
+		Kept: m.definition.IsKept(p.Switch, p.PortGroup)}
 	if n := m.state.NICOf(p.Name); n != nil && p.Conflict != "" {
 		out.Rival, out.Rivals = n.Rival != "", n.Rivals
 	}

@@ -5,6 +5,7 @@ import (
 
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/connection"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/locations"
 	"heddle/internal/agent/migration"
 	"heddle/internal/agent/probes"
@@ -15,6 +16,7 @@ import (
 // membership is the host's part in a cluster of controllers: what it has of their definition, and what it reports.
 type membership struct {
 	*inCluster
+	definition *definition.Part
 	connection *connection.Connection
 	slicing    *slicing
 	answers    *answers

@@ -7,6 +7,7 @@ import (
 	"heddle/internal/agent/bypass"
 	"heddle/internal/agent/captures"
 	"heddle/internal/agent/connection"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/flows"
 	"heddle/internal/agent/held"
 	"heddle/internal/agent/history"
@@ -37,6 +38,7 @@ type owners struct {
 	connection *connection.Connection
 	parts      *part.Table        // with state of their own, which the core knows by their hooks
 	connected  *connected         // the ports that commands connected
+	definition *definition.Part   // what the controllers define
 	ports      *ports             // what the file and commands ask for
 	records    *records           // moves of the host's own addresses, for the next agent
 	effect     *effect            // what is active in the kernel
@@ -82,7 +84,9 @@ func join(s *shared) (o owners) {
 	o.connection = connection.New(s.log, s.Stopped())
 	o.parts = &part.Table{}
 	o.connected = &connected{shared: s, parts: o.parts}
-	o.ports = &ports{shared: s, connected: o.connected, stale: true}
+	o.definition = definition.New(&s.state.Definition,
+		func() []state.Use { return usesOf(s.state.Ports, s.state.Overrides) }, s.Complain)
+	o.ports = &ports{shared: s, connected: o.connected, definition: o.definition, stale: true}
 	o.records = &records{shared: s, ports: o.ports}
 	o.effect = &effect{shared: s, ports: o.ports, current: current}
 	o.settler = &settler{shared: s}
@@ -105,17 +109,19 @@ func join(s *shared) (o owners) {
 	o.parts.Add("standby", o.waiting)
 	o.moving = newMigration(s, o.connected, o.ports)
 	o.parts.Add("migration", o.moving)
-	o.locating = newLocations(s, o.ports, o.settler, o.moving)
+	o.locating = newLocations(s, o.definition, o.settler, o.moving)
 	o.tunnels = tunnels.New(tunnels.Host{Reader: s.Reader, Loop: s.Loop, Agent: s.name, Reach: o.locating.Reach,
 		Devices: func() tunnels.Devices { return s.dev }})
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains: o.chains, reporter: o.reporter, teaming: o.teaming, holding: o.holding, restoring: o.restoring,
 		waiting: o.waiting,
 		dated:   o.dated, tunnels: o.tunnels, parts: o.parts}
-	o.trials = &trials{shared: s, connected: o.connected, ports: o.ports, records: o.records, effect: o.effect,
+	o.trials = &trials{shared: s, definition: o.definition, connected: o.connected, ports: o.ports, records: o.records,
+		effect:     o.effect,
 		attaching:  o.attaching,
 		reconciler: o.reconciler, connection: o.connection}
-	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
+	o.changer = &changer{shared: s, definition: o.definition, ports: o.ports, records: o.records, effect: o.effect,
+		settler:   o.settler,
 		attaching: o.attaching, chains: o.chains, loops: o.loops, reconciler: o.reconciler, trials: o.trials,
 		teaming: o.teaming, restoring: o.restoring}
 	joinAnswers(s, &o)
@@ -127,17 +133,20 @@ func join(s *shared) (o owners) {
 
 // joinAnswers makes the owners that follow controllers' definitions, and answer queries.
 func joinAnswers(s *shared, o *owners) {
-	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
+	o.slicing = &slicing{shared: s, definition: o.definition, ports: o.ports, effect: o.effect, attaching: o.attaching,
+		trials:  o.trials,
 		changer: o.changer}
 	o.history = history.New(history.Host{Reader: s.Reader, Do: s.Do, Stored: s.store.History(),
 		Applied: func() state.Source { return s.state.Config }})
-	o.inCluster = &inCluster{shared: s, ports: o.ports, connection: o.connection}
-	o.answers = &answers{shared: s, inCluster: o.inCluster, ports: o.ports, attaching: o.attaching, chains: o.chains,
+	o.inCluster = &inCluster{shared: s, definition: o.definition, connection: o.connection}
+	o.answers = &answers{shared: s, definition: o.definition, inCluster: o.inCluster, ports: o.ports,
+		attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter,
 		teaming:  o.teaming, holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving,
 		tracing: make(chan struct{}, 1), stateDir: s.store.Dir()}
-	o.foreseer = &foreseer{shared: s, ports: o.ports, changer: o.changer, slicing: o.slicing, answers: o.answers,
-		one: make(chan struct{}, 1)}
+	o.foreseer = &foreseer{shared: s, definition: o.definition, ports: o.ports, changer: o.changer, slicing: o.slicing,
+		answers: o.answers,
+		one:     make(chan struct{}, 1)}
 	o.files = &files{shared: s, ports: o.ports, attaching: o.attaching, trials: o.trials, changer: o.changer,
 		foreseer: o.foreseer}
 }
@@ -147,8 +156,9 @@ func joinCluster(s *shared, o *owners) {
 	o.carrying = newCarrier(s, o.connected, o.ports, o.changer, o.teaming)
 	o.moving.Carry(o.carrying)
 	o.moving.Join(o.connection)
-	o.statics = newStaticPorts(s, o.connected, o.ports, o.changer, o.connection)
-	o.membership = &membership{inCluster: o.inCluster, connection: o.connection, slicing: o.slicing, answers: o.answers,
+	o.statics = newStaticPorts(s, o.definition, o.connected, o.ports, o.changer, o.connection)
+	o.membership = &membership{inCluster: o.inCluster, definition: o.definition, connection: o.connection,
+		slicing: o.slicing, answers: o.answers,
 		changer: o.changer,
 		statics: o.statics, moving: o.moving, locating: o.locating, isolation: &isolation{shared: s, ports: o.ports,
 			attaching: o.attaching,
@@ -166,7 +176,8 @@ func joinCommands(s *shared, o *owners) {
 		holding: o.holding,
 		waiting: o.waiting, change: o.changer.change}
 	o.parts.Add("arrivals", o.arrivals)
-	o.commands = &commands{shared: s, connected: o.connected, ports: o.ports, records: o.records, effect: o.effect,
+	o.commands = &commands{shared: s, definition: o.definition, connected: o.connected, ports: o.ports,
+		records: o.records, effect: o.effect,
 		attaching: o.attaching,
 		chains:    o.chains, loops: o.loops, waiting: o.waiting, arrivals: o.arrivals, holding: o.holding,
 		trials: o.trials, changer: o.changer,

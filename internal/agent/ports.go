@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
-	"heddle/internal/slice"
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
@@ -26,23 +26,17 @@ type ports struct {
 	// configFile is the path given with --config; "" without.
 	configFile string
 	// inKernel: the kernel had this agent's switch when the agent started.
-	inKernel bool
-	// unprotected: a slice is taken of which this program does not know a security field (--allow-unprotected).
-	unprotected bool
-	file        *spec.Config                // as declared by the file
-	slice       *spec.Config                // as declared by a controller; nil if the host follows none
-	beside      []slice.Object              // of earlier versions, that slice has too
-	declares    declared                    // by file and controller
-	sets        settings                    // for static ports
-	sliced      chan struct{}               // closed and replaced when another slice is active
-	parsed      atomic.Pointer[spec.Config] // the file read last, for the next reading
-	cfg         *spec.Config                // with what commands made
+	inKernel   bool
+	definition *definition.Part
+	file       *spec.Config                // as declared by the file
+	declares   declared                    // by file and controller
+	parsed     atomic.Pointer[spec.Config] // the file read last, for the next reading
+	cfg        *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing reports that itself, while it lasts
 	warnings []string
 	// unused says that the file given is not used since the boot; nil where it is.
 	unused  []string
 	misfits []misfit   // known faults of what commands made, against the file
-	lacks   []string   // what of the slice an earlier program left, and this one does not know
 	plan    *plan.Plan // of cfg, unless stale
 	stale   bool       // cfg, or an adopted MAC, changed since plan was made
 	next    *plan.Plan // of cfg, if it was made ahead of reconcile
@@ -52,36 +46,30 @@ type ports struct {
 func (ps *ports) layers() layers {
 	whole, _ := ps.whole(ps.file)
 	return layers{file: whole, ports: ps.state.Ports, overrides: ps.state.Overrides,
-		defined: defined{ps}.definedPolicies(),
+		defined: ps.definedPolicies(),
 		uplinks: ps.state.Maintenance}
 }
 
 // intent is the part of the state that commands change; the held devices are not part of it.
 type intent struct {
-	file      *spec.Config
-	config    state.Source
-	slice     *spec.Config
-	given     *state.Slice
-	reverted  *state.Reverted
-	ports     []spec.Port
-	overrides map[string]state.Override
-	kept      []state.Kept
-	beside    []slice.Object
-	objects   []state.KeptObject
-	lacks     []string
-	cfg       *spec.Config
-	waits     []state.Wait
-	uplinks   []state.Maintenance
-	nics      []state.NIC
-	goods     []state.Goods
-	devices   []state.Given
+	file       *spec.Config
+	config     state.Source
+	definition definition.Memory
+	ports      []spec.Port
+	overrides  map[string]state.Override
+	kept       []state.Kept
+	cfg        *spec.Config
+	waits      []state.Wait
+	uplinks    []state.Maintenance
+	nics       []state.NIC
+	goods      []state.Goods
+	devices    []state.Given
 }
 
 func (ps *ports) intent() intent {
-	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
-		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects, ps.lacks,
-		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs, ps.state.Goods,
-		ps.state.Given}
+	return intent{ps.file, ps.state.Config, ps.definition.Remember(), slices.Clone(ps.state.Ports),
+		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs,
+		ps.state.Goods, ps.state.Given}
 }
 
 func (ps *ports) restore(i intent) {
@@ -89,8 +77,24 @@ func (ps *ports) restore(i intent) {
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance, ps.state.NICs, ps.state.Goods = i.uplinks, i.nics, i.goods
 	ps.state.Given = i.devices
-	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
-	ps.beside, ps.state.KeptObjects, ps.lacks = i.beside, i.objects, i.lacks
+	ps.definition.Return(i.definition)
+}
+
+// uses are the port groups that ports used then.
+func (i intent) uses() []state.Use { return usesOf(i.ports, i.overrides) }
+
+// definedPolicies are the policies that the definition sets for run-time ports, by the ports' names.
+func (ps *ports) definedPolicies() map[string]spec.Policy {
+	if !ps.definition.AnySettings() {
+		return nil
+	}
+	all := map[string]spec.Policy{}
+	for _, n := range ps.state.NICs {
+		if s, ok := ps.definition.SettingsOf(ps.state.NICOf(n.Port)); ok {
+			all[n.Port] = s.Policy
+		}
+	}
+	return all
 }
 
 // newFaults returns the faults that a change brings. Faults known since the start (the file was edited while the agent
@@ -292,10 +296,10 @@ func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 
 // chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
-	if err := (keeper{ps}).fitSlice(); err != nil {
+	if err := ps.definition.Fit(); err != nil {
 		return false, err
 	}
-	if err = (keeper{ps}).startSlice(); err != nil {
+	if err = ps.definition.Start(); err != nil {
 		return false, fmt.Errorf("the controller's definition as last handed to this host is not valid for this "+
 			"program; start the program before, or heddle host leave and join again: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/flows"
 	"heddle/internal/agent/held"
 	"heddle/internal/agent/metrics"
@@ -13,21 +14,23 @@ import (
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // answers answers queries, and changes nothing.
 type answers struct {
 	*shared
-	inCluster *inCluster
-	ports     *ports
-	attaching *attaching
-	chains    *chains
-	reporter  *reporter
-	teaming   *teaming
-	holding   *held.Part
-	flowing   *flows.Meter
-	dated     *dated
-	moving    *migration.Part
+	definition *definition.Part
+	inCluster  *inCluster
+	ports      *ports
+	attaching  *attaching
+	chains     *chains
+	reporter   *reporter
+	teaming    *teaming
+	holding    *held.Part
+	flowing    *flows.Meter
+	dated      *dated
+	moving     *migration.Part
 
 	losses    Losses
 	abilities Abilities     // nil if devices can't be asked
@@ -48,6 +51,11 @@ func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 // flapping are the MACs that go to and fro between a port and other hosts.
 func (an *answers) flapping(id plan.PortID) []api.FlappingMAC { return an.moving.FlappingOf(id) }
 
+// settingsOf are what the definition sets for the static port that a run-time port is; none for another port.
+func (an *answers) settingsOf(port string) (spec.PortSettings, bool) {
+	return an.definition.SettingsOf(an.state.NICOf(port))
+}
+
 func (an *answers) view() *api.State { return an.source().State() }
 
 // source returns what the views of the host are made from.
@@ -61,10 +69,10 @@ func (an *answers) source() view.Source {
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
 			Started: an.started,
 			Config:  an.state.Config.File, Warnings: slices.Concat(an.ports.unused, an.ports.warnings,
-				texts(an.ports.misfits), an.ports.lacks, keeper{an.ports}.keptWarnings()), Announcing: announcing,
+				texts(an.ports.misfits), an.definition.Lacks(), an.definition.KeptWarnings()), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: held.Lookalikes(an.dev, &an.state.Devices, an.name)},
 		Config: an.Active().Config, File: whole, Plan: an.Active().Plan, Applied: an.Active().Applied,
-		Remembered: an.state, Controller: an.ports.slice, Settings: defined{an.ports}.settingsOf,
+		Remembered: an.state, Controller: an.definition.Config(), Settings: an.settingsOf,
 		Problems: an.Active().Problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
 		Refused: an.reporter.refused.Shown(), Device: an.holding.DeviceOf, Flapping: an.flapping,
 		Speed: an.dev.Speed,

@@ -8,20 +8,23 @@ import (
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/cluster"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
 
 // slicing activates what a controller hands the host.
 type slicing struct {
 	*shared
-	ports     *ports
-	effect    *effect
-	attaching *attaching
-	trials    *trials
-	changer   *changer
+	definition *definition.Part
+	ports      *ports
+	effect     *effect
+	attaching  *attaching
+	trials     *trials
+	changer    *changer
 	// refused is the slice that was handed over last and is not active, beside what the host had then; nil for none.
 	refused *state.Slice
 	beside  intent
@@ -54,8 +57,8 @@ func (i intent) asksAs(o intent) bool {
 func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []string, err error) {
 	var before string
 	if err := sl.Do(ctx, func() error {
-		next = next.Noting(sl.state.Slice)
-		before = triedBefore(next, sl.state.Reverted)
+		next = next.Noting(sl.definition.Given())
+		before = triedBefore(next, sl.definition.Reverted())
 		return nil
 	}); err != nil {
 		return nil, err
@@ -89,13 +92,13 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 			sl.refused, sl.beside = next, sl.ports.intent()
 			return nil
 		}
-		noted := next.Together != "" && sl.state.Slice == next
+		noted := next.Together != "" && sl.definition.Given() == next
 		if noted {
-			sl.state.Slice = next.Noted(sl.Active().Flip.After)
+			sl.definition.Note(next.Noted(sl.Active().Flip.After))
 		}
-		over := sl.state.Reverted != nil && g.change == nil // a trial says what becomes of it
+		over := sl.definition.Reverted() != nil && g.change == nil // a trial says what becomes of it
 		if over {
-			sl.state.Reverted = nil
+			sl.definition.Stay()
 		}
 		if noted || over {
 			return sl.ports.save()
@@ -120,26 +123,24 @@ func (sl *slicing) problemsOf(ctx context.Context, err error) (problems []string
 }
 
 // read reads a slice beside the loop, with what the host keeps beside it.
-func (sl *slicing) read(ctx context.Context, next *state.Slice) (*handed, error) {
+func (sl *slicing) read(ctx context.Context, next *state.Slice) (*definition.Handed, error) {
 	var before *spec.Config
-	var k state.Keeping
+	var kept []slice.Object
 	if err := sl.Do(ctx, func() error {
-		before = sl.ports.slice
-		now := usesOf(sl.state.Ports, sl.state.Overrides)
-		k = state.KeepObjects(sl.state.KeptObjects, sl.state.Slice, next, now, now)
+		kept, before = sl.definition.Beside(next)
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	return readHanded(next, k.Active, before)
+	return definition.Read(next, kept, before)
 }
 
-func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
-	cfg, before := h.cfg, sl.ports.intent()
+func (sl *slicing) apply(next *state.Slice, h *definition.Handed, what string) error {
+	cfg, before := h.Config, sl.ports.intent()
 	if faults := spec.CheckDevices(cfg, sl.lookup); len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	was := sl.ports.slice
+	was := sl.definition.Config()
 	if was == nil {
 		was = &spec.Config{}
 	}
@@ -147,13 +148,13 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 	if err != nil {
 		return err
 	}
-	same, err := sameSettings(sl.state.Slice, next)
+	same, err := sl.definition.SameSettings(next)
 	if err != nil {
 		return err
 	}
-	if len(changed) == 0 && same && sl.state.Slice != nil { // nothing that concerns this host
-		sl.state.Slice, sl.ports.beside, sl.ports.lacks = next, h.beside, nil
-		if err := (keeper{sl.ports}).keep(before); err != nil {
+	if len(changed) == 0 && same && sl.definition.Given() != nil { // nothing that concerns this host
+		sl.definition.Renew(h, next)
+		if err := sl.definition.Keep(before.definition, before.uses()); err != nil {
 			sl.ports.restore(before)
 			return err
 		}
@@ -163,11 +164,10 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 		}
 		return nil
 	}
-	if err := sl.changer.change(func() { keeper{sl.ports}.take(h); sl.state.Slice = next }); err != nil {
+	if err := sl.changer.change(func() { sl.definition.Take(h, next) }); err != nil {
 		return err
 	}
-	sl.ports.lacks = nil
-	defined{sl.ports}.anotherSlice()
+	sl.definition.Activated()
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",
 		len(changed))
@@ -175,7 +175,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 		sl.log.Info("changed together with other hosts", "revision", next.Revision, "instant", next.NotBefore,
 			"active", sl.Active().Flip.After)
 	}
-	for _, line := range (keeper{sl.ports}).keptWarnings() {
+	for _, line := range sl.definition.KeptWarnings() {
 		sl.log.Warn(line)
 	}
 	if !same {
@@ -194,7 +194,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 
 // given is what a controller handed the host last.
 func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
-	err = sl.Do(ctx, func() error { given = sl.state.Slice; return nil })
+	err = sl.Do(ctx, func() error { given = sl.definition.Given(); return nil })
 	return given, err
 }
 
@@ -206,7 +206,7 @@ const afterLeaving = "the configuration after leaving a cluster"
 func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string) []spec.TunnelPeer) error {
 	return sl.Do(ctx, func() error {
 		sl.trials.keepControllers()
-		if sl.state.Slice == nil {
+		if sl.definition.Given() == nil {
 			return nil
 		}
 		whole, _ := sl.ports.whole(sl.ports.file)
@@ -218,7 +218,7 @@ func (sl *slicing) own(ctx context.Context, cluster string, peers func(sw string
 			Seen: sl.ports.seenNow()}
 		err = sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = cfg, src
-			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil // and keep drops what is kept
+			sl.definition.Leave()
 		})
 		if err == nil {
 			sl.ports.parsed.Store(cfg)

@@ -171,12 +171,12 @@ func start(o Options, lock *instance.Lock, store *state.Store, st *state.State, 
 		started: time.Now(), log: o.Log,
 		store: store, state: st, events: event.NewBus(keptEvents), Loop: loop.New(),
 		Complaints: loop.NewComplaints(o.Log)})
-	a.ports.unprotected, a.ports.inKernel = o.AllowUnprotected, inKernel
+	a.ports.inKernel = inKernel
+	a.definition.AllowUnprotected(o.AllowUnprotected)
 	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.close())
-			a = nil
+			err, a = errors.Join(err, a.close()), nil
 		}
 	}()
 	last := st.Config
@@ -343,7 +343,8 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
 	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
-	for _, w := range slices.Concat(a.ports.unused, faultLines(faults), ofFile, texts(a.ports.misfits), a.ports.lacks) {
+	for _, w := range slices.Concat(a.ports.unused, faultLines(faults), ofFile, texts(a.ports.misfits),
+		a.definition.Lacks()) {
 		a.log.Warn(w)
 	}
 	a.holding.Distrust()

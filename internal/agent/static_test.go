@@ -43,7 +43,7 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 	claims.claim = func(ctx context.Context, _ *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 		a := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
 		// The host's own file has that switch too.
-		return a, r.Do(ctx, func() error { r.ports.slice = nil; return nil })
+		return a, r.Do(ctx, func() error { r.follows(nil); return nil })
 	}
 	claims.ended = func(vm, adapter string) {
 		what := "not connected"
@@ -53,7 +53,7 @@ func TestS78_TheControllerIsToldWhatCameOfAClaim(t *testing.T) {
 		ended = append(ended, vm+"/"+adapter+" "+what)
 	}
 	for _, name := range []string{"a", "one"} { // the first one is declared in the file
-		r.ports.slice = defined
+		r.follows(defined)
 		err := r.command(func(ctx context.Context) error {
 			_, err := r.commands.Connect(ctx, api.Connect{VM: conflictVM, Adapter: "net0",
 				Port: spec.Port{Name: name, PortGroup: "web", Device: "tap0"}})
@@ -79,7 +79,7 @@ func TestS79_AnAdapterThatIsConnectedWhileItsPortIsReleasedStaysKnown(t *testing
 	st := r.commands.statics
 	bound := &controllerv1.PortAnswer{Port: &controllerv1.StaticPort{Port: "17", Switch: "lab", PortGroup: "web"}}
 	connect := func(ctx context.Context) error {
-		r.ports.slice = defined
+		r.follows(defined)
 		_, err := r.commands.Connect(ctx, api.Connect{VM: conflictVM, Adapter: "net0",
 			Port: spec.Port{Name: "one", PortGroup: "web", Device: "tap0"}})
 		return err
@@ -92,7 +92,7 @@ func TestS79_AnAdapterThatIsConnectedWhileItsPortIsReleasedStaysKnown(t *testing
 			}
 			return &controllerv1.PortAnswer{}, nil
 		}
-		return bound, r.Do(ctx, func() error { r.ports.slice = nil; return nil })
+		return bound, r.Do(ctx, func() error { r.follows(nil); return nil })
 	}})
 	if err := r.command(connect); err != nil {
 		t.Fatal(err)

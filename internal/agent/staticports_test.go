@@ -34,8 +34,9 @@ func newConflictRig(t *testing.T) *rig {
 		r.state.PutNIC(state.NIC{VM: vm, Adapter: "net0", Port: port.Name, Switch: "lab", PortGroup: "web", ID: "17",
 			Conflict: "bound on host esx2"}, abi.MaxPorts)
 	}
-	r.ports.slice = parse(t, base)
-	r.ports.slice.Switches[0].PortGroups[0].Binding = spec.Elastic
+	defined := parse(t, base)
+	defined.Switches[0].PortGroups[0].Binding = spec.Elastic
+	r.follows(defined)
 	return r
 }
 

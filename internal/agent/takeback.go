@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
@@ -41,15 +42,14 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 	}
 	before := ps.intent()
 	if c.Slice != nil {
-		h, err := readHanded(c.Slice.Was, nil, nil)
+		h, err := definition.Read(c.Slice.Was, nil, nil)
 		if err != nil {
 			return err
 		}
-		if c.Controllers && !c.Slice.Was.Same(ps.state.Slice) {
-			ps.state.Reverted = ps.state.Reverted.Again(ps.state.Slice, c.Reason.Text())
+		if c.Controllers && !c.Slice.Was.Same(ps.definition.Given()) {
+			ps.definition.Revert(c.Reason.Text())
 		}
-		keeper{ps}.take(h)
-		ps.state.Slice = c.Slice.Was
+		ps.definition.Take(h, c.Slice.Was)
 	}
 	ports := slices.Clone(ps.state.Ports)
 	for _, p := range c.Ports {
@@ -64,14 +64,15 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 	}
 	ps.state.Ports = ports
 	if !c.Controllers { // others went on meanwhile
-		ps.state.Kept, ps.state.KeptObjects = c.Kept, c.KeptObjects
+		ps.state.Kept = c.Kept
+		ps.definition.PutKept(c.KeptObjects)
 	}
 	if c.Uplinks != nil {
 		ps.state.Maintenance = *c.Uplinks
 	}
 	ps.numbersBack(c)
 	before.ports, before.overrides = ps.state.Ports, ps.state.Overrides // no port that comes back is new
-	return keeper{ps}.keep(before)
+	return ps.definition.Keep(before.definition, before.uses())
 }
 
 // numbersBack gives restored ports their earlier numbers.
@@ -92,7 +93,7 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 	if c.File != nil && ps.state.Config.Content == c.File.Content {
 		return false
 	}
-	if c.Slice != nil && c.Slice.Was.Same(ps.state.Slice) {
+	if c.Slice != nil && c.Slice.Was.Same(ps.definition.Given()) {
 		return false
 	}
 	if c.Uplinks != nil && !slices.EqualFunc(*c.Uplinks, ps.state.Maintenance, state.Maintenance.Same) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/agent/definition"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
@@ -19,7 +20,7 @@ import (
 type prepared struct {
 	id   string
 	next *state.Slice
-	h    *handed
+	h    *definition.Handed
 	// beside is what else was asked for of the host then, problems why the version can't be activated beside it.
 	beside   intent
 	problems []string
@@ -57,10 +58,10 @@ func (sl *slicing) rehearse(p *prepared) error {
 	if err := sl.trials.busy(); err != nil {
 		return api.NewError(api.Invalid, "a change of the way to the host's own addresses is being tried there")
 	}
-	if faults := spec.CheckDevices(p.h.cfg, sl.lookup); len(faults) > 0 {
+	if faults := spec.CheckDevices(p.h.Config, sl.lookup); len(faults) > 0 {
 		return faults
 	}
-	err := sl.changer.rehearse(func() { keeper{sl.ports}.take(p.h); sl.state.Slice = p.next })
+	err := sl.changer.rehearse(func() { sl.definition.Take(p.h, p.next) })
 	p.took = time.Since(began)
 	return err
 }
@@ -165,7 +166,7 @@ func hurry() (done func()) {
 
 // outdated reports whether the host has a later version than this one, which waited for its instant meanwhile.
 func (sl *slicing) outdated(next *state.Slice) bool {
-	has := sl.state.Slice
+	has := sl.definition.Given()
 	return next.NotBefore != 0 && has != nil && has.Epoch == next.Epoch && has.Revision > next.Revision
 }
 

@@ -52,7 +52,7 @@ func TestS175_AnAgentThatLeavesOutWhatItDoesNotKnowStillSaysWhenItsHostChanged(t
 	made := &state.Made{ID: "x", Off: 7, Known: true}
 	later := slice.Object{Key: slice.Key{Kind: "later", Name: "a"}, Doc: []byte(`{}`)}
 	r.state.Slice = &state.Slice{Epoch: 1, Revision: 2, Objects: []slice.Object{later}, Made: made}
-	if err := (keeper{r.ports}).fitSlice(); err != nil {
+	if err := r.definition.Fit(); err != nil {
 		t.Fatal(err)
 	}
 	if has := r.state.Slice; len(has.Objects) != 0 || has.Made == nil || *has.Made != *made {

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/agent/adopt"
 	"heddle/internal/agent/connection"
+	"heddle/internal/agent/definition"
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
@@ -20,6 +21,7 @@ import (
 // change in addition to the journal.
 type trials struct {
 	*shared
+	definition *definition.Part
 	connected  *connected
 	ports      *ports
 	records    *records

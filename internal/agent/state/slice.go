@@ -6,6 +6,18 @@ import (
 	"heddle/internal/slice"
 )
 
+// Definition is what the agent remembers of the controllers' definition.
+type Definition struct {
+	// Slice is what a controller sent the host; nil if the host follows none.
+	Slice *Slice `json:"slice,omitzero"`
+	// WholeSlice is what the slice was before the fields that this program does not know were taken out; nil for none.
+	WholeSlice *Slice `json:"wholeSlice,omitzero"`
+	// KeptObjects are of earlier versions: the host goes on with them beside the slice.
+	KeptObjects []KeptObject `json:"keptObjects,omitzero"`
+	// Reverted is the controller's version from which the host went back; nil for none.
+	Reverted *Reverted `json:"reverted,omitzero"`
+}
+
 // Slice is what a controller sent this host last, as far as it is active. It is replaced and never changed in place.
 type Slice struct {
 	// Epoch and Revision are those of the controller's definition.

@@ -25,14 +25,7 @@ type State struct {
 	Format int `json:"format"`
 	// Config is the configuration that was applied last.
 	Config Source `json:"config"`
-	// Slice is what a controller sent the host; nil if the host follows none.
-	Slice *Slice `json:"slice,omitzero"`
-	// WholeSlice is what the slice was before the fields that this program does not know were taken out; nil for none.
-	WholeSlice *Slice `json:"wholeSlice,omitzero"`
-	// KeptObjects are of earlier versions: the host goes on with them beside the slice.
-	KeptObjects []KeptObject `json:"keptObjects,omitzero"`
-	// Reverted is the controller's version from which the host went back; nil for none.
-	Reverted *Reverted `json:"reverted,omitzero"`
+	Definition
 	// Ports are the ports that were connected by command.
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command and take precedence over the port's own settings; by port name.

@@ -51,8 +51,7 @@ func methodsOfTypes() bound {
 // methodsOnState bounds the methods that work on one state, those of wrappers and of embedding types included.
 func methodsOnState() bound {
 	return bound{"methods that reach its state", 45, map[string]int{
-		"internal/agent.ports":              56,
-		"internal/agent.shared":             367,
+		"internal/agent.shared":             355,
 		"internal/agent/cluster.Client":     49,
 		"internal/agent/cluster.Options":    49,
 		"internal/agent/cluster.offering":   53,
@@ -78,7 +77,7 @@ func methodsOnState() bound {
 // filesOfPackages bounds the files of a package.
 func filesOfPackages() bound {
 	return bound{"files", 40, map[string]int{
-		"internal/agent":          79,
+		"internal/agent":          78,
 		"internal/api":            54,
 		"internal/controller/rpc": 88,
 		"internal/dataplane":      63,
@@ -89,7 +88,7 @@ func filesOfPackages() bound {
 // their numbers are rounded up to a hundred.
 func linesOfPackages() bound {
 	return bound{"hundreds of lines", 60, map[string]int{
-		"internal/agent":          106,
+		"internal/agent":          102,
 		"internal/api":            69,
 		"internal/controller/rpc": 129,
 		"internal/dataplane":      92,
@@ -127,7 +126,7 @@ func linesOfFunctions() bound {
 // touchesOfFields bounds how often the owners in a package touch each other's private fields. House rule: none.
 func touchesOfFields() bound {
 	return bound{"touches of another owner's private field", 0, map[string]int{
-		"internal/agent":                  678,
+		"internal/agent":                  623,
 		"internal/agent/captures":         18,
 		"internal/agent/cluster":          39,
 		"internal/agent/state":            5,

@@ -1,4 +1,4 @@
-package agent
+package definition
 
 import (
 	"bytes"
@@ -17,67 +17,66 @@ import (
 // A host goes on with a port group that its ports use and that a newer definition lacks, since somebody removed it by
 // force or restored a definition from before it. The rest of that definition becomes active.
 
-// handed is what a controller hands the host, as a configuration, with the objects of earlier versions that the host
+// Handed is what a controller hands the host, as a configuration, with the objects of earlier versions that the host
 // keeps beside it.
-type handed struct {
-	cfg    *spec.Config
+type Handed struct {
+	Config *spec.Config
 	beside []slice.Object
 	// without says what of those was left out.
 	without map[slice.Key]string
 }
 
-// usesOf are the port groups of the ports that were connected by command.
-func usesOf(ports []spec.Port, overrides map[string]state.Override) []state.Use {
-	list := make([]state.Use, len(ports))
-	for i, p := range ports {
-		p = overrides[p.Name].On(p)
-		list[i] = state.Use{Port: p.Name, Group: p.Switch + "/" + p.PortGroup}
-	}
-	return list
-}
-
-// keeper is the part of the desired state that a host keeps of earlier versions of what the controllers declare.
-type keeper struct{ *ports }
-
-// keep decides which objects of earlier versions the host keeps, after a change of what ps has, and reads what the host
-// follows where that is another. A new port in a kept port group is an error.
-func (ps keeper) keep(before intent) error {
-	next := ps.state.Slice
+// Keep decides which objects of earlier versions the host keeps after a change, and reads what the host follows where
+// that is another; used are the port groups that ports used before. A new port in a kept port group is an error.
+func (d *Part) Keep(before Memory, used []state.Use) error {
+	next := d.document.Slice
 	if next == nil {
-		ps.state.KeptObjects, ps.beside = nil, nil
+		d.document.KeptObjects, d.beside = nil, nil
 		return nil
 	}
-	if next == before.given && len(ps.state.KeptObjects)+len(ps.beside) == 0 {
+	if next == before.Given() && len(d.document.KeptObjects)+len(d.beside) == 0 {
 		return nil
 	}
-	k := state.KeepObjects(ps.state.KeptObjects, before.given, next, usesOf(before.ports, before.overrides),
-		usesOf(ps.state.Ports, ps.state.Overrides))
+	k := state.KeepObjects(d.document.KeptObjects, before.Given(), next, used,
+		d.uses())
 	if len(k.Strangers) > 0 {
 		return api.NewError(api.NotFound, keptForOthers(k)...)
 	}
-	ps.state.KeptObjects = k.Objects
-	if slices.EqualFunc(k.Active, ps.beside, sameObject) {
+	d.document.KeptObjects = k.Objects
+	if slices.EqualFunc(k.Active, d.beside, sameObject) {
 		return nil
 	}
-	h, err := readHanded(next, k.Active, ps.slice)
+	h, err := Read(next, k.Active, d.config)
 	var faults spec.Faults
 	if errors.As(err, &faults) {
-		return api.NewError(api.Invalid, faultLines(faults)...)
+		lines := make([]string, len(faults))
+		for i, f := range faults {
+			lines[i] = f.Error()
+		}
+		return api.NewError(api.Invalid, lines...)
 	}
 	if err != nil {
 		return err
 	}
-	ps.take(h)
+	d.take(h)
 	return nil
 }
 
 // take makes what was read what the host follows.
-func (ps keeper) take(h *handed) {
-	ps.slice, ps.beside = h.cfg, h.beside
+func (d *Part) take(h *Handed) {
+	d.config, d.beside = h.Config, h.objects()
+	d.document.KeptObjects = h.noted(d.document.KeptObjects)
+}
+
+// objects are those of earlier versions.
+func (h *Handed) objects() []slice.Object { return h.beside }
+
+// noted is the list with what was left out of the objects in it.
+func (h *Handed) noted(kept []state.KeptObject) []state.KeptObject {
 	if len(h.without) == 0 {
-		return
+		return kept
 	}
-	kept := slices.Clone(ps.state.KeptObjects)
+	kept = slices.Clone(kept)
 	for i := range kept {
 		if text := h.without[kept[i].Key]; text != "" {
 			kept[i].Without = text
@@ -85,7 +84,7 @@ func (ps keeper) take(h *handed) {
 			kept[i].Object = h.beside[at]
 		}
 	}
-	ps.state.KeptObjects = kept
+	return kept
 }
 
 func sameObject(a, b slice.Object) bool { return a.Key == b.Key && bytes.Equal(a.Doc, b.Doc) }
@@ -104,6 +103,9 @@ func keptForOthers(k state.Keeping) (lines []string) {
 	return lines
 }
 
+// mostListed is how many names one line lists.
+const mostListed = 8
+
 // some are names for a sentence.
 func some(names []string) string {
 	if n := len(names) - mostListed; n > 0 {
@@ -112,17 +114,17 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// readHanded reads a version with the objects that are kept beside it. Where the teaming of a kept port group names
+// Read reads a version with the objects that are kept beside it. Where the teaming of a kept port group names
 // uplinks that the switch lacks now, the port group gets the switch's. Anything else that does not fit is an error.
-func readHanded(next *state.Slice, kept []slice.Object, before *spec.Config) (*handed, error) {
+func Read(next *state.Slice, kept []slice.Object, before *spec.Config) (*Handed, error) {
 	if next == nil {
-		return &handed{}, nil
+		return &Handed{}, nil
 	}
 	if len(kept) == 0 {
 		cfg, err := next.Set().Config(before)
-		return &handed{cfg: cfg}, err
+		return &Handed{Config: cfg}, err
 	}
-	h := &handed{beside: kept, without: map[slice.Key]string{}}
+	h := &Handed{beside: kept, without: map[slice.Key]string{}}
 	cfg, err := h.over(next).Config(before)
 	var faults spec.Faults
 	if errors.As(err, &faults) {
@@ -140,11 +142,11 @@ func readHanded(next *state.Slice, kept []slice.Object, before *spec.Config) (*h
 		}
 		return nil, faults
 	}
-	h.cfg = cfg
+	h.Config = cfg
 	return h, err
 }
 
-func (h *handed) over(next *state.Slice) *slice.Set {
+func (h *Handed) over(next *state.Slice) *slice.Set {
 	set := next.Set()
 	for _, o := range h.beside {
 		set.Put(o)
@@ -153,7 +155,7 @@ func (h *handed) over(next *state.Slice) *slice.Set {
 }
 
 // withoutTeaming leaves out the teaming of kept port groups that is at fault. It is false where another thing is.
-func (h *handed) withoutTeaming(faults spec.Faults) bool {
+func (h *Handed) withoutTeaming(faults spec.Faults) bool {
 	h.beside = slices.Clone(h.beside)
 	for _, f := range faults {
 		i := slices.IndexFunc(h.beside, func(o slice.Object) bool {
@@ -193,16 +195,16 @@ func names(objects []slice.Object) string {
 	return strings.Join(list, ", ")
 }
 
-// keepsBeside are the port groups that the host keeps at the moment, with the ports that use them.
-func (ps keeper) keepsBeside() (list []api.KeptPortGroup) {
-	if len(ps.beside) == 0 {
+// Keeps are the port groups that the host keeps at the moment, with the ports that use them.
+func (d *Part) Keeps() (list []api.KeptPortGroup) {
+	if len(d.beside) == 0 {
 		return nil
 	}
 	by := map[string][]string{}
-	for _, u := range usesOf(ps.state.Ports, ps.state.Overrides) {
+	for _, u := range d.uses() {
 		by[u.Group] = append(by[u.Group], u.Port)
 	}
-	for _, o := range ps.state.KeptObjects {
+	for _, o := range d.document.KeptObjects {
 		if users := by[o.Name]; o.Kind == slice.PortGroup && len(users) > 0 {
 			slices.Sort(users)
 			sw, group, _ := strings.Cut(o.Name, "/")
@@ -213,11 +215,15 @@ func (ps keeper) keepsBeside() (list []api.KeptPortGroup) {
 	return list
 }
 
-// keptWarnings are about the port groups that are kept.
-func (ps keeper) keptWarnings() (lines []string) {
-	for _, k := range ps.keepsBeside() {
-		line := fmt.Sprintf("keeps port group %s/%s that the definition lacks: %s (%s)", k.Switch, k.PortGroup,
-			count(len(k.Ports), "port"), some(k.Ports))
+// KeptWarnings are about the port groups that are kept.
+func (d *Part) KeptWarnings() (lines []string) {
+	for _, k := range d.Keeps() {
+		ports := fmt.Sprintf("%d ports", len(k.Ports))
+		if len(k.Ports) == 1 {
+			ports = "1 port"
+		}
+		line := fmt.Sprintf("keeps port group %s/%s that the definition lacks: %s (%s)", k.Switch, k.PortGroup, ports,
+			some(k.Ports))
 		if k.Without != "" {
 			line += "; " + k.Without
 		}
@@ -226,9 +232,9 @@ func (ps keeper) keptWarnings() (lines []string) {
 	return lines
 }
 
-// isKept reports whether a port group is one that is kept.
-func (ps keeper) isKept(sw, group string) bool {
-	return slices.ContainsFunc(ps.beside, func(o slice.Object) bool {
+// IsKept reports whether a port group is one that is kept.
+func (d *Part) IsKept(sw, group string) bool {
+	return slices.ContainsFunc(d.beside, func(o slice.Object) bool {
 		return o.Kind == slice.PortGroup && o.Name == sw+"/"+group
 	})
 }

@@ -1,4 +1,4 @@
-package agent
+package definition
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func TestS103_AKeptPortGroupHasToGoWithTheDefinition(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			web := object(slice.PortGroup, "dvs/web", c.kept)
 			next := &state.Slice{Objects: []slice.Object{c.next}}
-			h, err := readHanded(next, []slice.Object{web}, nil)
+			h, err := Read(next, []slice.Object{web}, nil)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("it is not refused as it should be: %v", err)
@@ -41,7 +41,7 @@ func TestS103_AKeptPortGroupHasToGoWithTheDefinition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			groups := h.cfg.Switches[0].PortGroups
+			groups := h.Config.Switches[0].PortGroups
 			whole := slices.Equal(h.beside[0].Doc, web.Doc)
 			if len(groups) != 1 || groups[0].Name != "web" || whole != (c.without == "") {
 				t.Errorf("the host has %+v, kept as %s", groups, h.beside[0].Doc)
