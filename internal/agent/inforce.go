@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/part"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/binding"
@@ -20,6 +21,7 @@ import (
 type effect struct {
 	*shared
 	ports *ports
+	parts *part.Table
 
 	current   *active.Current
 	redo      bool          // the last plan was applied only in part
@@ -45,8 +47,9 @@ func (ef *effect) activate(d binding.Desired) error {
 		}
 		ef.writing = time.Since(began)
 		awaitInstant(ef.notBefore)
-		return nil
+		return ef.parts.Activating(d.Plan)
 	})
+	ef.parts.Activated(at != dataplane.Instant{})
 	next, _ := staged()
 	if at == (dataplane.Instant{}) {
 		ef.meters.Failed()

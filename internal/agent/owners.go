@@ -88,7 +88,7 @@ func join(s *shared) (o owners) {
 		func() []state.Use { return usesOf(s.state.Ports, s.state.Overrides) }, s.Complain)
 	o.ports = &ports{shared: s, connected: o.connected, definition: o.definition, stale: true}
 	o.records = &records{shared: s, ports: o.ports}
-	o.effect = &effect{shared: s, ports: o.ports, current: current}
+	o.effect = &effect{shared: s, ports: o.ports, parts: o.parts, current: current}
 	o.settler = &settler{shared: s}
 	o.attaching = &attaching{shared: s}
 	o.chains = &chains{shared: s, settler: o.settler, attaching: o.attaching, strangers: strangers{}}

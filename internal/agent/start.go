@@ -242,7 +242,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.InLoop,
 		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
 			return a.Do(ctx, func() error { return f(a.Active().Plan) })
-		}, Ends: a.tunnels.Ends})
+		}, Applied: func() *plan.Plan { return a.Active().InKernel() }, Ends: a.tunnels.Ends})
 	a.follow("captures", capturewatch{a.captures})
 	dev, err := hostdev.Open()
 	if err != nil {

@@ -101,8 +101,8 @@ type CaptureFrame struct {
 
 // CaptureCounts are the counts of a capture so far; they follow the last frame.
 type CaptureCounts struct {
-	// Selected is the number of selected frames and copies; Lost is how many of them arrived faster than they were
-	// read.
+	// Selected is the number of selected frames and copies; Lost is how many of them the client does not get: they
+	// arrived faster than they were read, or after a port went to another port group.
 	Selected uint64 `json:"selected"`
 	Lost     uint64 `json:"lost"`
 	// Ended says why these are the last counts: "" while the capture continues.

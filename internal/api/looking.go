@@ -86,7 +86,12 @@ func Looking(ctx context.Context, s Service) http.Handler {
 			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
 			return
 		}
-		all.ServeHTTP(w, r.WithContext(ByController(r.Context())))
+		ctx, err := withJudged(ByController(r.Context()), r.Header.Get(JudgedHeader))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		all.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

@@ -26,6 +26,14 @@ type Value struct {
 	Problems map[plan.PortID]problem.Problem
 }
 
+// InKernel returns the plan that the kernel has; before anything is active, the one that it is to have.
+func (v *Value) InKernel() *plan.Plan {
+	if v.Applied == nil {
+		return v.Plan
+	}
+	return v.Applied.Plan
+}
+
 // Members returns the IDs of the uplinks and ports that the kernel has.
 func (v *Value) Members() (ids []plan.PortID) {
 	for _, sw := range v.Applied.Plan.Switches {

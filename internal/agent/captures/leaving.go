@@ -1,8 +1,10 @@
 package captures
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
@@ -13,15 +15,44 @@ import (
 // of the port groups, which the controller judged when the capture began.
 type watched struct {
 	groups map[plan.PortID]string
-	// left is closed when a port is in another one; port and group say which, and where.
-	left  chan struct{}
+	// leaving is nil until a port is in another port group, or is about to be.
+	leaving atomic.Pointer[leaving]
+}
+
+// leaving is a plan that has a port in another port group.
+type leaving struct {
 	port  plan.PortID
 	group string
+	// from is an instant of CLOCK_MONOTONIC before the plan was active, in nanoseconds: what was captured until then is
+	// of the port group that the capture began with.
+	from int64
+	// known is closed once it is known whether the plan is active, which active says then.
+	known  chan struct{}
+	active bool
+}
+
+// mayWatch watches the ports of a selection, in the loop, unless one of them is in another port group than the
+// controller judged: by the plan that is wanted, or by the one that the kernel has still.
+func (cs *Captures) mayWatch(ctx context.Context, p *plan.Plan, s *dataplane.Selection) (*watched, error) {
+	w := cs.watch(p, s)
+	l := w.compare(cs.host.Applied())
+	groups, some := api.Judged(ctx)
+	for id, group := range w.groups {
+		if some && !slices.Contains(groups, api.JudgedGroup{Switch: id.Switch, PortGroup: group}) {
+			l = &leaving{port: id, group: group}
+		}
+	}
+	if l == nil {
+		return w, nil
+	}
+	cs.unwatch(w)
+	return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is going to another port group, and is in %s now: ask "+
+		"again, if you may capture there", l.port.Name, l.group))
 }
 
 // watch begins to watch the ports of a selection, in the loop. It ends with unwatch.
 func (cs *Captures) watch(p *plan.Plan, s *dataplane.Selection) *watched {
-	w := &watched{groups: map[plan.PortID]string{}, left: make(chan struct{})}
+	w := &watched{groups: map[plan.PortID]string{}}
 	for _, id := range s.Ports {
 		if port := p.Port(id); port != nil {
 			w.groups[id] = port.PortGroup
@@ -39,44 +70,100 @@ func (cs *Captures) unwatch(w *watched) {
 	cs.watched = slices.DeleteFunc(cs.watched, func(o *watched) bool { return o == w })
 }
 
-// Planned ends the captures by way of a controller whose ports are in other port groups by that plan. It is called in
-// the loop, for every plan that is active.
-func (cs *Captures) Planned(p *plan.Plan) {
+// Activating notes, in the loop, for captures by way of a controller whose ports are in other port groups by a plan
+// that becomes active now, which frames were captured before it. Until Activated says whether it is active, no later
+// frame of them is shown.
+func (cs *Captures) Activating(next *plan.Plan) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, w := range cs.watched {
-		w.compare(p)
+		if w.leaving.Load() != nil {
+			continue
+		}
+		l := w.compare(next)
+		if l == nil {
+			continue
+		}
+		var err error
+		if l.from, err = dataplane.Monotonic(); err != nil {
+			return err
+		}
+		w.leaving.Store(l)
 	}
+	return nil
 }
 
-func (w *watched) compare(p *plan.Plan) {
-	if w.over() {
-		return
-	}
-	for id, group := range w.groups {
-		if port := p.Port(id); port != nil && port.PortGroup != group {
-			w.port, w.group = id, port.PortGroup
-			close(w.left)
-			return
+// Activated ends, in the loop, the captures whose ports are in other port groups now, or has them go on if the plan
+// did not become active.
+func (cs *Captures) Activated(done bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, w := range cs.watched {
+		l := w.leaving.Load()
+		if l == nil || l.settled() {
+			continue
+		}
+		l.active = done
+		close(l.known)
+		if !done {
+			w.leaving.Store(nil)
 		}
 	}
 }
 
-// over reports whether a port is in another port group; nobody is watched where w is nil.
-func (w *watched) over() bool {
-	if w == nil {
-		return false
+// compare returns that a port is in another port group by a plan; nil if none is.
+func (w *watched) compare(p *plan.Plan) *leaving {
+	for id, group := range w.groups {
+		if port := p.Port(id); port != nil && port.PortGroup != group {
+			return &leaving{port: id, group: port.PortGroup, known: make(chan struct{})}
+		}
 	}
+	return nil
+}
+
+// settled reports whether it is known if the plan is active.
+func (l *leaving) settled() bool {
 	select {
-	case <-w.left:
+	case <-l.known:
 		return true
 	default:
 		return false
 	}
 }
 
-// why is the error of a capture that is over.
-func (w *watched) why() error {
-	return api.NewError(api.Invalid, fmt.Sprintf("port %s is in port group %s now, so that this capture ends: begin "+
-		"it again if you may capture there", w.port.Name, w.group))
+// allows reports whether a frame that was captured at that instant is of the port groups that the capture began with.
+// While a plan becomes active that has another one, it waits for that; nobody is watched where w is nil.
+func (w *watched) allows(at int64) bool {
+	if w == nil {
+		return true
+	}
+	l := w.leaving.Load()
+	if l == nil || at < l.from {
+		return true
+	}
+	<-l.known
+	return !l.active
+}
+
+// over reports whether a port is in another port group.
+func (w *watched) over() bool {
+	if w == nil {
+		return false
+	}
+	l := w.leaving.Load()
+	return l != nil && l.settled() && l.active
+}
+
+// why is the error of a capture that is over, of which so many frames were captured too late.
+func (w *watched) why(late uint64) error {
+	l := w.leaving.Load()
+	text := fmt.Sprintf("port %s is in port group %s now, so that this capture ends: begin it again if you may capture "+
+		"there", l.port.Name, l.group)
+	switch {
+	case late == 1:
+		text += "; one frame that was captured since is not shown"
+	case late > 1:
+		text += fmt.Sprintf("; %d frames that were captured since are not shown", late)
+	}
+	return api.NewError(api.Invalid, text)
 }

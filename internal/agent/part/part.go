@@ -28,6 +28,13 @@ type Wanter interface {
 	Want(now *active.Value) active.Want
 }
 
+// Activator is told in the loop when the kernel gets another plan: Activating right before the plan is active, where an
+// error refuses it, and Activated right after it is, or after it could not be made active.
+type Activator interface {
+	Activating(next *plan.Plan) error
+	Activated(done bool)
+}
+
 // Settler is told in the loop, after every reconcile, what is active, also when nothing changed. It must not block.
 type Settler interface {
 	Settled(now *active.Value)
@@ -125,6 +132,26 @@ func (t *Table) Want(now *active.Value) (all active.Want) {
 		}
 	}
 	return all
+}
+
+// Activating calls the hooks of that name. Activated is to be called afterwards, also after an error.
+func (t *Table) Activating(next *plan.Plan) error {
+	var errs []error
+	for _, n := range t.list {
+		if p, is := n.part.(Activator); is {
+			errs = append(errs, p.Activating(next))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Activated calls the hooks of that name.
+func (t *Table) Activated(done bool) {
+	for _, n := range t.list {
+		if p, is := n.part.(Activator); is {
+			p.Activated(done)
+		}
+	}
 }
 
 // Settled calls the hooks of that name.

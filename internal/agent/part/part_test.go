@@ -1,6 +1,8 @@
 package part
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,11 @@ type whole struct{ kept }
 func (w whole) Prepare(*active.Draft) { w.say("prepare") }
 func (w whole) Settled(*active.Value) { w.say("settled") }
 func (w whole) Tick()                 { w.say("tick") }
+func (w whole) Activated(done bool)   { w.say(fmt.Sprintf("activated %v", done)) }
+func (w whole) Activating(*plan.Plan) error {
+	w.say("activating")
+	return errors.New(w.name)
+}
 func (w whole) Want(*active.Value) active.Want {
 	return active.Want{Blocked: map[plan.PortID]problem.Problem{{Name: w.name}: problem.Of(problem.NoDevice)}}
 }
@@ -46,6 +53,10 @@ func TestHooksAreCalledInTheOrderOfTheTable(t *testing.T) {
 		t.Errorf("the order is %s", got)
 	}
 	table.Prepare(nil)
+	if err := table.Activating(nil); err == nil || err.Error() != "loop-search\npath-mtu" {
+		t.Errorf("what refuses the plan: %v", err)
+	}
+	table.Activated(false)
 	table.Settled(&active.Value{}, uplinks.InForce{})
 	table.Tick()
 	if want := table.Want(&active.Value{}); len(want.Blocked) != 2 {
@@ -54,7 +65,8 @@ func TestHooksAreCalledInTheOrderOfTheTable(t *testing.T) {
 	if err := table.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"loop-search prepare", "path-mtu prepare", "lacp told", "loop-search settled", "path-mtu settled",
+	want := []string{"loop-search prepare", "path-mtu prepare", "loop-search activating",
+		"path-mtu activating", "loop-search activated false", "path-mtu activated false", "lacp told", "loop-search settled", "path-mtu settled",
 		"loop-search tick", "path-mtu tick", "migration close", "path-mtu close", "loop-search close", "lacp close"}
 	if !slices.Equal(log, want) {
 		t.Errorf("called: %q", log)

@@ -26,6 +26,9 @@ type answers struct {
 	asked     []any
 }
 
+// EndCapture may be asked for although the capture has ended by itself.
+func (a *answers) EndCapture(context.Context, api.EndCapture) error { return nil }
+
 func (a *answers) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	if a.capturing != nil {
 		return a.capturing(ctx, emit)

@@ -133,6 +133,9 @@ func (s *captureSession) follow(ctx context.Context) error {
 	if cancelled && errors.Is(err, context.Canceled) {
 		return nil // given up after the user's interrupt
 	}
+	if told := (*api.Error)(nil); s.begun && errors.As(err, &told) {
+		s.counts.Ended = endedWithError
+	}
 	return err
 }
 
@@ -178,7 +181,9 @@ func (s *captureSession) watch(ctx, inner context.Context, cancel context.Cancel
 }
 
 // whole says that the agent has said how the capture ended: otherwise the last frames may be missing.
-func (s *captureSession) whole() bool { return !s.begun || s.counts.Ended == api.CaptureAsked }
+func (s *captureSession) whole() bool {
+	return !s.begun || s.counts.Ended == api.CaptureAsked || s.counts.Ended == endedWithError
+}
 
 // take processes one event.
 func (s *captureSession) take(e api.CaptureEvent) error {
@@ -210,10 +215,21 @@ func (s *captureSession) take(e api.CaptureEvent) error {
 
 // summary says how a capture ended.
 func summary(w io.Writer, given uint64, counts api.CaptureCounts) {
-	fmt.Fprintf(w, "%s captured, %d selected by the switch, %d lost because they came faster than they were "+
-		"read\n", printable.Count(given, "frame", "frames"), counts.Selected, counts.Lost)
+	fmt.Fprintf(w, "%s captured, %d selected by the switch, %d lost%s\n", printable.Count(given, "frame", "frames"),
+		counts.Selected, counts.Lost, lostWhy(counts))
 	if counts.Ended == "" {
 		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those "+
 			"of up to a second earlier")
 	}
+}
+
+// endedWithError is a capture of which the agent has said why it ends, after the last frame and the last counts.
+const endedWithError api.CaptureEnd = "error"
+
+// lostWhy says why frames of a capture were lost.
+func lostWhy(counts api.CaptureCounts) string {
+	if counts.Ended == endedWithError {
+		return " or not shown"
+	}
+	return " because they came faster than they were read"
 }

@@ -14,6 +14,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
 )
 
 // enveloped is one message of a stream in JSON.
@@ -88,5 +89,48 @@ func TestCapture_IsEndedByThoseWhoMayCaptureThere(t *testing.T) {
 	close(over)
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Errorf("the capture's end: %v", err)
+	}
+}
+
+// The host is told which port groups were judged for who may capture some alone, whatever they say themselves; who may
+// capture everywhere is held against none.
+func TestS117_AHostIsToldWhatWasJudged(t *testing.T) {
+	f := answersPeople(t)
+	f.define(clusterText)
+	m := f.joins("esx1")
+	judged := make(chan string, 1)
+	m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		judged <- r.Header.Get(api.JudgedHeader)
+		w.Header().Set("Content-Type", "application/connect+json")
+		_, _ = w.Write([]byte("\x02\x00\x00\x00\x02{}")) // the end of a stream
+	})
+	m.start()
+	f.await("it is up", func() bool { return f.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
+	m.reports(&controllerv1.HostPort{Switch: "dvs", Name: "w1", PortGroup: "web", Mac: "52:54:00:00:00:01"})
+	f.await("the port is known", func() bool { return len(f.ports()) == 1 })
+	const role = controllerv1.AccessRole_ACCESS_ROLE_CAPTURE
+	web, _ := f.scoped("web", role, "dvs/web", "dvs/db")
+	wanted := must(api.JudgedText([]api.JudgedGroup{{Switch: "dvs", PortGroup: "web"}}))(t)
+	lie := must(api.JudgedText([]api.JudgedGroup{{Switch: "dvs", PortGroup: "db"}}))(t)
+	q := must(protojson.Marshal(&agentv1.CaptureRequest{Ports: []string{"w1"}}))(t)
+	for name, row := range map[string]struct {
+		who  *person
+		want string
+	}{"a part": {web, wanted}, "all": {f.admin(), ""}} {
+		t.Run(name, func(t *testing.T) {
+			r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+f.address+"/hosts/esx1"+
+				agentv1connect.CaptureServiceCaptureProcedure, bytes.NewReader(enveloped(string(q)))))(t)
+			r.Header.Set("Content-Type", "application/connect+json")
+			r.Header.Set(api.JudgedHeader, lie)
+			resp := must(row.who.http.Do(r))(t)
+			defer resp.Body.Close()
+			text := must(io.ReadAll(resp.Body))(t)
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s %s", resp.Status, text)
+			}
+			if got := <-judged; got != row.want {
+				t.Errorf("the host is told %q, want %q", got, row.want)
+			}
+		})
 	}
 }

@@ -99,7 +99,11 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		return false, err
 	}
 	begin := &controllerv1.HostCallBegin{Procedure: procedure, Headers: map[string]string{}, Body: body}
-	for _, name := range api.CallHeaders() {
+	headers := api.CallHeaders()
+	if l.others { // only a controller says what was judged
+		headers = append(headers, api.JudgedHeader)
+	}
+	for _, name := range headers {
 		if v := r.Header.Get(name); v != "" {
 			begin.Headers[name] = v
 		}

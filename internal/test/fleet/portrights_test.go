@@ -2,11 +2,16 @@ package fleet
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/cable"
 )
 
 // A device of the same name as at the source is another guest's at the target: its port stays, whoever asks. A capture
@@ -60,19 +65,61 @@ func TestS113_S117_APortIsItsPortGroups(t *testing.T) {
 		t.Errorf("port migrate --activate: %s\n%s", said, out)
 	}
 
-	cmd := f.controller.Command("capture", "web/eth0", "--host", "esx0")
-	errs := &watchedText{}
-	cmd.Stderr = errs
+	f.capturesUntilMoved(t, "web/eth0", "db")
+	if f.controller.StateOf("esx0") != api.HostUp {
+		t.Error("esx0 is not up")
+	}
+}
+
+// capturesUntilMoved captures a port of the first host by way of the controller, while the guest sends as fast as it
+// can, and moves the port to another port group: the capture shows its own port group alone, and what it has selected
+// is shown or counted.
+func (f *fleet) capturesUntilMoved(t *testing.T, port, group string) {
+	t.Helper()
+	cmd := f.controller.Command("capture", port, "--host", "esx0", "-o", "json")
+	out, errs := &watchedText{}, &watchedText{}
+	cmd.Stdout, cmd.Stderr = out, errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	f.controller.Await("it captures", func() bool { return strings.Contains(errs.String(), "capturing") })
-	f.hosts[0].must("port", "move", "web/eth0", "--port-group", "db")
-	err = cmd.Wait()
-	if err == nil || !strings.Contains(errs.String(), "port web/eth0 is in port group db now") {
+	guest := cable.Open(t, f.network, "guest-0")
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(200 * time.Microsecond):
+				guest.Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, fmt.Sprint("frame ", n)))
+			}
+		}
+	})
+	const before, after = `"id":10}`, `"id":20}`
+	f.controller.Await("frames are shown", func() bool { return strings.Count(out.String(), before) > 100 })
+	f.hosts[0].must("port", "move", port, "--port-group", group)
+	err := cmd.Wait()
+	close(stop)
+	sending.Wait()
+	if err == nil || !strings.Contains(errs.String(), "port "+port+" is in port group "+group+" now") {
 		t.Errorf("%v: %s", err, errs)
 	}
-	if f.controller.StateOf("esx0") != api.HostUp {
-		t.Error("esx0 is not up")
+	if n := strings.Count(out.String(), after); n > 0 {
+		t.Errorf("%d frames of port group %s are shown", n, group)
+	}
+	var shown, selected, lost int
+	sum := regexp.MustCompile(`(\d+) frames? captured, (\d+) selected by the switch, (\d+) lost`).
+		FindStringSubmatch(errs.String())
+	if sum == nil {
+		t.Fatalf("there is no sum: %s", errs)
+	}
+	for i, into := range []*int{&shown, &selected, &lost} {
+		if *into, err = strconv.Atoi(sum[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shown+lost != selected || shown != strings.Count(out.String(), "\n") {
+		t.Errorf("%d lines: %s", strings.Count(out.String(), "\n"), sum[0])
 	}
 }

@@ -865,7 +865,9 @@ func (x *CapturedFrame) GetMade() bool {
 // CaptureCounts are the counts of a capture so far; they follow the last frame.
 type CaptureCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// selected is the number of selected frames and copies; lost is how many of them arrived faster than they were read.
+	// selected is the number of selected frames and copies; lost is how many of them the client does not get: they arrived
+	// faster than they were read, or after a port went to another port group. Of the last counts both are exact: selected
+	// is the number of frames sent and lost together.
 	Selected uint64 `protobuf:"varint,1,opt,name=selected,proto3" json:"selected,omitempty"`
 	Lost     uint64 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
 	// ended says why these are the last counts; unspecified while the capture continues.
