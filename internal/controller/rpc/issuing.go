@@ -22,13 +22,26 @@ type issuing struct{ *Server }
 
 // may refuses to make a certificate where this controller's clock is so far from those of most other controllers, or
 // of most hosts, that one of them is wrong: the certificate would begin too late, or end too early.
-func (s issuing) may(ctx context.Context) error { return s.unless(ctx, s.clocks.ahead("", nil)) }
+func (s issuing) may(ctx context.Context) error {
+	return s.unless(ctx, s.clocks.ahead("", nil), health.Clocks.Against)
+}
+
+// maySettle refuses the same also where a single host contradicts this controller's clock: for what cannot be taken
+// back, such as a new root, or the removal of what has expired by this clock.
+func (s issuing) maySettle(ctx context.Context) error {
+	return s.unless(ctx, s.clocks.ahead("", nil), health.Clocks.Doubted)
+}
 
 // mayRenew is may for a host, which says what its clock shows. A certificate that begins later than now was made by a
 // controller whose clock was ahead, or this clock is behind: the host's has to say which.
 func (s issuing) mayRenew(ctx context.Context, p *identity.Peer, now *timestamppb.Timestamp) error {
 	its := s.clocks.in(now)
-	if err := s.unless(ctx, s.clocks.ahead(p.Name.ID, its)); err != nil || !p.Early {
+	all := s.clocks.ahead(p.Name.ID, its)
+	err := s.unless(ctx, all, health.Clocks.Against)
+	if err == nil && its != nil && len(all) == 1 { // nobody but the host itself says anything
+		err = s.unless(ctx, all, health.Clocks.Doubted)
+	}
+	if err != nil || !p.Early {
 		return err
 	}
 	if its != nil && its.theirs.Sub(its.mine).Abs() <= identity.Backdate {
@@ -46,19 +59,22 @@ func (s issuing) mayRenew(ctx context.Context, p *identity.Peer, now *timestampp
 }
 
 // unless refuses where the clocks of the other controllers, or of hosts, say that this controller's is wrong.
-func (s issuing) unless(ctx context.Context, hosts []time.Duration) error {
-	clocks := health.Clocks{Controllers: s.othersAhead(ctx), Hosts: hosts}
-	off, wrong := clocks.Against()
+func (s issuing) unless(ctx context.Context, hosts []time.Duration,
+	wrongBy func(health.Clocks) (health.Off, bool)) error {
+	off, wrong := wrongBy(health.Clocks{Controllers: s.othersAhead(ctx), Hosts: hosts})
 	if !wrong {
 		return nil
 	}
 	s.Log.Error("no certificate is made: this controller's clock is too far from others", "it is", off.String())
-	remedy := "correct the clock there, or ask another controller"
+	what, remedy := "no certificates", "correct the clock there, or ask another controller"
 	if off.Hosts {
 		remedy = "correct the clock that is wrong, the controller's or those of the hosts"
 	}
-	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s makes no certificates: its "+
-		"clock is %s; %s", peers.NameOf(s.This), off, remedy))
+	if off.Alone {
+		what, remedy = "no certificates in this case", "correct the clock that is wrong, the controller's or the host's"
+	}
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s makes %s: its clock is %s; %s",
+		peers.NameOf(s.This), what, off, remedy))
 }
 
 // othersAhead is by how much the clocks of the other controllers that answer are ahead of this one's. A clock from

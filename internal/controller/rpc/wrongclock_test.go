@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
+	"heddle/internal/identity"
 )
 
 // A host that had a slice, as every host has after its first minute, renews a certificate that has expired by itself.
@@ -57,7 +60,8 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 			c := newController(t)
 			c.define(clusterText)
 			m := c.up("esx1")
-			c.await("its clock is known", func() bool { return len(c.clocks.ahead("", nil)) == 1 })
+			c.up("esx3")
+			c.await("their clocks are known", func() bool { return len(c.clocks.ahead("", nil)) == 2 })
 			c.set(off) // while it runs, so that no host comes anew
 			c.poke("esx1")
 			_, err := (&machine{c: c, dir: t.TempDir()}).ask("esx2", c.token())
@@ -119,4 +123,37 @@ func TestS121_ACertificateIsRenewedWhenTheClocksAgree(t *testing.T) {
 	}
 	c.set(0)
 	c.await("it is back", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
+}
+
+// A host that lies about its clock, alone with the only controller, keeps no other host out and none from renewing; its
+// own certificate is not renewed, and what cannot be taken back waits.
+func TestS188_OneHostThatLiesKeepsNoOtherOut(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	good := c.up("esx1")
+	good.stop()
+	liar := c.joins("esx2")
+	liar.wrong = 50 * day
+	liar.start()
+	c.await("its clock is known", func() bool { return len(c.clocks.ahead("", nil)) == 1 })
+	if _, err := (&machine{c: c, dir: t.TempDir()}).ask("esx3", c.token()); err != nil {
+		t.Errorf("another host joins: %v", err)
+	}
+	renews := func(m *machine) error {
+		return (issuing{c.Server}).mayRenew(t.Context(), &identity.Peer{Name: identity.Name{Kind: identity.Host,
+			ID: m.record.Host()}}, timestamppb.New(m.now()))
+	}
+	if err := renews(good); err != nil {
+		t.Errorf("another host renews: %v", err)
+	}
+	const says = "behind those of most hosts that are connected, which is one"
+	if err := renews(liar); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("the host that lies renews: %v", err)
+	}
+	if err := (issuing{c.Server}).maySettle(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("what cannot be taken back: %v", err)
+	}
+	c.pass(70 * day)
+	good.start()
+	c.await("the other host has its next certificate", func() bool { return good.record.Expires().Sub(c.now()) > 80*day })
 }

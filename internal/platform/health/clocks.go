@@ -18,8 +18,8 @@ type Clocks struct {
 type Off struct {
 	// By is by how much the others are ahead; less than 0 where they are behind.
 	By time.Duration
-	// Hosts: the others are hosts, and not controllers.
-	Hosts bool
+	// Hosts: the others are hosts, and not controllers. Alone: it is one host.
+	Hosts, Alone bool
 }
 
 // String is what the clock is, for people.
@@ -32,16 +32,31 @@ func (o Off) String() string {
 		whose = "hosts that are connected"
 	}
 	text := fmt.Sprintf("%s %s those of most %s", o.By.Abs().Round(time.Minute), word, whose)
+	if o.Alone {
+		text += ", which is one"
+	}
 	if !o.Hosts && o.By < 0 {
 		text += ", which would refuse them"
 	}
 	return text
 }
 
+// leastAgainst is how many hosts it takes to say that a controller's clock is wrong: a single one may lie.
+const leastAgainst = 2
+
 // Against reports whether other clocks say that the controller's is wrong by more than a day, which is what
 // certificates allow for: those of most other controllers, each by itself. Hosts are asked only where no other
-// controller says anything: those of most, by about the same time. One host that lies has no say beside a controller.
+// controller says anything: those of most, and of two at least, by about the same time. One host that lies has no say
+// beside a controller, and none about the certificates of other hosts.
 func (c Clocks) Against() (off Off, wrong bool) {
+	off, wrong = c.Doubted()
+	return off, wrong && !off.Alone
+}
+
+// Doubted reports the same, and also where a single host says so, beside which nobody says anything: one of the two
+// clocks is wrong, and it is not known which. Then nothing is done that could not be taken back, and that host's own
+// certificate is not renewed.
+func (c Clocks) Doubted() (off Off, wrong bool) {
 	if by, ahead := TooFarAhead(c.Controllers); ahead {
 		return Off{By: -by}, true
 	}
@@ -62,14 +77,20 @@ func (c Clocks) Against() (off Off, wrong bool) {
 			alike++
 		}
 	}
-	return Off{By: middle, Hosts: true}, middle.Abs() > identity.Backdate && 2*alike > len(hosts)
+	return Off{By: middle, Hosts: true, Alone: alike < leastAgainst},
+		middle.Abs() > identity.Backdate && 2*alike > len(hosts)
 }
 
 // NoCertificates says that a controller makes no certificates for want of a clock that others agree with.
 func NoCertificates(c Clocks) (api.HealthFinding, bool) {
-	off, wrong := c.Against()
-	if !wrong {
+	off, wrong := c.Doubted()
+	switch {
+	case !wrong:
 		return api.HealthFinding{}, false
+	case off.Alone:
+		return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": one of the two is "+
+			"wrong. That host's certificate is not renewed meanwhile, those of others are", "correct the clock that is "+
+			"wrong; if the host is not to be trusted: heddle host remove"), true
 	}
 	return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": it makes no certificates, "+
 		"so that no host joins or renews its own here", "correct the clock that is wrong"), true
