@@ -7,6 +7,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/slice"
+	"heddle/internal/spec/printable"
 )
 
 // keepWhole is keep of a whole report. The caller holds the lock.
@@ -63,9 +64,7 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	}
 	if beyond != nil && !c.beyond {
 		c.beyond = true
-		f.log.Warn("a host reports ports that are not its to report; they are left out", "host", h.doc.Name,
-			"address", c.address, "ports", left, "one", beyond.GetName(), "switch", beyond.GetSwitch(), "group",
-			beyond.GetPortGroup())
+		f.reportsOthers(h, c, left, beyond)
 	}
 	if len(next.wire) > maxBody { // by changes; a whole report is bounded as a message
 		c.end(connect.NewError(connect.CodeResourceExhausted,
@@ -74,4 +73,14 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	}
 	h.report = next
 	return kept, true
+}
+
+// reportsOthers logs that a host reports ports that are not its own. The caller holds the lock.
+func (f *fleet) reportsOthers(h *host, c *conn, ports int, one *controllerv1.HostPort) {
+	if others, is := h.talk.may(); is {
+		f.log.Warn("a host reports ports that are not its to report; they are left out", "host", h.doc.Name,
+			"address", c.address, "ports", ports, "one", printable.Short(one.GetName(), mostName), "switch",
+			printable.Short(one.GetSwitch(), mostName), "group", printable.Short(one.GetPortGroup(), mostName),
+			"others", others)
+	}
 }

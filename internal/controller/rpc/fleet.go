@@ -106,8 +106,9 @@ type host struct {
 	reverted *controllerv1.RevertedSlice
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
-	// pace bounds how often it reports.
+	// pace bounds how often it reports, talk how many lines of the log are about what it says.
 	pace pace
+	talk talk
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -182,7 +183,7 @@ func (f *fleet) joined(o *store.Object) {
 	}
 	h := f.hosts[o.ID]
 	if h == nil {
-		h = &host{id: o.ID, since: time.Now(), pace: newPace()}
+		h = &host{id: o.ID, since: time.Now(), pace: newPace(), talk: newTalk()}
 		f.hosts[o.ID] = h
 	}
 	if other := f.names[doc.Name]; other != nil && other != h {

@@ -79,7 +79,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		if err != nil {
 			return err
 		}
-		return s.follow(ctx, e, first, stream)
+		return s.follow(ctx, e, bounded(first), stream)
 	})
 }
 
@@ -168,6 +168,7 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 		if err != nil {
 			return err
 		}
+		m = bounded(m)
 		if a := m.GetAnswer(); a != nil {
 			c.calls.answered(a)
 			continue
@@ -212,8 +213,10 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		case len(v.GetHash()) != len(slice.Hash{}):
 		case len(a.GetProblems()) > 0:
 			h.failed, h.why = version{v.GetRevision(), slice.Hash(v.GetHash()), true}, a.GetProblems()
-			f.log.Warn("a host cannot activate the definition", "host", h.doc.Name, "revision", v.GetRevision(), "why",
-				h.why)
+			if others, is := h.talk.may(); is {
+				f.log.Warn("a host cannot activate the definition", "host", h.doc.Name, "revision", v.GetRevision(),
+					"why", h.why, "others", others)
+			}
 		default:
 			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}

@@ -44,8 +44,6 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		now)
 	if err != nil {
 		s.guard.NotJoined(joiner, err)
-		s.Log.Warn("a host was not let in", "name", q.GetName(), "address", addressOf(ctx), "token", token.String(),
-			"why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
 	place, err := placeOf(s.Store, q.GetName(), used, change == nil)

@@ -78,8 +78,6 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 	if err != nil {
 		s.guard.NotJoined(access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinController",
 			Name: q.GetName()}, err)
-		s.Log.Warn("a controller was not let in", "name", q.GetName(), "address", addressOf(ctx), "token",
-			token.String(), "why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
 	id, err := seat(s.Roster, q.GetName(), used, change == nil)
@@ -298,7 +296,7 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 func (p people) forget(ctx context.Context, id, name string) error {
 	full := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Controller, ID: id}
 	changes, err := oldListOf(p.Server).revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
-		Why: "controller " + name + " was taken out of the cluster"}, issuing(p).may(ctx) == nil)
+		Why: "controller " + name + " was taken out of the cluster"}, issuing(p).maySettle(ctx) == nil)
 	if err != nil {
 		return err
 	}

@@ -255,7 +255,8 @@ func (g *Guard) Join(ctx context.Context, j Joiner) (done func(error), err error
 	return g.begin(ctx, j.entry())
 }
 
-// NotJoined records that a token for joining did not count, at a bounded rate.
+// NotJoined records that a token for joining did not count, in the audit log and in the controller's own, at a bounded
+// rate.
 func (g *Guard) NotJoined(j Joiner, why error) {
 	within, times := g.throttle.failed(j.From, g.Now())
 	if !within {
