@@ -51,5 +51,5 @@ func deskOf(s *Server) desk {
 func tokensOf(s *Server) tokens.Service {
 	return tokens.Service{Store: s.Store, Authority: s.Authority, Roster: s.Roster, Log: s.Log, Now: s.TLS.Now,
 		ValidName: spec.ValidName, ClockFits: func(ctx context.Context) bool { return issuing{s}.maySettle(ctx) == nil },
-		Confirming: func(id identity.TokenID) []store.Change { return s.revoked.confirming(tokenAs(id)) }}
+		Confirming: func(id identity.TokenID) []store.Change { return s.revoked.unmarking(tokenAs(id)) }}
 }

@@ -131,6 +131,47 @@ func TestS144_WhatIsConfirmedCountsAtAControllerOfTheVersionBefore(t *testing.T)
 	c.await("the host is back", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
 }
 
+// A token that was not confirmed is refused by a controller of the version before as well, which looks at nothing but
+// the token's own record, and writes it anew as it reads it; it counts there when it is confirmed.
+func TestS144_ATokenCountsAtAControllerOfTheVersionBeforeWhenItIsConfirmed(t *testing.T) {
+	f := answersPeople(t)
+	made := f.made("ann", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
+	token := must(identity.ParseAPIToken(made.GetToken()))(t)
+	key := store.Key{Kind: apiTokenKind, Name: made.GetId()}
+	// older is a record as the version before reads it.
+	older := func() *pki.APIRecord {
+		o, _ := f.Store.Get(key)
+		return must(pki.DecodeAPIRecord(asOlder(t, o.Doc, "waiting")))(t)
+	}
+	if err := older().Check(token, f.now()); err != nil {
+		t.Errorf("before the restore: %v", err)
+	}
+	changes, _, err := Unconfirm(f.disk, f.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(changes...)
+	if err := older().Check(token, f.now()); err == nil {
+		t.Error("at a controller of the version before it counts without being confirmed")
+	}
+	if err := f.with("Bearer " + made.GetToken()).lists(t); connect.CodeOf(err) != connect.CodeUnauthenticated ||
+		!strings.Contains(err.Error(), "heddle-controller confirm") {
+		t.Errorf("here: %v", err)
+	}
+	again, _, err := Unconfirm(f.disk, f.now()) // a snapshot of this state is restored
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(again...)
+	must(people{f.Server}.ConfirmRestored(t.Context(), &controllerv1.ConfirmRestoredRequest{All: true}))(t)
+	if err := older().Check(token, f.now()); err != nil {
+		t.Errorf("confirmed, at a controller of the version before: %v", err)
+	}
+	if err := f.with("Bearer " + made.GetToken()).lists(t); err != nil {
+		t.Errorf("confirmed, here: %v", err)
+	}
+}
+
 // A list that is full refuses the next host that is taken out, and says what to do; single certificates leave room for
 // those; without a controller of the version before nobody needs it.
 func TestS144_AFullListSaysWhatToDo(t *testing.T) {

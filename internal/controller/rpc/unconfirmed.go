@@ -23,8 +23,8 @@ import (
 const (
 	// tokenWord is the kind of a token in what says that it is not confirmed.
 	tokenWord = "token"
-	// mostConfirmed is how many are confirmed in a transaction.
-	mostConfirmed = 100
+	// mostConfirmed is how many are confirmed in a transaction: of a token two objects are written.
+	mostConfirmed = 50
 )
 
 // Unconfirmed says what a snapshot has that may have been taken out after it was made.
@@ -67,6 +67,12 @@ func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirm
 			out.SignIns++
 			ends(o)
 		default:
+			r.Wait()
+			text, failed := r.Encode()
+			if err == nil {
+				err = failed
+			}
+			changes = append(changes, store.Change{Key: o.Key, Doc: text, IfVersion: o.Version})
 			waits(tokenAs(r.ID), r.Name)
 			out.Tokens = append(out.Tokens, r.Name+" ("+string(r.ID)+")")
 		}
@@ -111,11 +117,20 @@ func (r *revocations) tokenCounts(id string) bool {
 
 // unconfirmedToken reports whether nobody has confirmed a token since a restore.
 func (r *revocations) unconfirmedToken(id identity.TokenID) bool {
-	return len(r.confirming(tokenAs(id))) > 0
+	return len(r.unmarking(tokenAs(id))) > 0
 }
 
 // confirming are the changes after which a host or a token counts that nobody has confirmed yet; none for others.
 func (r *revocations) confirming(as string) []store.Change {
+	changes := r.unmarking(as)
+	if len(changes) > 0 {
+		changes = append(changes, r.tokenConfirmed(as)...)
+	}
+	return changes
+}
+
+// unmarking is the change that removes the mark of a host or a token that nobody has confirmed yet; none for others.
+func (r *revocations) unmarking(as string) []store.Change {
 	o, ok := r.store.Get(store.Key{Kind: revokedKind, Name: as})
 	if !ok {
 		return nil
@@ -124,6 +139,26 @@ func (r *revocations) confirming(as string) []store.Change {
 		return nil
 	}
 	return []store.Change{{Key: o.Key, Delete: true, IfVersion: o.Version}}
+}
+
+// tokenConfirmed is the change after which a token counts at controllers of the version before as well; none for
+// others.
+func (r *revocations) tokenConfirmed(as string) []store.Change {
+	id, is := strings.CutPrefix(as, tokenWord+"/")
+	o, there := r.store.Get(store.Key{Kind: apiTokenKind, Name: id})
+	if !is || !there {
+		return nil
+	}
+	t, err := pki.DecodeAPIRecord(o.Doc)
+	if err != nil || len(t.Waiting) == 0 {
+		return nil
+	}
+	t.Confirm()
+	text, err := t.Encode()
+	if err != nil {
+		return nil
+	}
+	return []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}
 }
 
 // ConfirmRestored confirms what a snapshot had of hosts and tokens.

@@ -15,8 +15,11 @@ import (
 // APIRecord is what the store keeps of a token of a person or a tool.
 type APIRecord struct {
 	ID identity.TokenID `json:"id"`
-	// Digest is of the secret, which nobody but the token's owner has.
+	// Digest is of the secret, which nobody but the token's owner has. The store has none of a token that waits.
 	Digest []byte `json:"digest"`
+	// Waiting is the digest of a token that nobody has confirmed since a restore. A controller of the version before
+	// does not know this field, and refuses a token without a digest.
+	Waiting []byte `json:"waiting,omitempty"`
 	// Name is whose it is, for people and for the audit log.
 	Name string `json:"name"`
 	// Role for the whole cluster is that of tokens that an earlier controller knows as well: viewer, operator or admin;
@@ -50,11 +53,25 @@ func DecodeAPIRecord(text []byte) (*APIRecord, error) {
 	if r.Role != "" && !r.Role.Valid() {
 		return nil, fmt.Errorf("the record of a token can't be read: %w", r.Role.Known())
 	}
+	if len(r.Waiting) > 0 {
+		r.Digest = r.Waiting
+	}
 	return r, nil
 }
 
 // Encode is the record as the store keeps it, with what a newer controller wrote into it.
-func (r *APIRecord) Encode() ([]byte, error) { return encodeKeeping(r, r.unknown) }
+func (r *APIRecord) Encode() ([]byte, error) {
+	kept := *r
+	if len(r.Waiting) > 0 {
+		kept.Digest = nil
+	}
+	return encodeKeeping(&kept, r.unknown)
+}
+
+// Wait has a token count for nobody until it is confirmed, also at a controller of the version before; Confirm has it
+// count again.
+func (r *APIRecord) Wait()    { r.Waiting = r.Digest }
+func (r *APIRecord) Confirm() { r.Waiting = nil }
 
 // maxName is the length of the longest name of a person or a tool.
 const maxName = 64
