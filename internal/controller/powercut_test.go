@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +66,14 @@ func writing() []written {
 		row("record the store", storeLeft, func(s *self) error {
 			return errors.Join(data(s), ownfile.Replace(s.file(joinFile), []byte("{}")))
 		}, func(s *self) error { return s.recordStore(keptStore{Store: "new"}) }),
+		row("found a cluster", foundedLeft, nil, func(s *self) error {
+			s.secret = pki.NewSecret()
+			_, err := s.firstAuthority(context.Background(), Options{Name: "test"})
+			return err
+		}),
+		row("record the first store", foundedLeft, func(s *self) error {
+			return errors.Join(data(s), ownfile.Replace(s.file(foundingFile), nil), s.keepAuthority([]byte("roots")))
+		}, func(s *self) error { return s.recordStore(keptStore{Store: "new"}) }),
 		row("record another root", rootsLeft, func(s *self) error { return s.keepAuthority([]byte("one")) },
 			func(s *self) error { return s.keepAuthority([]byte("two")) }),
 		row("begin to restore", restoreLeft, data, begins),
@@ -80,7 +89,8 @@ func writing() []written {
 	}
 	for i := range all {
 		all[i].Same = all[i].Name == "take what the cluster gave"
-		all[i].Tidies = slices.Contains([]string{"record the store", "begin to restore"}, all[i].Name)
+		all[i].Tidies = slices.Contains([]string{"record the store", "record the first store", "begin to restore"},
+			all[i].Name)
 	}
 	return all
 }
@@ -132,6 +142,18 @@ func joinLeft(s *self) (string, error) {
 	}
 	b, err := json.Marshal(texts)
 	return string(b), err
+}
+
+// foundedLeft is whether the controller has an authority, and whether its store is recorded. A start refuses to begin
+// one that it misses, which is none that was never recorded.
+func foundedLeft(s *self) (string, error) {
+	had, errHad := s.hadStore()
+	authority, errAuthority := s.has(authorityFile)
+	recorded, err := s.has(storeFile)
+	if err = errors.Join(errHad, errAuthority, err); err == nil && had && !recorded {
+		err = errors.New("it misses a store that it has never had")
+	}
+	return fmt.Sprintf("authority %v, store %v", authority, recorded), err
 }
 
 // storeLeft is whether the controller still joins, or has which store.

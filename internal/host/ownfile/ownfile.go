@@ -13,19 +13,36 @@ import (
 
 // MakeDir makes a directory and its missing parents. For an existing one it returns an error unless it belongs to root
 // or to this process's user, and nobody else may write to it. The same holds for its parent, whose owner could replace
-// it; a sticky parent such as /tmp prevents that.
+// it; a sticky parent such as /tmp prevents that. What it makes is on the disk when it returns.
 func MakeDir(path string, mode fs.FileMode) error {
-	if err := os.MkdirAll(path, mode); err != nil {
-		return err
-	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
+	}
+	missing := missingDirs(path)
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	for _, dir := range missing {
+		if err := SyncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
 	}
 	if err := checkDir(path, false); err != nil {
 		return err
 	}
 	return checkDir(filepath.Dir(path), true)
+}
+
+// missingDirs are a directory and its parents as far as they are not there.
+func missingDirs(path string) (missing []string) {
+	for {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+			return missing
+		}
+		missing = append(missing, path)
+		path = filepath.Dir(path)
+	}
 }
 
 func checkDir(path string, parent bool) error {

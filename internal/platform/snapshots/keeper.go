@@ -28,7 +28,8 @@ const (
 
 // Source is what a snapshot is of.
 type Source struct {
-	// Database writes the whole database into a file that is there whole or not at all.
+	// Database writes the whole database into a file that is there whole or not at all, and on the disk when it
+	// returns.
 	Database func(ctx context.Context, file string) (size int64, err error)
 	// Size is how large the database is now, in bytes.
 	Size func(context.Context) (int64, error)
@@ -195,7 +196,7 @@ func (k *Keeper) take(ctx context.Context, from Source, now time.Time) (size int
 	if size, err = from.Database(ctx, name+Database); err != nil {
 		return 0, errors.Join(err, os.Remove(name+Backup))
 	}
-	return size, ownfile.SyncDir(k.Dir)
+	return size, nil
 }
 
 // fits refuses a snapshot that would take the room that etcd needs.

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+
+	"heddle/internal/host/ownfile"
 )
 
 // revisionGap is by how much the revision rises with a restore, so that none is given twice: more writes than a
@@ -32,16 +33,14 @@ func (s *Store) Snapshot(ctx context.Context, to io.Writer) (size int64, err err
 
 // SnapshotFile writes a snapshot into a file that is there whole or not at all, readable by its owner alone.
 func (s *Store) SnapshotFile(ctx context.Context, name string) (size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	err = ownfile.Stream(name, func(w io.Writer) (err error) {
+		size, err = s.Snapshot(ctx, w)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name())
-	size, err = s.Snapshot(ctx, f)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return 0, err
-	}
-	return size, os.Rename(f.Name(), name)
+	return size, nil
 }
 
 // Restore makes a data directory from a snapshot: the first member of a new cluster, which others join. The epoch rises
