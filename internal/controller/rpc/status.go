@@ -39,6 +39,8 @@ type Self struct {
 	EtcdRoots []identity.Fingerprint
 	// Snapshots are those by schedule; it returns nil for no schedule.
 	Snapshots func() *snapshots.State
+	// Writes says why nothing can be written in Dir, nil where something can; the func is nil where nobody knows.
+	Writes func() error
 }
 
 // GetControllerStatus says how this controller is, and what it sees of the cluster.
@@ -84,7 +86,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	provider := s.SignIn.State()
 	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.clocks.skews(issuing(s).heardAhead()),
 		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
-		health.Endpoints(sharedEndpoints(s.segments.Twice())),
+		health.Writable(s.Self.Dir, s.Self.Writes), health.Endpoints(sharedEndpoints(s.segments.Twice())),
 		health.NotConfirmed(s.revoked.unconfirmed()), s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out

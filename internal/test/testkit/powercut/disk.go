@@ -18,23 +18,35 @@ type Disk struct {
 	// Dir is where it is mounted.
 	Dir string
 
-	t    *testing.T
-	loop string
+	t       *testing.T
+	loop    string
+	options string // of its mount
 }
 
 // diskSize is room for what agents write, and for the file system's journal.
 const diskSize = 48 << 20
 
-// NewDisk makes an empty disk.
+// NewDisk makes an empty disk. The file system writes by itself only after a minute: what a program has not had written
+// is not there.
 func NewDisk(t *testing.T) *Disk {
+	t.Helper()
+	return newDisk(t, filepath.Join(t.TempDir(), "disk"), diskSize, "commit=60")
+}
+
+// NewFailing makes an empty disk at a directory, of which the medium can fail.
+func NewFailing(t *testing.T, at string, size int64) *Disk {
+	t.Helper()
+	return newDisk(t, at, size, "errors=remount-ro")
+}
+
+func newDisk(t *testing.T, at string, size int64, options string) *Disk {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "mke2fs")
-	base := t.TempDir()
-	d := &Disk{Dir: filepath.Join(base, "disk"), t: t}
-	image := filepath.Join(base, "image")
-	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.WriteFile(image, nil, 0o600),
-		os.Truncate(image, diskSize)); err != nil {
+	d := &Disk{Dir: at, t: t, options: options}
+	image := filepath.Join(t.TempDir(), "image")
+	if err := errors.Join(os.MkdirAll(d.Dir, 0o700), os.WriteFile(image, nil, 0o600),
+		os.Truncate(image, size)); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing is written by itself while a test runs.
@@ -92,8 +104,20 @@ func (d *Disk) attach(image string) (release func() error, err error) {
 
 func (d *Disk) mount() {
 	d.t.Helper()
-	// The file system writes by itself only after a minute: what a program has not had written is not there.
-	if err := unix.Mount(d.loop, d.Dir, "ext4", 0, "commit=60"); err != nil {
+	if err := unix.Mount(d.loop, d.Dir, "ext4", 0, d.options); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Chmod(d.Dir, 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Fail has the file system go the way that it goes when it finds a fault of its medium: what is there can be read, and
+// nothing can be written, whatever is open.
+func (d *Disk) Fail() {
+	d.t.Helper()
+	file := "/sys/fs/ext4/" + filepath.Base(d.loop) + "/trigger_fs_error"
+	if err := os.WriteFile(file, []byte("a test has the medium fail"), 0); err != nil {
 		d.t.Fatal(err)
 	}
 }
