@@ -29,12 +29,19 @@ type posted struct {
 // posts sends a request of a call that is answered once, or by a stream.
 func posts(t *testing.T, url string, m protoreflect.MethodDescriptor, kind string, body []byte) (p posted) {
 	t.Helper()
+	return postsBy(t, http.DefaultClient, url, m, kind, body)
+}
+
+// postsBy does it by a client.
+func postsBy(t *testing.T, client *http.Client, url string, m protoreflect.MethodDescriptor, kind string,
+	body []byte) (p posted) {
+	t.Helper()
 	content := "application/" + kind
 	if m.IsStreamingServer() {
 		content = "application/connect+" + kind
 		body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
 	}
-	resp := must(http.Post(url+"/"+string(m.Parent().FullName())+"/"+string(m.Name()), content,
+	resp := must(client.Post(url+"/"+string(m.Parent().FullName())+"/"+string(m.Name()), content,
 		bytes.NewReader(body)))(t)
 	defer resp.Body.Close()
 	text := must(io.ReadAll(resp.Body))(t)

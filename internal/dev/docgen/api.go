@@ -86,6 +86,13 @@ sentence, and one with a field that the schema does not have with the field's na
 	` print, and its name in the schema, which Connect's JSON has. The
   number 0, which is not listed, is for what is not set.
 
+The agent's socket speaks HTTP/1.1, which is enough for Connect's clients; gRPC needs HTTP/2, which a controller's port for people and tools
+speaks as well. Clients are made from the schema, whose root is ` + "`api`" + `, in any language for which protobuf has a generator:
+
+` + "```sh" + `
+protoc -I api --python_out=. --grpc_python_out=. api/heddle/controller/v1/*.proto api/heddle/agent/v1/*.proto api/heddle/options/v1/*.proto
+` + "```" + `
+
 The controllers' API has a [page of its own](controller-api.md). [output.md](output.md) has what ` + "`-o json`" + ` and ` + "`-o yaml`" +
 	` make of these messages, and which command prints which.
 

@@ -98,10 +98,12 @@ func openness(r access.Rule) int {
 
 // mayCall is who may make a call.
 func mayCall(r access.Rule) string {
-	switch openness(r) {
-	case 2:
+	switch {
+	case openness(r) == 2:
 		return "everybody, also without a token"
-	case 1:
+	case r.SignedIn:
+		return "everybody who signed in"
+	case openness(r) == 1:
 		return "everybody with a token"
 	}
 	var list []roles.Role

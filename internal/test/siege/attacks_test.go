@@ -45,6 +45,7 @@ func (a *attacker) attacks() []func(context.Context) {
 		func(ctx context.Context) { a.bodies(ctx, call("AccessService/SignOut"), viewer, 39) },
 		func(ctx context.Context) { a.bodies(ctx, call("FleetService/ApplyDefinition"), network, 39) },
 		func(ctx context.Context) { a.bodies(ctx, call("FleetService/ApplyDefinition"), network, 3) },
+		a.definitions,
 		func(ctx context.Context) { a.fails(ctx, call("AccessService/SignOut"), viewer) },
 		func(ctx context.Context) { a.fails(ctx, call("FleetService/ApplyDefinition"), network) },
 		a.reports,
@@ -219,6 +220,26 @@ func (a *attacker) bodies(ctx context.Context, path, token string, size int) {
 			for pause(ctx, 100*time.Millisecond) {
 				soon, cancel := context.WithTimeout(ctx, 10*time.Second)
 				a.post(soon, client, path, token, &blanks{soon, size << 20, i%2 == 0})
+				cancel()
+			}
+		})
+	}
+}
+
+// definitions applies a definition of 39 MB again and again, which is more than a cluster's may have.
+func (a *attacker) definitions(ctx context.Context) {
+	const size = 39_000_000
+	line := "# " + strings.Repeat("a", 96) + `\n`
+	text := `{"file":"large.yaml","content":"` + strings.Repeat(line, size/len(line)) + `"}`
+	var g sync.WaitGroup
+	defer g.Wait()
+	for range 4 {
+		g.Go(func() {
+			client := a.client(a.tls())
+			defer client.CloseIdleConnections()
+			for pause(ctx, 100*time.Millisecond) {
+				soon, cancel := context.WithTimeout(ctx, 20*time.Second)
+				a.post(soon, client, call("FleetService/ApplyDefinition"), a.Shaper, strings.NewReader(text))
 				cancel()
 			}
 		})

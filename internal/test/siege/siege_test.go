@@ -36,7 +36,7 @@ type castle struct {
 	*realhost.Controller
 	api    string // HOST:PORT for people
 	admin  *api.Fleet
-	tokens map[api.AccessRole]string
+	tokens map[string]string // by name
 	trust  identity.Fingerprint
 	join   string // a token for a host
 }
@@ -67,19 +67,20 @@ func free(t *testing.T) string {
 func newCastle(t *testing.T) *castle {
 	t.Helper()
 	c := &castle{T: t, Controller: realhost.NewController(t, nil, free(t)), api: free(t),
-		tokens: map[api.AccessRole]string{}}
+		tokens: map[string]string{}}
 	c.Args = []string{"--api-listen", c.api, "--listen-peers", "none"}
 	c.Start()
 	c.Define(definition)
 	scope := []api.AccessScope{{Switch: "dvs", PortGroup: "web"}}
-	for role, scopes := range map[api.AccessRole][]api.AccessScope{"admin": nil, "viewer": scope,
-		"network-admin": scope} {
-		token, err := c.CreateToken(t.Context(), api.TokenTerms{Name: string(role), Role: role, Lasts: time.Hour * 24,
-			Scopes: scopes})
+	for name, terms := range map[string]api.TokenTerms{"admin": {Role: "admin"},
+		"viewer":  {Role: "viewer", Scopes: scope},
+		"network": {Role: "network-admin", Scopes: scope}, "shaper": {Role: "network-admin"}} {
+		terms.Name, terms.Lasts = name, 24*time.Hour
+		token, err := c.CreateToken(t.Context(), terms)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.tokens[role] = token.Token
+		c.tokens[name] = token.Token
 		if err := c.trust.UnmarshalText([]byte(token.Trust.Fingerprint)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +176,7 @@ func TestS135_S136_S137_AnAttackedControllerAnswersItsAdmin(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
 	ended := (&attacker{Hosts: c.Address, People: c.api, Trust: c.trust, Viewer: c.tokens["viewer"],
-		Network: c.tokens["network-admin"], Join: c.join}).attack(ctx, t)
+		Network: c.tokens["network"], Shaper: c.tokens["shaper"], Join: c.join}).attack(ctx, t)
 	calls, hosts := c.works(ctx)
 	ended()
 	now, most := c.resident()
