@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"heddle/api/heddle/agent/v1/agentv1connect"
+	"heddle/internal/api/lookscope"
 )
 
 // Look says how far a call looks into a host. Only calls that look are passed on by a controller.
@@ -86,7 +87,7 @@ func Looking(ctx context.Context, s Service) http.Handler {
 			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
 			return
 		}
-		ctx, err := withJudged(ByController(r.Context()), r.Header.Get(JudgedHeader))
+		ctx, err := lookscope.Read(ByController(r.Context()), r.Header.Get(lookscope.Header))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

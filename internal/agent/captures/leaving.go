@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"heddle/internal/api"
+	"heddle/internal/api/lookscope"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
@@ -15,8 +16,8 @@ import (
 // of the port groups, which the controller judged when the capture began.
 type watched struct {
 	groups map[plan.PortID]string
-	// leaving is nil until a port is in another port group, or is about to be.
-	leaving atomic.Pointer[leaving]
+	// leaves is nil until a port is in another port group, or is about to be.
+	leaves atomic.Pointer[leaving]
 }
 
 // leaving is a plan that has a port in another port group.
@@ -35,32 +36,29 @@ type leaving struct {
 // controller judged: by the plan that is wanted, or by the one that the kernel has still.
 func (cs *Captures) mayWatch(ctx context.Context, p *plan.Plan, s *dataplane.Selection) (*watched, error) {
 	w := cs.watch(p, s)
-	l := w.compare(cs.host.Applied())
-	groups, some := api.Judged(ctx)
-	for id, group := range w.groups {
-		if some && !slices.Contains(groups, api.JudgedGroup{Switch: id.Switch, PortGroup: group}) {
-			l = &leaving{port: id, group: group}
-		}
+	if l := w.elsewhere(ctx, cs.host.Applied()); l != nil {
+		cs.unwatch(w)
+		return nil, l.notBegun()
 	}
-	if l == nil {
-		return w, nil
-	}
-	cs.unwatch(w)
-	return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is going to another port group, and is in %s now: ask "+
-		"again, if you may capture there", l.port.Name, l.group))
+	return w, nil
 }
 
 // watch begins to watch the ports of a selection, in the loop. It ends with unwatch.
 func (cs *Captures) watch(p *plan.Plan, s *dataplane.Selection) *watched {
+	w := watchedOf(p, s)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.watched = append(cs.watched, w)
+	return w
+}
+
+func watchedOf(p *plan.Plan, s *dataplane.Selection) *watched {
 	w := &watched{groups: map[plan.PortID]string{}}
 	for _, id := range s.Ports {
 		if port := p.Port(id); port != nil {
 			w.groups[id] = port.PortGroup
 		}
 	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.watched = append(cs.watched, w)
 	return w
 }
 
@@ -77,18 +75,9 @@ func (cs *Captures) Activating(next *plan.Plan) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, w := range cs.watched {
-		if w.leaving.Load() != nil {
-			continue
-		}
-		l := w.compare(next)
-		if l == nil {
-			continue
-		}
-		var err error
-		if l.from, err = dataplane.Monotonic(); err != nil {
+		if err := w.activating(next); err != nil {
 			return err
 		}
-		w.leaving.Store(l)
 	}
 	return nil
 }
@@ -99,15 +88,28 @@ func (cs *Captures) Activated(done bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, w := range cs.watched {
-		l := w.leaving.Load()
-		if l == nil || l.settled() {
-			continue
-		}
-		l.active = done
-		close(l.known)
-		if !done {
-			w.leaving.Store(nil)
-		}
+		w.activated(done)
+	}
+}
+
+func (w *watched) activating(next *plan.Plan) error {
+	if w.leaves.Load() != nil {
+		return nil
+	}
+	l := w.compare(next)
+	if l == nil {
+		return nil
+	}
+	if err := l.begins(); err != nil {
+		return err
+	}
+	w.leaves.Store(l)
+	return nil
+}
+
+func (w *watched) activated(done bool) {
+	if l := w.leaves.Load(); l != nil && l.decided(done) && !done {
+		w.leaves.Store(nil)
 	}
 }
 
@@ -121,6 +123,49 @@ func (w *watched) compare(p *plan.Plan) *leaving {
 	return nil
 }
 
+// elsewhere returns that a port is in another port group by the plan that the kernel has, or than the controller
+// judged; nil if none is.
+func (w *watched) elsewhere(ctx context.Context, applied *plan.Plan) *leaving {
+	if l := w.compare(applied); l != nil {
+		return l
+	}
+	groups, some := lookscope.Of(ctx)
+	for id, group := range w.groups {
+		if some && !slices.Contains(groups, lookscope.Group{Switch: id.Switch, PortGroup: group}) {
+			return &leaving{port: id, group: group}
+		}
+	}
+	return nil
+}
+
+// allows reports whether a frame that was captured at that instant is of the port groups that the capture began with.
+// While a plan becomes active that has another one, it waits for that; nobody is watched where w is nil.
+func (w *watched) allows(at int64) bool {
+	if w == nil {
+		return true
+	}
+	l := w.leaves.Load()
+	return l == nil || l.allows(at)
+}
+
+// over reports whether a port is in another port group.
+func (w *watched) over() bool {
+	if w == nil {
+		return false
+	}
+	l := w.leaves.Load()
+	return l != nil && l.over()
+}
+
+// why is the error of a capture that is over, of which so many frames were captured too late.
+func (w *watched) why(late uint64) error { return w.leaves.Load().ended(late) }
+
+// begins notes the instant right before the plan is active.
+func (l *leaving) begins() (err error) {
+	l.from, err = dataplane.Monotonic()
+	return err
+}
+
 // settled reports whether it is known if the plan is active.
 func (l *leaving) settled() bool {
 	select {
@@ -131,34 +176,29 @@ func (l *leaving) settled() bool {
 	}
 }
 
-// allows reports whether a frame that was captured at that instant is of the port groups that the capture began with.
-// While a plan becomes active that has another one, it waits for that; nobody is watched where w is nil.
-func (w *watched) allows(at int64) bool {
-	if w == nil {
-		return true
+// decided takes in whether the plan is active; first is false where that was known.
+func (l *leaving) decided(active bool) (first bool) {
+	if l.settled() {
+		return false
 	}
-	l := w.leaving.Load()
-	if l == nil || at < l.from {
+	l.active = active
+	close(l.known)
+	return true
+}
+
+func (l *leaving) allows(at int64) bool {
+	if at < l.from {
 		return true
 	}
 	<-l.known
 	return !l.active
 }
 
-// over reports whether a port is in another port group.
-func (w *watched) over() bool {
-	if w == nil {
-		return false
-	}
-	l := w.leaving.Load()
-	return l != nil && l.settled() && l.active
-}
+func (l *leaving) over() bool { return l.settled() && l.active }
 
-// why is the error of a capture that is over, of which so many frames were captured too late.
-func (w *watched) why(late uint64) error {
-	l := w.leaving.Load()
-	text := fmt.Sprintf("port %s is in port group %s now, so that this capture ends: begin it again if you may capture "+
-		"there", l.port.Name, l.group)
+func (l *leaving) ended(late uint64) error {
+	text := fmt.Sprintf("port %s is in port group %s now, so that this capture ends: begin it again if you may "+
+		"capture there", l.port.Name, l.group)
 	switch {
 	case late == 1:
 		text += "; one frame that was captured since is not shown"
@@ -166,4 +206,9 @@ func (w *watched) why(late uint64) error {
 		text += fmt.Sprintf("; %d frames that were captured since are not shown", late)
 	}
 	return api.NewError(api.Invalid, text)
+}
+
+func (l *leaving) notBegun() error {
+	return api.NewError(api.Invalid, fmt.Sprintf("port %s goes to another port group, and is in %s now: ask again, if "+
+		"you may capture there", l.port.Name, l.group))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/api/lookscope"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
@@ -44,7 +45,7 @@ func TestS117_ACaptureIsOfThePortGroupsThatWereJudged(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			ctx := api.ByController(t.Context())
 			if row.judged != "" {
-				ctx = api.WithJudged(ctx, []api.JudgedGroup{{Switch: "lab", PortGroup: row.judged}})
+				ctx = lookscope.With(ctx, []lookscope.Group{{Switch: "lab", PortGroup: row.judged}})
 			}
 			cs := New(Host{Applied: func() *plan.Plan { return planOf(row.applied) }})
 			_, err := cs.mayWatch(ctx, planOf(row.wanted), s)

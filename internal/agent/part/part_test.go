@@ -66,7 +66,8 @@ func TestHooksAreCalledInTheOrderOfTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"loop-search prepare", "path-mtu prepare", "loop-search activating",
-		"path-mtu activating", "loop-search activated false", "path-mtu activated false", "lacp told", "loop-search settled", "path-mtu settled",
+		"path-mtu activating", "loop-search activated false", "path-mtu activated false", "lacp told",
+		"loop-search settled", "path-mtu settled",
 		"loop-search tick", "path-mtu tick", "migration close", "path-mtu close", "loop-search close", "lacp close"}
 	if !slices.Equal(log, want) {
 		t.Errorf("called: %q", log)

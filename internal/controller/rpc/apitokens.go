@@ -9,6 +9,7 @@ import (
 	"heddle/internal/platform/access/sessions"
 	"heddle/internal/platform/access/tokens"
 	auditing "heddle/internal/platform/audit/reading"
+	"heddle/internal/platform/health"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 	"heddle/internal/spec"
@@ -50,6 +51,8 @@ func deskOf(s *Server) desk {
 // tokensOf are the tokens of people and tools of a server.
 func tokensOf(s *Server) tokens.Service {
 	return tokens.Service{Store: s.Store, Authority: s.Authority, Roster: s.Roster, Log: s.Log, Now: s.TLS.Now,
-		ValidName: spec.ValidName, ClockFits: func(ctx context.Context) bool { return issuing{s}.maySettle(ctx) == nil },
+		ValidName: spec.ValidName, ClockFits: func(ctx context.Context) bool {
+			return issuing{s}.may(ctx, health.Clocks.Doubted) == nil
+		},
 		Confirming: func(id identity.TokenID) []store.Change { return s.revoked.unmarking(tokenAs(id)) }}
 }

@@ -2,10 +2,12 @@ package rpc
 
 import (
 	"fmt"
+	"log/slog"
 
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/hostwords"
 	"heddle/internal/slice"
 	"heddle/internal/spec/printable"
 )
@@ -64,7 +66,10 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	}
 	if beyond != nil && !c.beyond {
 		c.beyond = true
-		f.reportsOthers(h, c, left, beyond)
+		short := func(text string) string { return printable.Short(text, hostwords.MostName) }
+		h.say(f.log, slog.LevelWarn, "a host reports ports that are not its to report; they are left out", "host",
+			h.doc.Name, "address", c.address, "ports", left, "one", short(beyond.GetName()), "switch",
+			short(beyond.GetSwitch()), "group", short(beyond.GetPortGroup()))
 	}
 	if len(next.wire) > maxBody { // by changes; a whole report is bounded as a message
 		c.end(connect.NewError(connect.CodeResourceExhausted,
@@ -73,14 +78,4 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	}
 	h.report = next
 	return kept, true
-}
-
-// reportsOthers logs that a host reports ports that are not its own. The caller holds the lock.
-func (f *fleet) reportsOthers(h *host, c *conn, ports int, one *controllerv1.HostPort) {
-	if others, is := h.talk.may(); is {
-		f.log.Warn("a host reports ports that are not its to report; they are left out", "host", h.doc.Name,
-			"address", c.address, "ports", ports, "one", printable.Short(one.GetName(), mostName), "switch",
-			printable.Short(one.GetSwitch(), mostName), "group", printable.Short(one.GetPortGroup(), mostName),
-			"others", others)
-	}
 }

@@ -14,7 +14,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/api"
+	"heddle/internal/api/lookscope"
 )
 
 // enveloped is one message of a stream in JSON.
@@ -100,7 +100,7 @@ func TestS117_AHostIsToldWhatWasJudged(t *testing.T) {
 	m := f.joins("esx1")
 	judged := make(chan string, 1)
 	m.calls = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		judged <- r.Header.Get(api.JudgedHeader)
+		judged <- r.Header.Get(lookscope.Header)
 		w.Header().Set("Content-Type", "application/connect+json")
 		_, _ = w.Write([]byte("\x02\x00\x00\x00\x02{}")) // the end of a stream
 	})
@@ -110,8 +110,8 @@ func TestS117_AHostIsToldWhatWasJudged(t *testing.T) {
 	f.await("the port is known", func() bool { return len(f.ports()) == 1 })
 	const role = controllerv1.AccessRole_ACCESS_ROLE_CAPTURE
 	web, _ := f.scoped("web", role, "dvs/web", "dvs/db")
-	wanted := must(api.JudgedText([]api.JudgedGroup{{Switch: "dvs", PortGroup: "web"}}))(t)
-	lie := must(api.JudgedText([]api.JudgedGroup{{Switch: "dvs", PortGroup: "db"}}))(t)
+	wanted := must(lookscope.Text([]lookscope.Group{{Switch: "dvs", PortGroup: "web"}}))(t)
+	lie := must(lookscope.Text([]lookscope.Group{{Switch: "dvs", PortGroup: "db"}}))(t)
 	q := must(protojson.Marshal(&agentv1.CaptureRequest{Ports: []string{"w1"}}))(t)
 	for name, row := range map[string]struct {
 		who  *person
@@ -121,7 +121,7 @@ func TestS117_AHostIsToldWhatWasJudged(t *testing.T) {
 			r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+f.address+"/hosts/esx1"+
 				agentv1connect.CaptureServiceCaptureProcedure, bytes.NewReader(enveloped(string(q)))))(t)
 			r.Header.Set("Content-Type", "application/connect+json")
-			r.Header.Set(api.JudgedHeader, lie)
+			r.Header.Set(lookscope.Header, lie)
 			resp := must(row.who.http.Do(r))(t)
 			defer resp.Body.Close()
 			text := must(io.ReadAll(resp.Body))(t)

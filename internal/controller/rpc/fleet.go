@@ -12,6 +12,7 @@ import (
 	"heddle/internal/controller/adapters"
 	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/hostwords"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/part"
 	"heddle/internal/controller/staticports"
@@ -108,7 +109,12 @@ type host struct {
 	switches []*controllerv1.HostSwitch
 	// pace bounds how often it reports, talk how many lines of the log are about what it says.
 	pace pace
-	talk talk
+	talk *hostwords.Talk
+}
+
+// say has a line about what the host says written in the log, at a bounded rate.
+func (h *host) say(log *slog.Logger, level slog.Level, text string, args ...any) {
+	h.talk.Say(log, level, text, args...)
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -183,7 +189,7 @@ func (f *fleet) joined(o *store.Object) {
 	}
 	h := f.hosts[o.ID]
 	if h == nil {
-		h = &host{id: o.ID, since: time.Now(), pace: newPace(), talk: newTalk()}
+		h = &host{id: o.ID, since: time.Now(), pace: newPace(), talk: hostwords.NewTalk()}
 		f.hosts[o.ID] = h
 	}
 	if other := f.names[doc.Name]; other != nil && other != h {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -11,6 +12,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/hostwords"
 	"heddle/internal/controller/part"
 	"heddle/internal/identity"
 	"heddle/internal/platform/rpcerrors"
@@ -79,7 +81,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		if err != nil {
 			return err
 		}
-		return s.follow(ctx, e, bounded(first), stream)
+		return s.follow(ctx, e, hostwords.Bounded(first), stream)
 	})
 }
 
@@ -168,7 +170,7 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 		if err != nil {
 			return err
 		}
-		m = bounded(m)
+		m = hostwords.Bounded(m)
 		if a := m.GetAnswer(); a != nil {
 			c.calls.answered(a)
 			continue
@@ -213,10 +215,8 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		case len(v.GetHash()) != len(slice.Hash{}):
 		case len(a.GetProblems()) > 0:
 			h.failed, h.why = version{v.GetRevision(), slice.Hash(v.GetHash()), true}, a.GetProblems()
-			if others, is := h.talk.may(); is {
-				f.log.Warn("a host cannot activate the definition", "host", h.doc.Name, "revision", v.GetRevision(),
-					"why", h.why, "others", others)
-			}
+			h.say(f.log, slog.LevelWarn, "a host cannot activate the definition", "host", h.doc.Name, "revision",
+				v.GetRevision(), "why", h.why)
 		default:
 			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}

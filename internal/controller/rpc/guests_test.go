@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/hostwords"
 	"heddle/internal/identity"
 )
 
@@ -62,7 +63,7 @@ func TestS136_WhoShowsNoCertificateHoldsLittle(t *testing.T) {
 
 // Reports that are large cost more than small ones, and beyond its part a host is read more slowly.
 func TestS136_ReportsHaveARate(t *testing.T) {
-	f, h := &fleet{}, &host{pace: newPace(), talk: newTalk()}
+	f, h := &fleet{}, &host{pace: newPace(), talk: hostwords.NewTalk()}
 	h.report = &report{wire: make([]byte, paceBurst/8)}
 	soon := impatient{t.Context()}
 	report := &controllerv1.FollowSliceRequest{Change: &controllerv1.HostReportChange{}}

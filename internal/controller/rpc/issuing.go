@@ -21,15 +21,11 @@ const readingTime = 10 * time.Second
 type issuing struct{ *Server }
 
 // may refuses to make a certificate where this controller's clock is so far from those of most other controllers, or
-// of most hosts, that one of them is wrong: the certificate would begin too late, or end too early.
-func (s issuing) may(ctx context.Context) error {
-	return s.unless(ctx, s.clocks.ahead("", nil), health.Clocks.Against)
-}
-
-// maySettle refuses the same also where a single host contradicts this controller's clock: for what cannot be taken
-// back, such as a new root, or the removal of what has expired by this clock.
-func (s issuing) maySettle(ctx context.Context) error {
-	return s.unless(ctx, s.clocks.ahead("", nil), health.Clocks.Doubted)
+// of most hosts, that one of them is wrong (health.Clocks.Against): the certificate would begin too late, or end too
+// early. What cannot be taken back, such as a new root, or the removal of what has expired by this clock, is refused
+// also where a single host says so (health.Clocks.Doubted).
+func (s issuing) may(ctx context.Context, wrongBy func(health.Clocks) (health.Off, bool)) error {
+	return s.unless(ctx, s.clocks.ahead("", nil), wrongBy)
 }
 
 // mayRenew is may for a host, which says what its clock shows. A certificate that begins later than now was made by a

@@ -12,6 +12,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/health"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
@@ -35,7 +36,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err := s.Current(ctx); err != nil { // the token may have been made, or used, at another controller just now
 		return nil, err
 	}
-	if err := (issuing{s}).may(ctx); err != nil { // by such a clock the token seems to have expired
+	// By a clock that is wrong the token seems to have expired.
+	if err := (issuing{s}).may(ctx, health.Clocks.Against); err != nil {
 		return nil, err
 	}
 	joiner := access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()}

@@ -98,16 +98,7 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 	if err := times.SetReadDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	begin := &controllerv1.HostCallBegin{Procedure: procedure, Headers: map[string]string{}, Body: body}
-	headers := api.CallHeaders()
-	if l.others { // only a controller says what was judged
-		headers = append(headers, api.JudgedHeader)
-	}
-	for _, name := range headers {
-		if v := r.Header.Get(name); v != "" {
-			begin.Headers[name] = v
-		}
-	}
+	begin := proxy.Begin(r, procedure, body, api.CallHeaders(), l.others)
 	ctx := r.Context()
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/connect+") { // no stream
 		var cancel context.CancelFunc

@@ -17,6 +17,7 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/health"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
@@ -296,7 +297,7 @@ func (p people) RemoveController(ctx context.Context, q *controllerv1.RemoveCont
 func (p people) forget(ctx context.Context, id, name string) error {
 	full := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Controller, ID: id}
 	changes, err := oldListOf(p.Server).revoking(full, pki.Revocation{At: p.TLS.Now(), By: "the controller's socket",
-		Why: "controller " + name + " was taken out of the cluster"}, issuing(p).maySettle(ctx) == nil)
+		Why: "controller " + name + " was taken out of the cluster"}, issuing(p).may(ctx, health.Clocks.Doubted) == nil)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/identity"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/store"
@@ -137,7 +138,7 @@ func TestS144_ATokenCountsAtAControllerOfTheVersionBeforeWhenItIsConfirmed(t *te
 	f := answersPeople(t)
 	made := f.made("ann", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
 	token := must(identity.ParseAPIToken(made.GetToken()))(t)
-	key := store.Key{Kind: apiTokenKind, Name: made.GetId()}
+	key := store.Key{Kind: tokens.Kind, Name: made.GetId()}
 	// older is a record as the version before reads it.
 	older := func() *pki.APIRecord {
 		o, _ := f.Store.Get(key)

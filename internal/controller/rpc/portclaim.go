@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -106,19 +107,10 @@ func (s claimant) claimPort(ctx context.Context, h *host, c *conn, q *controller
 			s.turns.untaken(s.keeper().nameOf(h), q, answer.GetRefused())
 			return answer
 		}
-		s.keeper().unbound(h, q, answer.GetRefused())
+		h.say(s.Log, slog.LevelInfo, "a static port was not bound", "host", s.keeper().nameOf(h), "group", group,
+			"vm", q.GetVm(), "adapter", q.GetAdapter(), "why", answer.GetRefused())
 	}
 	return answer
-}
-
-// unbound logs that a claim was refused.
-func (f portKeeper) unbound(h *host, q *controllerv1.PortClaim, why string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if others, is := h.talk.may(); is {
-		f.log.Info("a static port was not bound", "host", h.doc.Name, "group", q.GetSwitch()+"/"+q.GetPortGroup(), "vm",
-			q.GetVm(), "adapter", q.GetAdapter(), "why", why, "others", others)
-	}
 }
 
 func (f portKeeper) nameOf(h *host) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/identity"
+	"heddle/internal/platform/health"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/pki/rotation"
 )
@@ -28,7 +29,9 @@ func (s Front) NewAuthority() {
 // rotationOf is what answers people about a server's roots.
 func rotationOf(s *Server) rotation.Service {
 	return rotation.Service{Store: s.Store, Log: s.Log, Authority: s.Authority, Own: s.TLS.Own, Now: s.TLS.Now,
-		Secret: s.Secret, MayIssue: issuing{s}.maySettle, Roster: s.Roster, EtcdRoots: s.Self.EtcdRoots,
+		Secret: s.Secret, MayIssue: func(ctx context.Context) error {
+			return issuing{s}.may(ctx, health.Clocks.Doubted)
+		}, Roster: s.Roster, EtcdRoots: s.Self.EtcdRoots,
 		Holders: func() ([]pki.Holder, map[string]string) { return holders(s.fleet, s.Authority.Trust().Cluster) }}
 }
 

@@ -91,7 +91,7 @@ func (l *looks) mayLook(ctx context.Context, w http.ResponseWriter, host string,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := judge(begin, parts); err != nil {
+	if err := proxy.Judge(begin, parts); err != nil {
 		return nil, nil, err
 	}
 	recorded, err := l.guard.Look(ctx, what, parts, "host="+host)
@@ -100,24 +100,6 @@ func (l *looks) mayLook(ctx context.Context, w http.ResponseWriter, host string,
 	}
 	c := l.captures.Begin(host, access.NameOf(ctx), parts)
 	return c.Watch(w), func(err error) { c.End(); recorded(err) }, nil
-}
-
-// judge tells the host which port groups the caller may look at, as far as they are not all: a port may be in another
-// one by now than the host has reported.
-func judge(begin *controllerv1.HostCallBegin, parts []roles.Scope) error {
-	if len(parts) == 0 {
-		return nil
-	}
-	var groups []api.JudgedGroup
-	for _, p := range parts {
-		groups = append(groups, api.JudgedGroup{Switch: p.Switch, PortGroup: p.PortGroup})
-	}
-	text, err := api.JudgedText(groups)
-	if err != nil {
-		return err
-	}
-	begin.Headers[api.JudgedHeader] = text
-	return nil
 }
 
 // mayEnd refuses to end a capture, but to those who began it and to those who may capture what it is about.

@@ -67,12 +67,11 @@ func Unconfirm(st listing, now time.Time) (changes []store.Change, out Unconfirm
 			out.SignIns++
 			ends(o)
 		default:
-			r.Wait()
-			text, failed := r.Encode()
+			waiting, failed := tokens.Waiting(o, r)
 			if err == nil {
 				err = failed
 			}
-			changes = append(changes, store.Change{Key: o.Key, Doc: text, IfVersion: o.Version})
+			changes = append(changes, waiting)
 			waits(tokenAs(r.ID), r.Name)
 			out.Tokens = append(out.Tokens, r.Name+" ("+string(r.ID)+")")
 		}
@@ -123,8 +122,8 @@ func (r *revocations) unconfirmedToken(id identity.TokenID) bool {
 // confirming are the changes after which a host or a token counts that nobody has confirmed yet; none for others.
 func (r *revocations) confirming(as string) []store.Change {
 	changes := r.unmarking(as)
-	if len(changes) > 0 {
-		changes = append(changes, r.tokenConfirmed(as)...)
+	if id, is := strings.CutPrefix(as, tokenWord+"/"); is && len(changes) > 0 {
+		changes = append(changes, tokens.Confirming(r.store, id)...)
 	}
 	return changes
 }
@@ -139,26 +138,6 @@ func (r *revocations) unmarking(as string) []store.Change {
 		return nil
 	}
 	return []store.Change{{Key: o.Key, Delete: true, IfVersion: o.Version}}
-}
-
-// tokenConfirmed is the change after which a token counts at controllers of the version before as well; none for
-// others.
-func (r *revocations) tokenConfirmed(as string) []store.Change {
-	id, is := strings.CutPrefix(as, tokenWord+"/")
-	o, there := r.store.Get(store.Key{Kind: apiTokenKind, Name: id})
-	if !is || !there {
-		return nil
-	}
-	t, err := pki.DecodeAPIRecord(o.Doc)
-	if err != nil || len(t.Waiting) == 0 {
-		return nil
-	}
-	t.Confirm()
-	text, err := t.Encode()
-	if err != nil {
-		return nil
-	}
-	return []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}
 }
 
 // ConfirmRestored confirms what a snapshot had of hosts and tokens.

@@ -10,6 +10,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/identity"
+	"heddle/internal/platform/health"
 )
 
 // A host that had a slice, as every host has after its first minute, renews a certificate that has expired by itself.
@@ -150,10 +151,13 @@ func TestS188_OneHostThatLiesKeepsNoOtherOut(t *testing.T) {
 	if err := renews(liar); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("the host that lies renews: %v", err)
 	}
-	if err := (issuing{c.Server}).maySettle(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+	if err := (issuing{c.Server}).may(t.Context(), health.Clocks.Doubted); err == nil ||
+		!strings.Contains(err.Error(), says) {
 		t.Errorf("what cannot be taken back: %v", err)
 	}
 	c.pass(70 * day)
 	good.start()
-	c.await("the other host has its next certificate", func() bool { return good.record.Expires().Sub(c.now()) > 80*day })
+	c.await("the other host has its next certificate", func() bool {
+		return good.record.Expires().Sub(c.now()) > 80*day
+	})
 }

@@ -89,8 +89,8 @@ func NoCertificates(c Clocks) (api.HealthFinding, bool) {
 		return api.HealthFinding{}, false
 	case off.Alone:
 		return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": one of the two is "+
-			"wrong. That host's certificate is not renewed meanwhile, those of others are", "correct the clock that is "+
-			"wrong; if the host is not to be trusted: heddle host remove"), true
+			"wrong. That host's certificate is not renewed meanwhile, those of others are",
+			"correct the clock that is wrong; if the host is not to be trusted: heddle host remove"), true
 	}
 	return finding("clock", api.HealthWrong, "this controller's clock is "+off.String()+": it makes no certificates, "+
 		"so that no host joins or renews its own here", "correct the clock that is wrong"), true

@@ -35,8 +35,8 @@ func TestS188_OneHostAloneIsADoubtAndNoMore(t *testing.T) {
 				is && strings.Contains(found.Text, "makes no certificates") != c.against {
 				t.Errorf("it says %q", found.Text)
 			}
-			if doubted && !against && off.String() != "720h0m0s behind those of most hosts that are connected, which is "+
-				"one" {
+			if doubted && !against && off.String() != "720h0m0s behind those of most hosts that are connected, "+
+				"which is one" {
 				t.Errorf("the clock is %s", off)
 			}
 		})

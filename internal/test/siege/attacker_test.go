@@ -46,8 +46,8 @@ type attacker struct {
 	// Hosts and People are the controller's ports.
 	Hosts, People string
 	Trust         identity.Fingerprint
-	// Viewer and Network are tokens for a port group, Shaper is one of a network admin of the whole cluster, Join one for
-	// a host.
+	// Viewer and Network are tokens for a port group, Shaper is one of a network admin of the whole cluster, Join one
+	// for a host.
 	Viewer, Network, Shaper, Join string
 }
 

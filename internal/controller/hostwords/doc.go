@@ -1,0 +1,4 @@
+// Package hostwords bounds what hosts say in words, and how many lines of the log are about it.
+//
+//layout:floor=process pure
+package hostwords
