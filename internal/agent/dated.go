@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -48,13 +47,10 @@ type dated struct {
 	reading sync.Mutex
 }
 
-// sightingsFile returns the file with the dates of the agent's findings.
-func sightingsFile(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".seen") }
-
 // openSightings reads the dates that the previous agent kept.
 func (a *Agent) openSightings(p instance.Paths) {
 	da := a.dated
-	da.file, da.place = sightingsFile(p, a.name), a.state.Place
+	da.file, da.place = p.Sightings(a.name), a.state.Place
 	b, err := ownfile.Read(da.file)
 	if err == nil {
 		da.ledger, err = sightings.Decode(b, da.place)

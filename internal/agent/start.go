@@ -20,6 +20,7 @@ import (
 	"heddle/internal/agent/memory"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/pathmtu"
+	"heddle/internal/agent/removal"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
@@ -92,7 +93,7 @@ func Run(ctx context.Context, o Options) error {
 	first := len(st.Held) == 0 && !exists(o.Paths.Pins(o.Name))
 	a, err := start(o, lock, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
-		err = errors.Join(err, removeAll(o.Paths, store, o.Name, DownOptions{}))
+		err = errors.Join(err, removal.All(o.Paths, store, o.Name, removal.Options{}))
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 // A hook that is called at the end of a guest while no agent answers leaves a note for the next one: otherwise nobody
 // would ever tell that the guest's ports are over. The notes are gone after a reboot.
 
+// Sightings is the file with the dates of the agent's findings.
+func (p Paths) Sightings(agent string) string { return filepath.Join(p.Run, agent+".seen") }
+
 // Ended returns the directory of the notes for the agent of that name.
 func (p Paths) Ended(name string) string { return filepath.Join(p.Run, name+".ended") }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/agent"
 	"heddle/internal/agent/instance"
+	"heddle/internal/agent/removal"
 	"heddle/internal/cli"
 	"heddle/internal/spec/printable"
 )
@@ -65,12 +65,12 @@ func (g *downing) run(d cli.Deps, c *cobra.Command) error {
 	if err := instance.CheckState(paths, g.Name); err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	what, err := agent.WhatDownRemoves(paths, g.Name)
+	what, err := removal.WhatDownRemoves(paths, g.Name)
 	if err != nil && g.dry {
 		return err
 	}
 	if err != nil { // down must work even if nothing is known, and reports its own errors
-		what = &agent.Removal{}
+		what = &removal.Removal{}
 	}
 	if g.dry {
 		what.DryRun = true
@@ -86,7 +86,7 @@ func (g *downing) run(d cli.Deps, c *cobra.Command) error {
 	}
 	progress, done := d.Detaching()
 	defer done()
-	err = agent.Down(c.Context(), paths, g.Name, agent.DownOptions{
+	err = removal.Down(c.Context(), paths, g.Name, removal.Options{
 		Purge: g.purge, Progress: progress, Warn: d.Warn})
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (g *downing) run(d cli.Deps, c *cobra.Command) error {
 
 // agreed lists what will be removed, and asks for confirmation. Where nobody can be asked, a removal is refused that
 // ends somebody's connection to this host: it may be that of who gave the command.
-func (g *downing) agreed(d cli.Deps, c *cobra.Command, what *agent.Removal) error {
+func (g *downing) agreed(d cli.Deps, c *cobra.Command, what *removal.Removal) error {
 	if !d.Asking {
 		return g.connected(what)
 	}
@@ -113,7 +113,7 @@ func (g *downing) agreed(d cli.Deps, c *cobra.Command, what *agent.Removal) erro
 }
 
 // connected is the refusal to end somebody's connection to this host, if that was not agreed to.
-func (g *downing) connected(what *agent.Removal) error {
+func (g *downing) connected(what *removal.Removal) error {
 	if g.yes || len(what.Connected) == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (g *downing) connected(what *agent.Removal) error {
 		strings.Join(what.Lines(), "; ")), Status: cli.ExitConnected}
 }
 
-func printRemoval(w io.Writer, name string, what *agent.Removal) error {
+func printRemoval(w io.Writer, name string, what *removal.Removal) error {
 	if what.Nothing() {
 		_, err := fmt.Fprintf(w, "agent %s has no device on a switch: nothing is cut off\n", name)
 		return err

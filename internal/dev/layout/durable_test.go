@@ -28,7 +28,7 @@ func passingFiles() []passing {
 		{"internal/agent/state/history.go", pruned},
 		{"internal/agent/portstate/macfiles.go",
 			"the state that names the files is saved after them, in the same directory"},
-		{"internal/agent/down.go", volatile},
+		{"internal/agent/removal/down.go", volatile},
 		{"internal/agent/instance/lock.go", volatile},
 		{"internal/agent/instance/bpffs.go", volatile},
 		{"internal/agent/metrics/listen.go", volatile},

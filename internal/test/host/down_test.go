@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/agent"
+	"heddle/internal/agent/removal"
 	"heddle/internal/api"
 	"heddle/internal/test/testkit/pty"
 )
@@ -18,7 +18,7 @@ func TestDownListsWhatItCutsOffAndAsks(t *testing.T) {
 	vm := h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
 	h.awaitPort("vm1/eth0", api.Up)
 
-	var what agent.Removal
+	var what removal.Removal
 	if err := json.Unmarshal([]byte(h.must("down", "--dry-run", "-o", "json")), &what); err != nil {
 		t.Fatal(err)
 	}

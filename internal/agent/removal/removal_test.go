@@ -1,4 +1,4 @@
-package agent
+package removal
 
 import (
 	"net/netip"

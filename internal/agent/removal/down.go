@@ -1,4 +1,4 @@
-package agent
+package removal
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 // stopWait is how long Down waits for a running agent to end.
 const stopWait = 30 * time.Second
 
-// DownOptions are the options of Down.
-type DownOptions struct {
+// Options are the options of Down.
+type Options struct {
 	// Purge also deletes the configuration and the ports connected by command.
 	Purge bool
 	// Progress, unless nil, is called with the number of devices that are still attached; Warn is called with what was
@@ -38,7 +38,7 @@ type DownOptions struct {
 // interfaces it made, and promiscuous mode if it was off before. A running agent is asked to end first. What is
 // remembered — the configuration and the ports connected by command — stays for the next start, unless the options say
 // otherwise.
-func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) error {
+func Down(ctx context.Context, p instance.Paths, name string, o Options) error {
 	if err := instance.CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
@@ -57,12 +57,12 @@ func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) err
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeAll(p, store, name, o), removeFile(p.LockFile(name)))
+	return errors.Join(All(p, store, name, o), removeFile(p.LockFile(name)))
 }
 
-// removeAll removes everything of the agent from the kernel, gives the devices back and, with purge, deletes the state.
+// All removes everything of the agent from the kernel, gives the devices back and, with purge, deletes the state.
 // A failure does not stop the rest.
-func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions) error {
+func All(p instance.Paths, store *state.Store, name string, o Options) error {
 	warn := o.Warn
 	if warn == nil {
 		warn = func(string) {}
@@ -92,7 +92,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 	}
 	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flows.Dir(p, name)),
 		os.RemoveAll(p.Ended(name)),
-		removeFile(sightingsFile(p, name)), removeFile(api.SocketPath(p.Run, name)))
+		removeFile(p.Sightings(name)), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
