@@ -9,9 +9,12 @@ import (
 // A guest that moves to another host speaks there while its port is still here, for moments; a station that has the
 // same MAC goes on.
 const (
-	// least is how long a MAC has to speak outside until that is told, forgotten how long it may be silent between, and
-	// again how long it is until it is told once more.
-	least     = 5 * time.Second
+	// least is how long a MAC has to speak outside until that is told, and silent how long it may be silent meanwhile:
+	// single frames, far apart, are no station that goes on.
+	least  = 5 * time.Second
+	silent = 10 * time.Second
+	// again is how long it is until it is told once more, and forgotten how long it must be silent until it counts as
+	// one that was never told.
 	forgotten = 10 * time.Minute
 	again     = time.Minute
 	// most limits what is remembered, as a guest may change its MAC as it likes.
@@ -37,8 +40,11 @@ func (l *Ledger) Heard(port plan.PortID, mac plan.MAC, at time.Time) (tell bool)
 	if !known && len(l.of) >= most || l.of == nil {
 		l.of = map[key]heard{}
 	}
-	if !known || at.Sub(h.last) > forgotten {
+	switch {
+	case !known || at.Sub(h.last) > forgotten:
 		h = heard{first: at}
+	case at.Sub(h.last) > silent:
+		h.first = at
 	}
 	h.last = at
 	if tell = at.Sub(h.first) >= least && (h.told.IsZero() || at.Sub(h.told) >= again); tell {

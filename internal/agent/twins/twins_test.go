@@ -15,8 +15,8 @@ func TestS196_AMACThatSpeaksOutsideAgainAndAgainIsTold(t *testing.T) {
 		after time.Duration
 		tell  bool
 	}{{0, false}, {time.Second, false}, {4 * time.Second, false}, {6 * time.Second, true}, {7 * time.Second, false},
-		{67 * time.Second, true}, {20 * time.Minute, false}, {20*time.Minute + 4*time.Second, false},
-		{20*time.Minute + 5*time.Second, true}} {
+		{62 * time.Second, false}, {67 * time.Second, true}, {20 * time.Minute, false},
+		{20*time.Minute + 4*time.Second, false}, {20*time.Minute + 5*time.Second, true}} {
 		if got := l.Heard(port, mac, start.Add(c.after)); got != c.tell {
 			t.Errorf("after %v: told %v", c.after, got)
 		}
@@ -29,5 +29,32 @@ func TestS196_AMACThatSpeaksOutsideAgainAndAgainIsTold(t *testing.T) {
 	}
 	if len(l.of) > most {
 		t.Errorf("%d are remembered", len(l.of))
+	}
+}
+
+// TestS196_SingleFramesFarApartAreNoStation: it has to go on speaking for 5 s, with no long silence between.
+func TestS196_SingleFramesFarApartAreNoStation(t *testing.T) {
+	port, mac, start := plan.PortID{Switch: "s", Name: "vm1"}, plan.MAC{2, 5: 1}, time.Unix(1e9, 0)
+	for name, c := range map[string]struct {
+		at   []time.Duration
+		tell bool // at the last one
+	}{
+		"two, nine minutes apart":    {[]time.Duration{0, 9 * time.Minute}, false},
+		"three, a minute apart each": {[]time.Duration{0, time.Minute, 2 * time.Minute}, false},
+		"two, before it goes on": {[]time.Duration{0, time.Minute, time.Minute + 3*time.Second,
+			time.Minute + 6*time.Second}, true},
+		"one every three seconds":    {[]time.Duration{0, 3 * time.Second, 6 * time.Second}, true},
+		"as silent as it may be":     {[]time.Duration{0, silent}, true},
+		"a moment more silent":       {[]time.Duration{0, silent + 1}, false},
+		"told, and two stray frames": {[]time.Duration{0, 6 * time.Second, 3 * time.Minute, 5 * time.Minute}, false},
+	} {
+		var l Ledger
+		var told bool
+		for _, at := range c.at {
+			told = l.Heard(port, mac, start.Add(at))
+		}
+		if told != c.tell {
+			t.Errorf("%s: told %v", name, told)
+		}
 	}
 }
