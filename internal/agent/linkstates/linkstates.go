@@ -25,6 +25,9 @@ type Host struct {
 type Links struct {
 	watcher *guestlinks.Watcher
 	down    map[string]guestlinks.Domain // by UUID; nobody changes it
+	// made is the plan that is being made, then that is active: a port whose link is down never comes up first.
+	made  *plan.Plan
+	begun bool
 }
 
 // New returns the part; dir is the directory in which libvirt is while it runs.
@@ -45,21 +48,33 @@ func New(h Host, dir string) *Links {
 // Close ends following.
 func (l *Links) Close() error { return l.watcher.Close() }
 
+// Prepare takes in the plan that is being made. The first time that a port is of one of libvirt's domains, it reads which
+// links are down: after a start of the agent the port must not come up until that is read.
+func (l *Links) Prepare(now *active.Draft) {
+	l.made = now.Plan
+	if !l.begun && ofDomains(now.Plan) {
+		l.begun, l.down = true, l.watcher.First()
+	}
+}
+
 // Settled has libvirt followed while a port is of one of its domains: a host without such ports watches nothing.
-func (l *Links) Settled(now *active.Value) {
-	l.watcher.Want(slices.ContainsFunc(now.Plan.Switches, func(sw *plan.Switch) bool {
+func (l *Links) Settled(now *active.Value) { l.watcher.Want(ofDomains(now.Plan)) }
+
+// ofDomains reports whether a port is of a domain of libvirt's.
+func ofDomains(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Switches, func(sw *plan.Switch) bool {
 		return slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.Domain != "" })
-	}))
+	})
 }
 
 // Want returns the ports whose links are down. A port is known by the UUID of its domain and by its device, which the
 // domain has.
-func (l *Links) Want(now *active.Value) (w active.Want) {
-	if len(l.down) == 0 || now.Plan == nil {
+func (l *Links) Want(*active.Value) (w active.Want) {
+	if len(l.down) == 0 || l.made == nil {
 		return w
 	}
 	w.Down = map[plan.PortID]problem.Problem{}
-	for _, sw := range now.Plan.Switches {
+	for _, sw := range l.made.Switches {
 		for _, p := range sw.Ports {
 			d, is := l.down[p.Domain]
 			if is && p.Domain != "" && slices.Contains(d.Down, p.Device) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan/problem"
 )
 
@@ -96,11 +97,20 @@ func TestS195_ALinkThatLibvirtSetsDownIsDownAtThePort(t *testing.T) {
 			}
 		}
 	}
+	neverUp := func(why string) { // since the agent's start
+		t.Helper()
+		for _, e := range l.told() {
+			if e.Kind == event.Link && e.Port == "vm1/net0" && e.To == "up" {
+				t.Errorf("%s: the port was up: %+v", why, e)
+			}
+		}
+	}
 	l.sets("vnet0")
 	down("set down")
 	l.kill(syscall.SIGKILL)
 	l.start("--libvirt-dir", l.libvirt)
 	down("after a restart of the agent")
+	neverUp("after a restart of the agent")
 	l.sets("")
 	l.awaitPort("vm1/net0", api.Up)
 	l.await("the guest is reached again", func() bool { return reaches(peer, "192.0.2.1") })
@@ -108,6 +118,7 @@ func TestS195_ALinkThatLibvirtSetsDownIsDownAtThePort(t *testing.T) {
 	l.sets("vnet0")
 	l.start("--libvirt-dir", l.libvirt)
 	down("set down while no agent ran")
+	neverUp("set down while no agent ran")
 	if !pings(guest, "192.0.2.1") { // the guest itself is not touched
 		t.Error("the guest's own address does not answer")
 	}
