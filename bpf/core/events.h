@@ -23,7 +23,7 @@ enum tell_kind {
 	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
 	/* once for each wait that the agent begins */
 	TELL_AWAKE = 7, /* other: the number of the wait that is over */
-	/* at most once a second and port, with the refusals */
+	/* at most once a second and port, as the ones before */
 	TELL_OUTSIDE = 8, /* the port's own MAC speaks outside, and it is no echo; other: the slot of the uplink */
 };
 
@@ -51,6 +51,7 @@ struct told {
 	u64 loop_since; /* ticks; the second in which floods and probes are counted */
 	u32 floods;
 	u32 probes;
+	u64 outside_at; /* ticks + 1; 0 = never */
 };
 
 struct {
@@ -65,9 +66,17 @@ struct {
 	MAP_TYPE(value, struct told);
 } told SEC(".maps");
 
+/* When that was told last, of what is told once a second. Each kind has its own: none hides another. */
+INLINE u64 *last_told(struct told *t, u32 kind)
+{
+	if (kind == TELL_LIMIT)
+		return &t->limit_at;
+	return kind == TELL_OUTSIDE ? &t->outside_at : &t->refused_at;
+}
+
 INLINE bool may_tell(struct told *t, u32 kind, u64 now)
 {
-	u64 *last = kind == TELL_LIMIT ? &t->limit_at : &t->refused_at;
+	u64 *last = last_told(t, kind);
 
 	if (kind == TELL_AWAKE)
 		return true;

@@ -216,7 +216,8 @@ SEPARATE u32 sent_by_us(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
 }
 
 /* The MAC of one of our ports speaks outside, and that is no echo: another station may have it (S196). Not by RARP, by
- * which hypervisors and hosts announce a guest in its name. */
+ * which hypervisors and hosts announce a guest in its name, and not in a segment in which the port is not: there the
+ * station takes nothing from it. */
 INLINE void tell_outside(struct frame *f, u32 slot)
 {
 	u32 owner = first_awake(f->facts->half, slot);
@@ -224,7 +225,8 @@ INLINE void tell_outside(struct frame *f, u32 slot)
 
 	if (!owner || !p || p->flags & PORT_UPLINK || f->facts->type == TYPE_RARP || f->facts->class == CLASS_UNICAST)
 		return;
-	tell(owner, TELL_OUTSIDE, f->facts->slot, f->facts->segment, mac_number(f->facts->src));
+	if (admits(f->facts->half, p, f->facts->segment))
+		tell(owner, TELL_OUTSIDE, f->facts->slot, f->facts->segment, mac_number(f->facts->src));
 }
 
 /* The same for the source of a frame. Checked at most once per frame, and only for copies. */

@@ -816,6 +816,7 @@ type Told struct {
 	LoopSince uint64
 	Floods    uint32
 	Probes    uint32
+	OutsideAt uint64
 }
 
 // ToldProbe is struct told_probe.
