@@ -48,8 +48,8 @@ func New(h Host, dir string) *Links {
 // Close ends following.
 func (l *Links) Close() error { return l.watcher.Close() }
 
-// Prepare takes in the plan that is being made. The first time that a port is of one of libvirt's domains, it reads which
-// links are down: after a start of the agent the port must not come up until that is read.
+// Prepare takes in the plan that is being made. The first time that a port is of one of libvirt's domains, it reads
+// which links are down: after a start of the agent the port must not come up until that is read.
 func (l *Links) Prepare(now *active.Draft) {
 	l.made = now.Plan
 	if !l.begun && ofDomains(now.Plan) {
