@@ -127,12 +127,10 @@ func (b *Book) Share(ctx context.Context, roster *peers.Roster, every time.Durat
 func (b *Book) tell(ctx context.Context, roster *peers.Roster, c peers.Controller,
 	items []*controllerv1.SharedAdapter) bool {
 	for some := range slices.Chunk(items, mostShared) {
-		ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
-		got, err := peers.AskOne(ctx, roster, c, func(ctx context.Context, k *peers.Link) (
+		got, err := peers.AskOne(ctx, roster, c, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 			*controllerv1.ShareAdaptersResponse, error) {
 			return k.ShareAdapters(ctx, &controllerv1.ShareAdaptersRequest{Adapters: some})
 		})
-		cancel()
 		if err != nil {
 			return false
 		}

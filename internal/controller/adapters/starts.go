@@ -38,8 +38,17 @@ type starting struct {
 	lost   time.Time // since when the host has no connection to this controller; zero while it has one
 }
 
-// of is a host. The caller holds the lock.
+// of is a host; one that was removed, and says or loses something afterwards, does not come back by that. The caller
+// holds the lock, and does not change what a host that is not there has.
 func (s *Starts) of(host string) *starting {
+	if h := s.hosts[host]; h != nil {
+		return h
+	}
+	return &starting{}
+}
+
+// made is of, with a host that is not there. The caller holds the lock.
+func (s *Starts) made(host string) *starting {
 	if s.hosts == nil {
 		s.hosts = map[string]*starting{}
 	}
@@ -53,7 +62,7 @@ func (s *Starts) of(host string) *starting {
 func (s *Starts) Begin(host string, n part.Adapter, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, now := s.of(host), time.Now()
+	h, now := s.made(host), time.Now()
 	if now.Sub(h.looked) > startingLook && h.lost.IsZero() {
 		h.looked = now
 		for other, until := range h.until {
@@ -90,7 +99,7 @@ func (s *Starts) reported(host string, ports []*controllerv1.HostPort) {
 func (s *Starts) Arrived(host string, list []*controllerv1.ClaimedAdapter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.of(host)
+	h := s.made(host)
 	h.lost = time.Time{}
 	for _, a := range list[:min(len(list), mostStarting)] {
 		h.until[part.AdapterOf(strings.ToLower(a.GetVm()), a.GetAdapter())] = time.Now().Add(ClaimingTime)
@@ -101,7 +110,9 @@ func (s *Starts) Arrived(host string, list []*controllerv1.ClaimedAdapter) {
 func (s *Starts) left(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of(host).lost = time.Now()
+	if h := s.hosts[host]; h != nil {
+		h.lost = time.Now()
+	}
 }
 
 // removed forgets a host.

@@ -182,6 +182,21 @@ func TestAnOfferThatNobodyWasAskedAboutWaits(t *testing.T) {
 	}
 }
 
+// A report that comes after the ports of the first offer were asked about, and before what was found is taken in, is
+// looked at again: nobody else would ask.
+func TestAReportBetweenQuestionAndAnswerIsLookedAt(t *testing.T) {
+	b := newBench("source", "target")
+	source := b.connects("source", nil)
+	b.connects("target", takesOver(nil))
+	_, _, asked := b.concerned()
+	<-b.wake // that of the offer
+	b.Hear("source", source, &controllerv1.FollowSliceRequest{Report: &controllerv1.HostReport{}})
+	if len(b.wake) != 1 {
+		t.Error("nobody looks at the report")
+	}
+	b.bring(Known{}, asked)
+}
+
 // What a connection says that another one has replaced counts no more, nor does its end.
 func TestAReplacedConnectionSaysNothing(t *testing.T) {
 	b := newBench("target")

@@ -38,36 +38,42 @@ func (m meetings) order(o *controllerv1.MoveOffer, target, source *host) {
 
 // Match brings hosts together by what is known now.
 func (b *Board) Match() {
-	adapters, hosts := b.concerned()
-	b.bring(b.Known(slices.Collect(maps.Keys(adapters)), hosts), adapters)
+	adapters, hosts, asked := b.concerned()
+	b.bring(b.Known(slices.Collect(maps.Keys(adapters)), hosts), asked)
 	b.Flaps.Find()
 	token(b.news)
 }
 
-// concerned are the adapters of this controller's offers, and the ids of the hosts that make them.
-func (b *Board) concerned() (adapters map[part.Adapter]bool, hosts []string) {
+// concerned are the adapters of this controller's offers, the ids of the hosts that make them, and the offers. What is
+// reported of the adapters from now on has them matched again, since it may come after they were asked about.
+func (b *Board) concerned() (adapters map[part.Adapter]bool, hosts []string, asked map[offerKey]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	adapters, of := map[part.Adapter]bool{}, map[string]bool{}
-	for _, o := range b.own() {
-		adapters[o.adapter()], of[o.of.id] = true, true
+	adapters, asked = map[part.Adapter]bool{}, map[offerKey]bool{}
+	of := map[string]bool{}
+	if b.wanted == nil {
+		b.wanted = map[part.Adapter]bool{}
 	}
-	return adapters, slices.Collect(maps.Keys(of))
+	for _, o := range b.own() {
+		adapters[o.adapter()], of[o.of.id], asked[o.key()] = true, true, true
+		b.wanted[o.adapter()] = true
+	}
+	return adapters, slices.Collect(maps.Keys(of)), asked
 }
 
 // bring finds the source of each offer of this controller's hosts, and what each host is to know. An offer that came
-// after the adapters were asked about is left for the next time, which it has asked for.
-func (b *Board) bring(known Known, asked map[part.Adapter]bool) {
+// after its adapter and its host were asked about is left for the next time, which it has asked for.
+func (b *Board) bring(known Known, asked map[offerKey]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, sources := meetings{}, map[offerKey]chosen{}
 	b.wanted = map[part.Adapter]bool{}
 	for _, o := range b.own() {
-		if asked[o.adapter()] && !known.serves(o.of.id, o.GetSwitch(), o.GetPortGroup()) {
+		if asked[o.key()] && !known.serves(o.of.id, o.GetSwitch(), o.GetPortGroup()) {
 			b.refuse(o)
 			continue
 		}
-		if b.wanted[o.adapter()] = true; !asked[o.adapter()] {
+		if b.wanted[o.adapter()] = true; !asked[o.key()] {
 			continue
 		}
 		from, highest := b.sourceOf(o, known)

@@ -2,6 +2,7 @@ package match
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -91,9 +92,7 @@ func (b *Board) tellOne(ctx context.Context, roster *peers.Roster, c peers.Contr
 	if proto.Equal(now, known) && (!again || empty(now)) || known == nil && empty(now) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, peers.AskTime)
-	defer cancel()
-	got, err := peers.AskOne(ctx, roster, c, func(ctx context.Context, k *peers.Link) (
+	got, err := peers.AskOne(ctx, roster, c, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.ShareMovesResponse, error) {
 		return k.ShareMoves(ctx, &controllerv1.ShareMovesRequest{Moves: now})
 	})
@@ -121,23 +120,27 @@ func (b *Board) wasTold(id string, m *controllerv1.SharedMoves) {
 
 // SharedFor is what another controller is to know, and what it was told; nil for nothing yet.
 func (b *Board) SharedFor(id string) (now, told *controllerv1.SharedMoves) {
-	known := b.Known(b.sharedAdapters(id), nil)
+	asked := b.sharedAdapters(id)
+	known := b.Known(slices.Collect(maps.Keys(asked)), nil)
 	now = &controllerv1.SharedMoves{Again: b.Flaps.Shared()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, o := range b.own() {
+		if !asked[o.adapter()] {
+			continue // it came since, and is told the next time
+		}
 		shared := proto.CloneOf(o.MoveOffer)
 		shared.Confirmed = min(shared.GetConfirmed(), 1) // that there is a copy, and not with each one
 		now.Offers = append(now.Offers, &controllerv1.SharedOffer{Offer: shared, Host: o.of.id,
 			Source: b.sources[o.key()].id(), Away: o.of.conn == nil, Old: b.oldReports(o.adapter(), known)})
 	}
-	asked := map[part.Adapter]bool{}
+	said := map[part.Adapter]bool{}
 	for _, o := range b.away[id].moves.GetOffers() {
 		n := part.AdapterOf(o.GetOffer().GetVm(), o.GetOffer().GetAdapter())
-		if asked[n] {
+		if said[n] || !asked[n] {
 			continue
 		}
-		asked[n] = true
+		said[n] = true
 		here := b.portsHere(n, known)
 		slices.SortFunc(here, byName)
 		for _, p := range here {
@@ -153,16 +156,17 @@ func (b *Board) SharedFor(id string) (now, told *controllerv1.SharedMoves) {
 }
 
 // sharedAdapters are those of this controller's offers, and those that another controller asks for by its own.
-func (b *Board) sharedAdapters(id string) (list []part.Adapter) {
+func (b *Board) sharedAdapters(id string) map[part.Adapter]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	all := map[part.Adapter]bool{}
 	for _, o := range b.own() {
-		list = append(list, o.adapter())
+		all[o.adapter()] = true
 	}
 	for _, o := range b.away[id].moves.GetOffers() {
-		list = append(list, part.AdapterOf(o.GetOffer().GetVm(), o.GetOffer().GetAdapter()))
+		all[part.AdapterOf(o.GetOffer().GetVm(), o.GetOffer().GetAdapter())] = true
 	}
-	return list
+	return all
 }
 
 // oldReports are the hosts that have reported the port of an adapter, here or to another controller, before they lost
@@ -197,7 +201,6 @@ func (b *Board) Learn(id string, m *controllerv1.SharedMoves) {
 		m = &controllerv1.SharedMoves{}
 	}
 	if b.learn(id, m) {
-		b.Flaps.Learn(id, m.GetAgain())
 		b.look()
 	}
 }
@@ -233,6 +236,7 @@ func (b *Board) learn(id string, m *controllerv1.SharedMoves) bool {
 	if b.away[id] = next; empty(m) {
 		delete(b.away, id)
 	}
+	b.Flaps.Learn(id, m.GetAgain()) // with the lock, so that both end with the same message
 	return true
 }
 
@@ -254,9 +258,7 @@ func (b *Board) WentElsewhere(id string) {
 // forget gives up what is no longer so: what controllers said that have gone, or have not answered for long, and the
 // offers of hosts that have been without a controller for long.
 func (b *Board) forget(others []peers.Controller) {
-	for _, id := range b.given(others) {
-		b.Flaps.Learn(id, nil)
-	}
+	b.given(others)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.hosts {
@@ -266,17 +268,16 @@ func (b *Board) forget(others []peers.Controller) {
 	}
 }
 
-// given forgets what controllers said that have gone, or have not answered for long, and says which they are.
-func (b *Board) given(others []peers.Controller) (up []string) {
+// given forgets what controllers said that have gone, or have not answered for long.
+func (b *Board) given(others []peers.Controller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, said := range b.away {
 		there := slices.ContainsFunc(others, func(c peers.Controller) bool { return c.ID == id })
 		if !there || b.Now().Sub(said.at) > b.Linger {
 			delete(b.away, id)
-			up = append(up, id)
+			b.Flaps.Learn(id, nil)
 			b.look()
 		}
 	}
-	return up
 }

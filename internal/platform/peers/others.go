@@ -156,32 +156,37 @@ func AskOthers[T any](ctx context.Context, r *Roster, within time.Duration,
 func AskThese[T any](ctx context.Context, r *Roster, others []Controller, within time.Duration,
 	do func(context.Context, *Link) (T, error)) []Answer[T] {
 	answers := make([]Answer[T], len(others))
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
 	var all sync.WaitGroup
 	for i, c := range others {
 		answers[i].Of = c
-		all.Go(func() { answers[i].Got, answers[i].Err = AskOne(ctx, r, c, do) })
+		all.Go(func() { answers[i].Got, answers[i].Err = AskOne(ctx, r, c, within, do) })
 	}
 	all.Wait()
 	return answers
 }
 
-// AskOne asks one other controller. A context may be that of a call that is under way, as where a call of a host turns
-// out to be for one that another controller has. What is known of that call is written where the context says, and is
-// not
-// to be shared with those that are made at the same time.
-func AskOne[T any](ctx context.Context, r *Roster, c Controller, do func(context.Context, *Link) (T, error)) (got T,
-	err error) {
+// AskOne asks one other controller, no longer than within. A controller that does not answer in that time is not asked
+// for a while; one that had less time, since the caller's own was over, is: callers say how long they wait, and those
+// of the lowest role would have this controller believe that the others are away.
+//
+// A context may be that of a call that is under way, as where a call of a host turns out to be for one that another
+// controller has. What is known of that call is written where the context says, and is not to be shared with those
+// that are made at the same time.
+func AskOne[T any](caller context.Context, r *Roster, c Controller, within time.Duration,
+	do func(context.Context, *Link) (T, error)) (got T, err error) {
 	k, err := r.links.linkTo(c)
 	if err != nil {
 		return got, err
 	}
+	ctx, cancel := context.WithTimeout(caller, within)
+	defer cancel()
 	ctx, _ = connect.NewClientContext(ctx)
 	got, err = do(ctx, k)
 	switch connect.CodeOf(err) {
-	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
-		r.links.failed(k, err)
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeCanceled:
+		if caller.Err() == nil {
+			r.links.failed(k, err)
+		}
 	default:
 		r.links.answered(k)
 	}

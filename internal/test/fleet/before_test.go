@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,8 +97,11 @@ func TestS83_S103_ControllersOfTwoVersionsAnswerTogether(t *testing.T) {
 			for n := range f.hosts {
 				row.inState(fmt.Sprintf("esx%d", n), api.HostUp)
 			}
-			row.allTyped(looks(), t.TempDir())
-			row.allTyped(changes(), t.TempDir())
+			c.Await("the controllers reach each other", func() bool {
+				_, _, status := c.Heddle("audit", "verify")
+				return status == 0
+			})
+			row.allTyped(append(looks(), changes()...), t.TempDir())
 		})
 	}
 	f.whole("while controllers of two versions are one cluster", between)
@@ -130,9 +135,19 @@ func (f *fleet) allTyped(list []used, dir string) {
 			f.t.Fatal(err)
 		}
 	}
+	asked := map[int]*heard{atController: hears(f.t, "api.sock", f.controller.Socket())}
+	for n, h := range f.hosts {
+		asked[n] = hears(f.t, "default.sock", filepath.Join(h.Dir, "run", "default.sock"))
+	}
 	for _, u := range list {
 		args := os.Expand(u.args, func(name string) string { return drawn[name] })
-		out := f.typed(u.host, strings.Fields(args))
+		out := f.typed(u.host, strings.Fields(args), asked[u.host].path)
+		made := asked[u.host].take()
+		for c := range strings.FieldsSeq(u.calls) {
+			if !made[c] {
+				f.t.Errorf("heddle %s does not call %s, but %s", args, c, slices.Sorted(maps.Keys(made)))
+			}
+		}
 		if !strings.Contains(out, u.says) {
 			f.t.Errorf("heddle %s says nothing of %q:\n%s", args, u.says, out)
 		}
@@ -144,14 +159,16 @@ func (f *fleet) allTyped(list []used, dir string) {
 	}
 }
 
-// typed runs a command at the controller or on a host, which has to succeed, and gives what it prints.
-func (f *fleet) typed(host int, args []string) string {
+// typed runs a command at the controller or on a host, by way of a socket; it has to succeed. It gives what it prints.
+func (f *fleet) typed(host int, args []string, socket string) string {
 	f.t.Helper()
 	var out, errs bytes.Buffer
-	cmd, run := f.controller.Command(args...), (*exec.Cmd).Start
+	cmd, run, at := f.controller.Command(args...), (*exec.Cmd).Start, "HEDDLE_CONTROLLER="+socket
 	if host != atController {
 		cmd, run = f.hosts[host].Command(args...), f.hosts[host].Launch
+		at = "HEDDLE_RUN_DIR=" + filepath.Dir(socket)
 	}
+	cmd.Env = append(cmd.Env, at)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := run(cmd)
 	if err == nil {

@@ -33,8 +33,8 @@ const atController = -1
 func looks() []used {
 	return []used{
 		{atController, "host list", "controller.Fleet.ListHosts", "esx1", ""},
-		{atController, "host show esx1", "controller.Fleet.ListHosts", "esx1", ""},
-		{atController, "port list", "controller.Fleet.ListFleetPorts", "p-db", ""},
+		{atController, "host show esx1", "controller.Fleet.ListFleetPorts", "esx1", ""},
+		{atController, "port list", "controller.Fleet.ListHosts agent.State.GetState", "p-db", ""},
 		{atController, "port show esx1:p-db", "agent.State.GetState", "db", ""},
 		{atController, "show effective esx0:p-web", "agent.State.GetState", "vlan", ""},
 		{atController, "port where p-vm", "controller.Move.LocatePorts", "esx0", ""},
@@ -65,7 +65,7 @@ func looks() []used {
 		{atController, "mac list --host esx1", "agent.Stats.ListMacs", "", ""},
 		{atController, "status", "controller.Status.GetControllerStatus", "2 up", ""},
 		{0, "advise", "agent.Advise.Advise", "", ""},
-		{0, "status", "agent.State.GetState agent.Cluster.GetMembership", "", ""},
+		{0, "status", "agent.State.GetState", "", ""},
 		{0, "host show", "agent.Cluster.GetMembership", "esx0", ""},
 		{0, "port list", "agent.State.GetState", "p-web", ""},
 		{0, "stats", "agent.Stats.ListStats", "p-web", ""},
@@ -87,11 +87,12 @@ func changes() []used {
 	return []used{
 		{atController, "definition history -o json", "controller.History.ListChanges", "", "REVISION"},
 		{atController, "definition apply -f ${FLEET2} --dry-run",
-			"controller.Fleet.ApplyDefinition agent.Change.Foresee",
+			"controller.Fleet.ApplyDefinition",
 			"spare", ""},
 		{atController, "definition apply -f ${FLEET2} -m two", "controller.Fleet.ApplyDefinition", "", ""},
+		{atController, "definition show --revision ${REVISION}", "controller.History.GetPastDefinition", "", ""},
 		{atController, "definition diff ${REVISION}", "controller.History.CompareDefinitions", "", ""},
-		{atController, "definition rollback ${REVISION}", "controller.History.GetPastDefinition", "", ""},
+		{atController, "definition rollback ${REVISION}", "controller.Fleet.ApplyDefinition", "", ""},
 		{atController, "definition apply -f ${FLEET2} --together", "controller.Fleet.ApplyDefinition", "", ""},
 		{atController, "definition rollback ${REVISION}", "controller.Fleet.ApplyDefinition", "", ""},
 		{atController, "host sync", "controller.Fleet.SyncHosts", "", ""},
@@ -115,9 +116,9 @@ func changes() []used {
 		{atController, "backup diff ${DIR}/backup.yaml", "controller.Backup.CompareBackup", "", ""},
 		{atController, "backup import ${DIR}/backup.yaml --dry-run", "controller.Backup.ImportBackup", "", ""},
 		{atController, "health benchmark --duration 1s --rate 1M",
-			"controller.Health.RunBenchmark agent.Benchmark.RunBenchmark agent.Benchmark.EndBenchmark", "", ""},
+			"controller.Health.RunBenchmark", "", ""},
 		{atController, "port move p-db --host esx1 --port-group spare",
-			"controller.Move.ReassignPort agent.Port.ReconnectPort", "", ""},
+			"controller.Move.ReassignPort", "", ""},
 		{atController, "port move p-db --host esx1 --port-group db", "controller.Move.ReassignPort", "", ""},
 		{1, "port move p-db --port-group spare", "agent.Port.MovePort", "", ""},
 		{1, "port move p-db --port-group db", "agent.Port.MovePort", "", ""},
@@ -128,7 +129,7 @@ func changes() []used {
 		{1, "mac flush --all", "agent.Stats.ForgetMacs", "", ""},
 		{1, "uplink drain uplink1 --switch lan --yes --force", "agent.Uplink.MaintainUplink", "", ""},
 		{1, "uplink restore uplink1 --switch lan", "agent.Uplink.MaintainUplink", "", ""},
-		{1, "apply -f ${OWN2} --yes", "agent.Change.Apply agent.Change.GetTrial", "", ""},
+		{1, "apply -f ${OWN2} --yes", "agent.Change.Apply", "", ""},
 		{1, "config diff 1 1", "agent.Config.GetConfig", "", ""},
 		{1, "config rollback", "agent.Change.Apply", "", ""},
 	}
@@ -145,7 +146,8 @@ func lasts() []used {
 // elsewhere are the calls that no command of the tables makes, with who makes them between two versions.
 func elsewhere() map[string]string {
 	const (
-		moves    = "TestS79_S83_S100_APortMovesBetweenTwoVersions"
+		moves    = "TestS79_S83_S100_APortMovesBetweenTwoVersions, between this version and a later one"
+		relayed  = "the controllers, for commands of the tables"
 		follow   = "the hosts of the test themselves, all the time"
 		cluster  = "TestS83_S103_ControllersOfTwoVersionsAnswerTogether"
 		tunnels  = "TestS84_AgentsAreUpdatedWhileTheirTunnelsCarry"
@@ -155,10 +157,9 @@ func elsewhere() map[string]string {
 	by := map[string]string{}
 	for who, calls := range map[string]string{
 		moves: "agent.Move.CancelMove agent.Move.CopyMovingPort agent.Move.ReleaseMovedPort agent.Move.SilencePort " +
-			"agent.Port.ActivatePort agent.Port.ConnectIncomingPort agent.Port.ExpectGuest host.Move.CopyPort " +
-			"controller.Move.ActivateMove controller.Move.CancelMove controller.Move.MovePort " +
-			"controller.Controller.ShareMoves controller.Controller.ShareAdapters controller.Controller.ClaimHost " +
-			"controller.StaticPort.SettleStaticPort controller.StaticPort.ReleaseStaticPort",
+			"agent.Port.ActivatePort agent.Port.ConnectIncomingPort agent.Port.ExpectGuest host.Move.CopyPort",
+		relayed: "agent.Change.Foresee agent.Benchmark.RunBenchmark agent.Benchmark.EndBenchmark " +
+			"agent.Port.ReconnectPort",
 		follow: "controller.Host.DescribeArrival controller.Host.ExplainRefusal controller.Host.FollowProbes " +
 			"controller.Host.FollowSegments controller.Host.FollowSlice controller.Host.JoinHost " +
 			"controller.Host.PingController controller.Host.RenewHost agent.Cluster.GetHostHealth " +
@@ -169,8 +170,9 @@ func elsewhere() map[string]string {
 			"controller.Controller.ListAuditHere controller.Controller.LocatePortsHere " +
 			"controller.Controller.PrepareHostsHere controller.Controller.ReadClock " +
 			"controller.Controller.ReadProbesHere controller.Controller.ReadVitalsHere " +
-			"controller.Controller.SyncHostsHere controller.Controller.VerifyAuditHere",
-		onePlace: "agent.Change.ConfirmTrial agent.Cluster.HandOver agent.Cluster.JoinCluster " +
+			"controller.Controller.SyncHostsHere controller.Controller.VerifyAuditHere " +
+			"controller.Controller.ClaimHost controller.Controller.ShareMoves",
+		onePlace: "agent.Change.ConfirmTrial agent.Change.GetTrial agent.Cluster.HandOver agent.Cluster.JoinCluster " +
 			"agent.Cluster.LeaveCluster agent.HostPort.Adopt agent.HostPort.ConfirmAdoption " +
 			"agent.HostPort.GetAdoption agent.HostPort.ReleaseAdoption agent.State.GetProgress " +
 			"agent.State.StopAgent agent.Flow.FollowFlowRecords controller.Member.ConfirmRestored " +
@@ -178,7 +180,9 @@ func elsewhere() map[string]string {
 			"controller.Member.ListControllers controller.Member.RemoveController controller.Member.TakeSnapshot",
 		tunnels: "controller.Segment.GetSegment",
 		nobody: "controller.Access.GetSignIn controller.Access.SignIn controller.Access.SignOut " +
-			"controller.Fleet.RetryHost",
+			"controller.Fleet.RetryHost controller.Move.ActivateMove controller.Move.CancelMove " +
+			"controller.Move.MovePort controller.Controller.ShareAdapters " +
+			"controller.StaticPort.SettleStaticPort controller.StaticPort.ReleaseStaticPort",
 	} {
 		for c := range strings.FieldsSeq(calls) {
 			by[c] = who

@@ -17,8 +17,8 @@ import (
 // before agent and controller were divided into parts.
 const before = "bb2c06da19095e661f758d8396ed161e54724221"
 
-// errNoHistory says that a checkout has no sources of the version before.
-var errNoHistory = errors.New("this checkout has not the commit of the version before: git fetch --unshallow")
+// errNoHistory says that this is no checkout of git, or one without its history.
+var errNoHistory = errors.New("no history of the sources, with the version before: git fetch --unshallow")
 
 // beforePrograms are the paths of the heddle and heddle-controller of the version before, built once for all tests of
 // the process.
@@ -50,7 +50,7 @@ func sources(commit, dir string) error {
 		// The checkout may belong to another user than the one who tests.
 		return exec.Command("git", append([]string{"-C", top, "-c", "safe.directory=" + top}, args...)...)
 	}
-	if git("cat-file", "-e", commit+"^{commit}").Run() != nil {
+	if shallow, err := git("rev-parse", "--is-shallow-repository").Output(); err != nil || string(shallow) != "false\n" {
 		return errNoHistory
 	}
 	var errs bytes.Buffer
