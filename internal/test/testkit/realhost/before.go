@@ -50,7 +50,8 @@ func sources(commit, dir string) error {
 		// The checkout may belong to another user than the one who tests.
 		return exec.Command("git", append([]string{"-C", top, "-c", "safe.directory=" + top}, args...)...)
 	}
-	if shallow, err := git("rev-parse", "--is-shallow-repository").Output(); err != nil || string(shallow) != "false\n" {
+	shallow, err := git("rev-parse", "--is-shallow-repository").Output()
+	if err != nil || string(shallow) != "false\n" {
 		return errNoHistory
 	}
 	var errs bytes.Buffer
