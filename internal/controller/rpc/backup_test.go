@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/backup/service"
 	"heddle/internal/platform/store"
 )
 
@@ -28,14 +29,14 @@ templates:
 // backup is a backup of what a controller has.
 func (c *controller) backup(of string) string {
 	c.t.Helper()
-	return must(importer{people{c.Server}}.ExportBackup(c.t.Context(), &controllerv1.ExportBackupRequest{
+	return must(c.backups.ExportBackup(c.t.Context(), &controllerv1.ExportBackupRequest{
 		Switch: of}))(c.t).GetContent()
 }
 
 func (c *controller) imports(text string, q *controllerv1.ImportBackupRequest) (*controllerv1.ImportBackupResponse,
 	error) {
 	q.File, q.Content = "b.yaml", text
-	return importer{people{c.Server}}.ImportBackup(c.t.Context(), q)
+	return c.backups.ImportBackup(c.t.Context(), q)
 }
 
 // body is what of a backup is the same at another time, in another cluster.
@@ -140,7 +141,7 @@ func TestS82_AnImportWhereSomethingIsTakesNewIdentifiers(t *testing.T) {
 		t.Errorf("%v", out)
 	}
 	c.await("the ports of the group", func() bool {
-		f, err := importer{people{c.Server}}.file(t.Context(), "dvs")
+		f, err := c.backups.File(t.Context(), "dvs")
 		ports, bound := f.Ports()
 		return err == nil && ports == 40 && bound == 0
 	})
@@ -199,7 +200,7 @@ func TestS82_WhatCollidesIsSaidAndNothingComes(t *testing.T) {
 	if after := body(c.backup("")); after != body(text) {
 		t.Errorf("backup:\n%s\nafter:\n%s", body(text), after)
 	}
-	diff := must(importer{people{c.Server}}.CompareBackup(t.Context(), &controllerv1.CompareBackupRequest{
+	diff := must(c.backups.CompareBackup(t.Context(), &controllerv1.CompareBackupRequest{
 		Content: text}))(t)
 	if len(diff.GetObjects())+len(diff.GetPorts())+len(diff.GetNotes()) > 0 {
 		t.Errorf("different: %v", diff)
@@ -209,14 +210,14 @@ func TestS82_WhatCollidesIsSaidAndNothingComes(t *testing.T) {
 func TestCompareBackup_SaysWhatIsAnother(t *testing.T) {
 	c := used(t)
 	text := c.backup("dvs")
-	f := must(importer{people{c.Server}}.file(t.Context(), ""))(t)
+	f := must(c.backups.File(t.Context(), ""))(t)
 	was := f.StaticPorts[0].Bound[0]
 	if err := c.Store.Release(t.Context(), store.ReleaseRequest{PortGroup: "dvs/db", Port: was.ID, VM: was.VM,
 		Adapter: was.Adapter}); err != nil {
 		t.Fatal(err)
 	}
 	c.define(strings.Replace(backedUp, "access: 10", "access: 11", 1) + "hosts: [{name: esx5}]\n")
-	diff := must(importer{people{c.Server}}.CompareBackup(t.Context(), &controllerv1.CompareBackupRequest{
+	diff := must(c.backups.CompareBackup(t.Context(), &controllerv1.CompareBackupRequest{
 		Content: text}))(t)
 	var got []string
 	for _, o := range diff.GetObjects() {
@@ -262,6 +263,7 @@ func TestImportBackup_IsAllOrNothing(t *testing.T) {
 			to := newController(t)
 			whole, fails := to.Store, *to.Server
 			fails.Store = c.with(whole)
+			fails.backups = backupsOf(&fails)
 			failing := &controller{Server: &fails, t: t}
 			if _, err := failing.imports(text, &controllerv1.ImportBackupRequest{}); err == nil {
 				t.Fatal("the import ends well")
@@ -273,10 +275,10 @@ func TestImportBackup_IsAllOrNothing(t *testing.T) {
 			if err := whole.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, left := whole.Get(markKey()); left {
+			if _, left := whole.Get(service.MarkKey()); left {
 				t.Error("the mark is left")
 			}
-			f := must(importer{people{to.Server}}.file(t.Context(), ""))(t)
+			f := must(to.backups.File(t.Context(), ""))(t)
 			if ports, bound := f.Ports(); ports != 40 || bound != 0 {
 				t.Errorf("%d ports, %d of them bound", ports, bound)
 			}

@@ -28,7 +28,7 @@ func (p people) changeParts() []pipeline.Part {
 			return p.fleet.keeper().served(after, there.said)
 		}})
 	return []pipeline.Part{
-		importGate{importer{p}.settled},
+		importGate{p.backups.Settled},
 		editRights{},
 		knownKinds{p.Roster},
 		there,
@@ -37,7 +37,7 @@ func (p people) changeParts() []pipeline.Part {
 		sizes,
 		hostAddresses{addressing{p.fleet}.granted},
 		hostEffects{p.fleet, foreseer(p), there},
-		&agreed{Server: p.Server, there: there},
+		&agreed{fleet: p.fleet, hub: p.fleet.together, roster: p.Roster, log: p.Log, there: there},
 		stages,
 		closed,
 		&changeRecord{Recorder: p.recorder()},

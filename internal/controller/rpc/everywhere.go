@@ -55,7 +55,7 @@ func (s *everywhere) hostsHere(names []string, reports bool) (list []*controller
 		}
 		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}
 		if h.conn != nil {
-			here.Together, here.ChecksMeant = h.conn.prep.made, h.conn.checksMeant()
+			here.Together, here.ChecksMeant = f.together.Made(h.id), h.conn.checksMeant()
 		}
 		if reports {
 			here.Report, here.Starting = h.report.message(), f.adapters.Starts.Here(h.id)

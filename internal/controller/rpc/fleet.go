@@ -16,6 +16,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/part"
 	"heddle/internal/controller/staticports"
+	"heddle/internal/controller/together"
 	"heddle/internal/identity"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -69,8 +70,8 @@ type fleet struct {
 	bindings *staticports.Bindings
 	// adapters are on which hosts adapters of VMs run.
 	adapters *adapters.Book
-	// deciding is what is known of the newest change that hosts make together.
-	deciding deciding
+	// together is what is known of changes that hosts make together.
+	together *together.Hub
 	// addresses are those that host ports have from pools.
 	addresses *addresses.Book
 	rolling   rolling
@@ -135,9 +136,9 @@ const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, addresses: addresses.New(),
-		deciding: newDeciding(), bindings: staticports.NewBindings(log)}
+		together: together.NewHub(log), bindings: staticports.NewBindings(log)}
 	f.adapters = adapters.New(adapters.Options{Log: log, Bindings: f.bindings, Linger: lingers * shareTime})
-	f.parts = part.Of(f.bindings, f.adapters)
+	f.parts = part.Of(f.bindings, f.adapters, f.together)
 	f.takers = takersOf(f)
 	f.reset()
 	return f

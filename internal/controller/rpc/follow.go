@@ -15,6 +15,7 @@ import (
 	"heddle/internal/controller/hostwords"
 	"heddle/internal/controller/part"
 	"heddle/internal/identity"
+	"heddle/internal/platform/pki/issuing"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/slice"
 )
@@ -51,8 +52,7 @@ type conn struct {
 	// checks: the host checks which port a call about a move means.
 	checks bool
 	// clock is what the host's clock showed when it came, nil where it didn't say.
-	clock *hostClock
-	prep  preparation
+	clock *issuing.Clock
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -93,8 +93,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
 		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(),
 		serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
-		slots: make(chan struct{}, mostClaims), clock: s.clocks.in(hello.GetNow()),
-		prep: preparation{able: hello.GetTogether(), asked: s.fleet.deciding.ticks()}}
+		slots: make(chan struct{}, mostClaims), clock: s.issuing.In(hello.GetNow())}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	id := e.peer.Name.ID
 	if err := s.fleet.makeRoom(id, c); err != nil {
@@ -130,7 +129,6 @@ func (f *fleet) arrive(id string, c *conn, first *controllerv1.FollowSliceReques
 	}
 	c.Conn = &part.Conn{Poke: c.poke}
 	h.conn, h.agent, h.address, h.since = c, hello.GetAgent(), c.address, time.Now()
-	c.prep.told(hello)
 	h.active, h.failed, h.why = version{}, version{}, nil
 	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {
 		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
@@ -176,7 +174,7 @@ func (s *Server) listen(ctx context.Context, h *host, c *conn,
 			continue
 		}
 		if a := m.GetClock(); a != nil {
-			preparing{s.fleet}.clock(c, a, s.fleet.deciding.ticks())
+			s.fleet.together.Clock(h.id, c.Conn, a, s.fleet.together.Ticks())
 			continue
 		}
 		if err := reports.take(ctx, m); err != nil {
@@ -205,7 +203,6 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	}
 	f.parts.Hear(h.id, c.Conn, m)
 	c.answered(m.GetPong())
-	c.prepared(m.GetPrepared())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
 		switch {
@@ -221,7 +218,6 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
 			h.report = h.report.warned(a.GetWarnings())
-			preparing{f}.changed(c, a.GetActiveAt())
 		}
 		if !a.GetResend() {
 			c.acknowledged++
@@ -262,10 +258,10 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		m = s.fleet.parts.Objects(h.id, c.Conn, preparing{s.fleet}.add(c, sent, m))
+		m = s.fleet.parts.Objects(h.id, c.Conn, preparing{s.fleet}.add(h, c, sent, m))
 		if m != nil {
 			if m.Clock != nil {
-				m.Clock.Sent = preparing{s.fleet}.asks(c)
+				m.Clock.Sent = s.fleet.together.Asks(h.id, c.Conn)
 			}
 			if err := stream.Send(m); err != nil {
 				return err
@@ -278,7 +274,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		select {
 		case <-c.wake:
-		case <-time.After(min(renewal.wait(), preparing{s.fleet}.wait(c))):
+		case <-time.After(min(renewal.wait(), s.fleet.together.Wait(h.id, c.Conn))):
 		case <-ctx.Done():
 			return ended(ctx)
 		}
@@ -348,7 +344,7 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 		}
 		return &controllerv1.FollowSliceResponse{}, nil
 	}
-	notBefore, held := preparing{f}.notBefore(c)
+	notBefore, change, held := f.together.NotBefore(h.id, c.Conn)
 	if held && sent.known {
 		if !first {
 			return nil, nil
@@ -363,5 +359,5 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 	u := f.update(was, set)
 	*sent, c.resend = content{true, hash, set}, false
 	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced, NotBefore: notBefore,
-		TogetherId: c.togetherAt(notBefore)}, nil
+		TogetherId: change}, nil
 }

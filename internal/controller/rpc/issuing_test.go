@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
+
+	"heddle/internal/platform/pki/issuing"
 )
 
 // A controller whose clock has gone more than a day ahead of the others' makes no certificate that they would refuse: a
@@ -26,7 +28,7 @@ func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) 
 		c.later.Store(int64(d))
 		for _, o := range c.Others() { // what was heard before the clock was set
 			if at := c.ClockOf(o.ID); at != nil {
-				at.Heard = at.Heard.Add(-readingTime)
+				at.Heard = at.Heard.Add(-issuing.ReadingTime)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		return nil, err
 	}
 	// By a clock that is wrong the token seems to have expired.
-	if err := (issuing{s}).may(ctx, health.Clocks.Against); err != nil {
+	if err := s.issuing.May(ctx, health.Clocks.Against); err != nil {
 		return nil, err
 	}
 	joiner := access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()}

@@ -33,7 +33,7 @@ type Front struct{ *Server }
 func (s Front) calls() http.Handler {
 	rpc := connect.NewServer(access.Contract, s.guard.Intercept)
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
-	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterMemberServiceHandler(rpc, memberCalls{membersOf(s.Server), people(s)})
 	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterAccessServiceHandler(rpc, deskOf(s.Server))
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
@@ -43,8 +43,8 @@ func (s Front) calls() http.Handler {
 		Defined: segmenting{s.fleet}.defined})
 	controllerv1connect.RegisterHealthServiceHandler(rpc, s.network)
 	controllerv1connect.RegisterHistoryServiceHandler(rpc, s.reader())
-	controllerv1connect.RegisterRolloutServiceHandler(rpc, rollouts{people(s)})
-	controllerv1connect.RegisterBackupServiceHandler(rpc, importer{people(s)})
+	controllerv1connect.RegisterRolloutServiceHandler(rpc, rolloutsOf(s.Server))
+	controllerv1connect.RegisterBackupServiceHandler(rpc, s.backups)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
@@ -59,10 +59,16 @@ const metricsPath = "/metrics"
 // Metrics answers Prometheus.
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
-		Rollouts: leading(s).openRollouts, Drives: leading(s).drivesNow, Together: s.fleet.deciding.tally.Counts,
+		Rollouts: openRollouts{s.fleet}.states, Drives: s.drives, Together: s.fleet.together.Tally.Counts,
 		Refused: s.refused.counts, Network: s.verdict}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
+}
+
+// drives reports whether this controller drives rollouts.
+func (s Front) drives() bool {
+	own, _ := s.sight.Drives()
+	return own
 }
 
 // People answers on the controller's own socket, whose mode says who may call.

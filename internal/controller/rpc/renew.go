@@ -34,7 +34,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 		return nil, rpcerrors.Removed()
 	}
 	now := s.TLS.Now()
-	if err := (issuing{s}).mayRenew(ctx, peer, q.GetNow()); err != nil {
+	if err := s.issuing.MayRenew(ctx, peer, q.GetNow()); err != nil {
 		return nil, err
 	}
 	if err := doc.mayRenew(s.Authority.Get(), now); err != nil {
@@ -117,7 +117,7 @@ func (s *Server) renewOnly(ctx context.Context, e entry,
 	}
 	first, err := hear(ctx, s, e, stream, func() error { return nil })
 	if err == nil { // a host that can't renew it here goes to another controller
-		err = (issuing{s}).mayRenew(ctx, e.peer, first.GetHello().GetNow())
+		err = s.issuing.MayRenew(ctx, e.peer, first.GetHello().GetNow())
 	}
 	if err != nil {
 		return err

@@ -13,41 +13,47 @@ import (
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
 	"heddle/internal/controller/rollout/kept"
+	"heddle/internal/controller/rollout/vitals"
 	"heddle/internal/platform/audit"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/rpcerrors"
 )
 
 // rolloutWorld is the hosts, for the driver of a rollout.
-type rolloutWorld struct{ *Server }
+type rolloutWorld struct {
+	everywhere *everywhere
+	vitals     vitals.Reader
+}
+
+func worldOf(s *Server) rolloutWorld { return rolloutWorld{s.everywhere(), vitalsOf(s)} }
 
 // lostTime is how long a host may be on its way to another controller.
 const lostTime = 15 * time.Second
 
 // Changed implements driving.World.
 func (w rolloutWorld) Changed() <-chan struct{} {
-	w.fleet.mu.Lock()
-	defer w.fleet.mu.Unlock()
-	return w.fleet.changed
+	w.everywhere.fleet.mu.Lock()
+	defer w.everywhere.fleet.mu.Unlock()
+	return w.everywhere.fleet.changed
 }
 
 // Unanswered implements driving.World.
 func (w rolloutWorld) Unanswered(names []string) []string {
-	w.fleet.mu.Lock()
-	defer w.fleet.mu.Unlock()
-	return w.fleet.pending(names)
+	w.everywhere.fleet.mu.Lock()
+	defer w.everywhere.fleet.mu.Unlock()
+	return w.everywhere.fleet.pending(names)
 }
 
 // Vitals implements driving.World.
 func (w rolloutWorld) Vitals(ctx context.Context, names, switches []string) map[string]rollout.Vitals {
-	return vitals(w).of(ctx, names, switches)
+	return w.vitals.Of(ctx, names, switches)
 }
 
 // Hosts implements driving.World.
 func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[string]driving.Host,
 	full bool) map[string]driving.Host {
 	there := &elsewhere{}
-	if len(w.Others()) > 0 {
+	if len(w.everywhere.roster.Others()) > 0 {
 		var names []string // all
 		for name, h := range before {
 			if !full && (h.Soon || h.State == driving.Changing) {
@@ -55,10 +61,10 @@ func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[
 			}
 		}
 		if full || len(names) > 0 {
-			there = w.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names})
+			there = w.everywhere.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names})
 		}
 	}
-	f := w.fleet
+	f := w.everywhere.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := make(map[string]driving.Host, len(before))
@@ -86,7 +92,7 @@ func (w rolloutWorld) brief(h *host, there *elsewhere) (state controllerv1.HostS
 	at := there.hosts[h.id].GetHost()
 	switch {
 	case h.conn != nil:
-		state, problems = w.fleet.state(h)
+		state, problems = w.everywhere.fleet.state(h)
 		return state, problems, h.since
 	case there.hosts[h.id].GetConnected() && !at.GetStale():
 		return at.GetState(), at.GetProblems(), at.GetSince().AsTime()
@@ -184,17 +190,21 @@ func (f withheld) differs(h *host, a, b *inventory.Inventory, g *addresses.Grant
 
 // rolloutRecord is where rollouts are kept, for their driver.
 type rolloutRecord struct {
-	*Server
 	kept.Record
+	audit *audit.Log
+	// takeBack takes the change of one back, fill gives addresses back that nobody needs.
+	takeBack func(ctx context.Context, id, who, message string, force bool) error
+	fill     func(context.Context) error
 }
 
 func recordOf(s *Server) rolloutRecord {
-	return rolloutRecord{s, kept.Record{Store: s.Store, Log: s.Log}}
+	return rolloutRecord{kept.Record{Store: s.Store, Log: s.Log}, s.Audit, people{s}.takeBack,
+		granter{s}.fillAddresses}
 }
 
 // TakeBack implements driving.Record.
 func (c rolloutRecord) TakeBack(ctx context.Context, id string) error {
-	err := people{c.Server}.takeBack(ctx, id, "", "", false)
+	err := c.takeBack(ctx, id, "", "", false)
 	switch connect.CodeOf(err) {
 	case connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
 		_, text := rpcerrors.CodeAndText(err)
@@ -219,10 +229,10 @@ func (c rolloutRecord) Said(ctx context.Context, was, now rollout.Rollout) {
 		objects = objects[:1]
 	}
 	c.Log.Info("rollout", "id", now.ID, "what", text, "found", objects[1:], "note", now.Note)
-	if c.Audit == nil {
+	if c.audit == nil {
 		return
 	}
-	call, err := c.Audit.Begin(audit.Entry{Who: "the controller", Call: "DriveRollout",
+	call, err := c.audit.Begin(audit.Entry{Who: "the controller", Call: "DriveRollout",
 		Objects: append(objects, text)})
 	if err == nil {
 		err = call.End(audit.Done, nil, now.Note)
@@ -237,7 +247,7 @@ func (c rolloutRecord) Said(ctx context.Context, was, now rollout.Rollout) {
 
 // release gives addresses back that only the definition before a rollout needed.
 func (c rolloutRecord) release(ctx context.Context) {
-	if err := (granter{c.Server}).fillAddresses(ctx); err != nil {
+	if err := c.fill(ctx); err != nil {
 		c.Log.Warn("addresses that no host port has any more are not given back yet", "err", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/platform/health"
 	"heddle/internal/platform/peers"
+	"heddle/internal/platform/peers/members"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 )
@@ -113,23 +114,11 @@ func tooFull(answers []peers.Answer[*controllerv1.GetControllerResponse],
 	return why
 }
 
-// apart says why a controller that answers as one of the cluster is none: its store is another one; "" where it is the
-// same, or where one of the two does not say.
-func apart(mine Self, theirs *controllerv1.GetControllerResponse) string {
-	const what = "it has a store of its own, and not the cluster's: what is changed there is in nobody's definition, " +
-		"and its vote is missing here. Take it out (heddle-controller remove), empty its data directory, and let it " +
-		"join again"
-	other := func(a, b string) bool { return a != "" && b != "" && a != b }
-	if other(mine.StoreID, theirs.GetStore()) || other(mine.Etcd.Cluster, theirs.GetEtcdCluster()) {
-		return what
-	}
-	return ""
-}
-
 // otherControllers is what is found of the other controllers.
 func (s Front) otherControllers(ctx context.Context) (found []api.HealthFinding) {
+	own := s.standing(ctx, true)
 	for _, a := range s.Standings(ctx, true) {
-		what := health.Other{Name: peers.NameOf(a.Of), Apart: apart(s.Self, a.Got), NoRoom: a.Got.GetNoRoom()}
+		what := health.Other{Name: peers.NameOf(a.Of), Apart: members.Apart(own, a.Got), NoRoom: a.Got.GetNoRoom()}
 		if a.Err != nil {
 			_, what.Away = rpcerrors.CodeAndText(a.Err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/platform/peers"
-	"heddle/internal/platform/store"
+	"heddle/internal/platform/peers/members"
 )
 
 // A change is held back where, without the controllers whose disks are full and those that do not answer, there is no
@@ -64,7 +64,7 @@ func TestS128_AMajorityWithoutRoomTakesNoChange(t *testing.T) {
 // A controller whose store is another one than the cluster's is told apart, and one whose disk is full is named; one
 // of an earlier version says neither.
 func TestS127_S128_ControllersThatAreNotWellAreNamed(t *testing.T) {
-	mine := Self{StoreID: "s1", Etcd: store.Etcd{Cluster: "ab", Member: "1"}}
+	mine := &controllerv1.GetControllerResponse{Store: "s1", EtcdCluster: "ab", EtcdMember: "1"}
 	for name, c := range map[string]struct {
 		said  *controllerv1.GetControllerResponse
 		state string
@@ -81,7 +81,7 @@ func TestS127_S128_ControllersThatAreNotWellAreNamed(t *testing.T) {
 			NoRoom: "it has 3 MiB left"}, "up", "3 MiB left"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row := shownController(peers.Controller{ID: "c2", Name: "c2"},
+			row := members.Shown(peers.Controller{ID: "c2", Name: "c2"},
 				peers.Answer[*controllerv1.GetControllerResponse]{Got: c.said}, mine)
 			if row.GetState() != c.state || !strings.Contains(row.GetProblem(), c.part) ||
 				(c.part == "") != (row.GetProblem() == "") {

@@ -30,7 +30,7 @@ func (s Front) NewAuthority() {
 func rotationOf(s *Server) rotation.Service {
 	return rotation.Service{Store: s.Store, Log: s.Log, Authority: s.Authority, Own: s.TLS.Own, Now: s.TLS.Now,
 		Secret: s.Secret, MayIssue: func(ctx context.Context) error {
-			return issuing{s}.may(ctx, health.Clocks.Doubted)
+			return s.issuing.May(ctx, health.Clocks.Doubted)
 		}, Roster: s.Roster, EtcdRoots: s.Self.EtcdRoots,
 		Holders: func() ([]pki.Holder, map[string]string) { return holders(s.fleet, s.Authority.Trust().Cluster) }}
 }

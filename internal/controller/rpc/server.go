@@ -15,6 +15,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
+	"heddle/internal/controller/backup/service"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/flaps"
 	"heddle/internal/controller/history"
@@ -34,6 +35,7 @@ import (
 	"heddle/internal/platform/batch"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
+	"heddle/internal/platform/pki/issuing"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
@@ -126,9 +128,9 @@ type Server struct {
 	Options
 	fleet *fleet
 	gate  *pki.Gate
-	// revoked says whose certificates count no more, clocks what those of hosts show.
+	// revoked says whose certificates count no more, issuing whether some may be made.
 	revoked *revocations
-	clocks  *hostClocks
+	issuing issuing.Guard
 	*peers.Roster
 	quorum *quorum
 	guard  *access.Guard
@@ -147,8 +149,8 @@ type Server struct {
 	sight *driverlease.Sight
 	// turns are those of the hosts' claims.
 	turns *turns
-	// imports is held while this controller imports a backup.
-	imports *sync.Mutex
+	// backups answers people about backups.
+	backups *service.Service
 	// parsing is held while a large definition is read, which takes memory: 820 MB for 22 MB of text.
 	parsing *sync.Mutex
 	// match brings hosts together between which ports move.
@@ -193,11 +195,13 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		Roster: peers.New(o.Store), quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
-		imports: &sync.Mutex{}, parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
+		parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
 	s.revoked = &revocations{o.Store, s.gate, o.Log, o.TLS.Now}
-	s.clocks = &hostClocks{s.fleet, o.Authority, o.TLS.Now, o.Steady}
+	s.issuing = issuing.Guard{Roster: s.Roster, Log: o.Log, Clocks: issuing.Clocks{Authority: o.Authority,
+		Now: o.TLS.Now, Steady: o.Steady,
+		Connected: func(but string) []*issuing.Clock { return clocksOf(s.fleet, but) }}}
 	s.tokens, s.auditing = tokensOf(s), auditing.Service{Audit: o.Audit, Roster: s.Roster, Log: o.Log}
 	s.guard = access.New(access.Options{Token: s.tokens.Record, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
 		Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
@@ -207,14 +211,26 @@ func New(o Options) (*Server, error) {
 		Connected: spanning{s}.connected,
 		Absent:    func() map[string]bool { return notHere(s.fleet) },
 		Others:    func() []string { return idsOf(s.Others()) }})
-	s.network = networkOf(s)
+	s.network, s.backups = networkOf(s), backupsOf(s)
 	again := flaps.NewHub()
 	known := func(adapters []part.Adapter, hosts []string) match.Known { return matching(s.fleet, adapters, hosts) }
 	s.match = match.New(match.Options{Log: o.Log, Known: known, Linger: lingers * o.ShareTime, Flaps: again,
 		Now: time.Now})
-	s.fleet.parts = part.Of(s.fleet.bindings, s.fleet.adapters, s.match, again, s.segments, s.probes)
+	s.fleet.parts = part.Of(s.fleet.bindings, s.fleet.adapters, s.fleet.together, s.match, again, s.segments, s.probes)
 	s.fleet.adapters.Rebind, s.fleet.adapters.Linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.revoked.read()
+}
+
+// clocksOf are the clocks of the hosts that are connected, but that of the host with an id.
+func clocksOf(f *fleet, but string) (list []*issuing.Clock) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if h.conn != nil && h.id != but {
+			list = append(list, h.conn.clock)
+		}
+	}
+	return list
 }
 
 // networkOf is what answers people about the physical network.
@@ -224,9 +240,14 @@ func networkOf(s *Server) *netbench.Service {
 			all, err := people{s}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
 			return all.GetHosts(), err
 		},
-		Agent: func(ctx context.Context, host string, do func(context.Context, *connect.Client) error) error {
-			return callAgent(ctx, s, host, do)
-		}})
+		Agent: agentOf(s)})
+}
+
+// agentOf makes one call at a host's agent, wherever the host is connected.
+func agentOf(s *Server) func(context.Context, string, func(context.Context, *connect.Client) error) error {
+	return func(ctx context.Context, host string, do func(context.Context, *connect.Client) error) error {
+		return callAgent(ctx, s, host, do)
+	}
 }
 
 // Times of a server.
@@ -253,7 +274,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { portsOf(s).Follow(ctx, s.ShareTime) })
 	beside.Go(func() { s.match.Run(ctx) })
 	beside.Go(func() { s.match.Share(ctx, s.Roster, s.ShareTime) })
-	beside.Go(func() { leading{s}.driveRollouts(ctx) })
+	beside.Go(func() { leaderOf(s).Run(ctx) })
 	beside.Go(func() { s.SignIn.Watch(ctx) })
 	beside.Go(func() { s.segments.FollowOthers(ctx, s.Roster) })
 	beside.Go(func() {

@@ -109,7 +109,7 @@ func (p *stagedPair) on(vlan string) (names []string) {
 // rollout is one as it is shown.
 func (p *stagedPair) rollout(id string) *controllerv1.Rollout {
 	p.t.Helper()
-	return must(rollouts{people{p.one.Server}}.GetRollout(p.t.Context(), &controllerv1.GetRolloutRequest{Id: id}))(
+	return must(rolloutsOf(p.one.Server).GetRollout(p.t.Context(), &controllerv1.GetRolloutRequest{Id: id}))(
 		p.t).GetRollout()
 }
 
@@ -190,7 +190,7 @@ func TestS102_ABadChangeHaltsByItself(t *testing.T) {
 	if n := logged(); n != 1 {
 		t.Errorf("the log says so %d times", n)
 	}
-	r := rollouts{people{p.one.Server}}
+	r := rolloutsOf(p.one.Server)
 	aborted := must(r.AbortRollout(t.Context(), &controllerv1.AbortRolloutRequest{Id: id}))(t).GetRollout()
 	p.one.await("the host has the old version", func() bool { return len(p.on("10")) == 4 })
 	if c := p.history(); aborted.GetState() != "aborted" || c.GetRestores() != out.GetRollout().GetBase() &&
@@ -247,7 +247,7 @@ func TestS102_AHostThatComesBackGetsTheVersionOfItsStage(t *testing.T) {
 		first[h.GetName()] = true
 	}
 	p.one.await("the first stage has begun", func() bool { return p.rollout(id).GetBegun() == 1 })
-	must(rollouts{people{p.one.Server}}.PauseRollout(t.Context(), &controllerv1.PauseRolloutRequest{}))(t)
+	must(rolloutsOf(p.one.Server).PauseRollout(t.Context(), &controllerv1.PauseRolloutRequest{}))(t)
 	for _, name := range []string{"host-1", "host-2"} {
 		p.hosts[name].start()
 	}
@@ -255,7 +255,7 @@ func TestS102_AHostThatComesBackGetsTheVersionOfItsStage(t *testing.T) {
 		want := map[bool]string{true: "40", false: "10"}[first[name]]
 		p.one.await(name+" has VLAN "+want, func() bool { return m.on(want) })
 	}
-	must(rollouts{people{p.one.Server}}.ResumeRollout(t.Context(), &controllerv1.ResumeRolloutRequest{All: true}))(t)
+	must(rolloutsOf(p.one.Server).ResumeRollout(t.Context(), &controllerv1.ResumeRolloutRequest{All: true}))(t)
 	p.one.await("all have it", func() bool { return len(p.on("40")) == 4 })
 	if r := p.rollout(id); r.GetState() != "done" {
 		t.Errorf("it is %v", r)

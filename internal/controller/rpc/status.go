@@ -84,9 +84,10 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
 	provider := s.SignIn.State()
-	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.clocks.skews(issuing(s).heardAhead()),
-		health.SignIn(provider.Issuer, provider.Fault, provider.Since), leading(s).waiting(), s.physical(),
-		health.Writable(s.Self.Dir, s.Self.Writes), health.Endpoints(sharedEndpoints(s.segments.Twice())),
+	out.Findings = slices.Concat(health.Examine(out, problems), s.Skews(), s.issuing.Skews(s.issuing.HeardAhead()),
+		health.SignIn(provider.Issuer, provider.Fault, provider.Since), openRollouts{s.fleet}.waiting(s.sight),
+		s.physical(), health.Writable(s.Self.Dir, s.Self.Writes),
+		health.Endpoints(sharedEndpoints(s.segments.Twice())),
 		health.NotConfirmed(s.revoked.unconfirmed()), s.otherControllers(ctx))
 	out.Healthy = health.Healthy(out.Findings)
 	return out

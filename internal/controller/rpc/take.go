@@ -59,7 +59,7 @@ func takersOf(f *fleet) map[store.Kind]taker {
 		},
 		togetherKey().Kind: func(_ *taking, e store.Event) {
 			if e.Key == togetherKey() && e.Object != nil {
-				preparing{f}.decided(e.Object.Doc)
+				f.together.Decided(e.Object.Doc)
 			}
 		},
 		kept.Kind:          rollouts,

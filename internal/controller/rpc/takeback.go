@@ -28,7 +28,7 @@ func (p people) takeBack(ctx context.Context, id, who, message string, force boo
 func (p people) inStages() staged.Controller {
 	f := withheld{p.fleet}
 	return staged.Controller{Record: recordOf(p.Server).Record, Epoch: p.Epoch, Foretell: f.foretell,
-		Concerned: f.concerned, KnowsNone: p.knowsNoStages, CatchUp: p.catchUp, Making: rollouts{p}.making}
+		Concerned: f.concerned, KnowsNone: p.knowsNoStages, CatchUp: p.catchUp, Making: rolloutsOf(p.Server).Making}
 }
 
 // knowsNoStages names another controller that is of a version which knows no changes in stages; "" for none.

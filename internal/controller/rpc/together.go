@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -33,15 +35,19 @@ const (
 
 // agreed is the part of a change that has all hosts make it at one instant, where it is asked for so.
 type agreed struct {
-	*Server
-	there *hostReports
-	id    string
-	lead  time.Duration
+	fleet  *fleet
+	hub    *together.Hub
+	roster *peers.Roster
+	log    *slog.Logger
+	there  *hostReports
+	id     string
+	lead   time.Duration
 	// hosts are ready, away take the change when they are back.
 	hosts, away []string
 	// bound is by how much what is known of the hosts' clocks may be wrong.
 	bound time.Duration
-	// clocks are those of the other controllers, by their starts.
+	// clocks are those of the other controllers, by their starts; mu guards them.
+	mu     sync.Mutex
 	clocks map[string]*together.Clock
 	began  time.Time
 	// ready is how long it took until all were.
@@ -122,7 +128,7 @@ func (a *agreed) Prepare(ctx context.Context, p *pipeline.Plan) error {
 	others := make(chan error, 1)
 	var elsewhere []peers.Answer[*controllerv1.PrepareHostsHereResponse]
 	go func() {
-		elsewhere = peers.AskOthers(ctx, a.Roster, patience+peers.AskTime, a.askOne(ask))
+		elsewhere = peers.AskOthers(ctx, a.roster, patience+peers.AskTime, a.askOne(ask))
 		others <- nil
 	}()
 	list, err := preparing{a.fleet}.here(ctx, a.id, p.After, p.Granted, here, patience)
@@ -133,7 +139,7 @@ func (a *agreed) Prepare(ctx context.Context, p *pipeline.Plan) error {
 	a.take(attempt, list)
 	for _, o := range elsewhere {
 		if o.Err != nil {
-			a.Log.Warn("another controller does not prepare a change", "controller", peers.NameOf(o.Of), "err", o.Err)
+			a.log.Warn("another controller does not prepare a change", "controller", peers.NameOf(o.Of), "err", o.Err)
 		}
 		a.take(attempt, o.Got.GetHosts())
 	}
@@ -147,7 +153,7 @@ func (a *agreed) Prepare(ctx context.Context, p *pipeline.Plan) error {
 
 // refused is the error of a change that some host does not make.
 func (a *agreed) refused(attempt *together.Attempt, patience time.Duration, way string) error {
-	a.fleet.deciding.tally.Count(func(c *together.Counts) { c.Refused++ })
+	a.hub.Tally.Count(func(c *together.Counts) { c.Refused++ })
 	lines := attempt.Lines(patience)
 	lines[len(lines)-1] += way
 	return connect.NewError(connect.CodeFailedPrecondition, "no host was changed: "+strings.Join(lines, "\n"))
@@ -179,19 +185,19 @@ func (a *agreed) askOne(q *controllerv1.PrepareHostsHereRequest) func(context.Co
 		}
 		clock, start := &together.Clock{}, ""
 		for range clockQuestions {
-			s := together.Sample{Sent: a.fleet.deciding.ticks()}
+			s := together.Sample{Sent: a.hub.Ticks()}
 			shows, err := k.ReadClock(ctx, &controllerv1.ReadClockRequest{})
 			if err != nil {
 				return nil, err
 			}
-			s.Received, s.Came, s.Went = a.fleet.deciding.ticks(), shows.GetNow(), shows.GetNow()
+			s.Received, s.Came, s.Went = a.hub.Ticks(), shows.GetNow(), shows.GetNow()
 			start = shows.GetStart()
 			clock.Add(s)
 		}
-		a.fleet.mu.Lock()
-		defer a.fleet.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		a.clocks[start] = clock
-		_, bound, _ := clock.Ahead(a.fleet.deciding.ticks())
+		_, bound, _ := clock.Ahead(a.hub.Ticks())
 		for _, h := range got.GetHosts() {
 			h.Bound = durationpb.New(h.GetBound().AsDuration() + time.Duration(bound))
 		}
@@ -216,10 +222,10 @@ func (a *agreed) Changes(p *pipeline.Plan) ([]store.Change, error) {
 	a.decided = time.Now()
 	// The decision takes as long to reach all hosts as the change did, or less.
 	a.lead = min(max(a.lead, a.ready), together.MostLead)
-	now := a.fleet.deciding.ticks()
+	now := a.hub.Ticks()
 	at := now + int64(a.lead)
 	a.wall = time.Now().Add(a.lead)
-	d := together.Decision{ID: a.id, At: map[string]int64{a.fleet.deciding.start: at}, Wall: a.wall,
+	d := together.Decision{ID: a.id, At: map[string]int64{a.hub.Start(): at}, Wall: a.wall,
 		Hosts: len(a.hosts)}
 	for start, clock := range a.clocks {
 		if ahead, _, known := clock.Ahead(now); known {
@@ -238,8 +244,8 @@ func (a *agreed) Tell(_ context.Context, p *pipeline.Plan) {
 	p.Answer.Together = &controllerv1.ChangedTogether{Id: a.id, At: timestamppb.New(a.wall), Hosts: int32(len(a.hosts)),
 		Announced: durationpb.New(a.bound), Away: a.away, Prepared: durationpb.New(a.ready),
 		Decided: durationpb.New(time.Since(a.decided))}
-	a.fleet.deciding.tally.Count(func(c *together.Counts) { c.Made++ })
-	a.Log.Info("hosts change together", "id", a.id, "hosts", len(a.hosts), "away", len(a.away), "at", a.wall,
+	a.hub.Tally.Count(func(c *together.Counts) { c.Made++ })
+	a.log.Info("hosts change together", "id", a.id, "hosts", len(a.hosts), "away", len(a.away), "at", a.wall,
 		"announced", a.bound, "prepared", a.ready, "decided", time.Since(a.decided))
 }
 
@@ -277,7 +283,7 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 	if len(off) > 1 {
 		t.Spread = durationpb.New(spread)
 	}
-	p.fleet.deciding.tally.Count(func(c *together.Counts) {
+	p.fleet.together.Tally.Count(func(c *together.Counts) {
 		c.Late += int64(len(late) - len(t.GetAway()))
 		if len(off) > 1 {
 			c.Spread = spread
@@ -303,7 +309,7 @@ func (f preparing) toldOf(id string, names []string, there *elsewhere) (off map[
 		at := there.hosts[h.id]
 		made, connected := at.GetTogether(), at.GetConnected() && !at.GetHost().GetStale()
 		if h.conn != nil {
-			made, connected = h.conn.prep.made, true
+			made, connected = f.together.Made(h.id), true
 		}
 		switch {
 		case !connected:
@@ -375,50 +381,22 @@ func (o others) ReadClock(ctx context.Context, _ *controllerv1.ReadClockRequest)
 	if _, err := controllerOf(ctx); err != nil {
 		return nil, err
 	}
-	return &controllerv1.ReadClockResponse{Start: o.fleet.deciding.start, Now: o.fleet.deciding.ticks()}, nil
+	return &controllerv1.ReadClockResponse{Start: o.fleet.together.Start(), Now: o.fleet.together.Ticks()}, nil
 }
 
 // here has hosts that are connected to this controller prepare a change, and waits for them as long as patience. Those
 // that are not connected here are left out.
 func (f preparing) here(ctx context.Context, id string, after *inventory.Inventory, g *addresses.Grant, names []string,
 	patience time.Duration) ([]*controllerv1.PreparedHost, error) {
-	asked, err := f.ask(id, after, g, names)
-	if err != nil {
+	r := f.together.Round(id)
+	if err := f.ask(r, after, g, names); err != nil {
 		return nil, err
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	left := slices.Clone(asked)
-	if err := until(wait, f.fleet, func() bool {
-		left = f.unsaid(left)
-		return len(left) == 0
-	}); err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var list []*controllerv1.PreparedHost
-	for _, a := range asked {
-		_, bound, known := a.conn.prep.clocks.Ahead(f.deciding.ticks())
-		list = append(list, &controllerv1.PreparedHost{Name: a.name,
-			Ready:    known && a.conn.prep.said && len(a.conn.prep.problems) == 0,
-			Problems: a.conn.prep.problems, Lost: a.host.conn != a.conn, Bound: durationpb.New(time.Duration(bound))})
-	}
-	return list, nil
-}
-
-// askedHost is a host that was asked, by a connection.
-type askedHost struct {
-	name string
-	host *host
-	conn *conn
-	// questions is how often it was asked what its clock shows since.
-	questions int
+	return r.Await(ctx, patience)
 }
 
 // ask asks the hosts of these names that are connected here.
-func (f preparing) ask(id string, after *inventory.Inventory, g *addresses.Grant, names []string) (list []*askedHost,
-	err error) {
+func (f preparing) ask(r *together.Round, after *inventory.Inventory, g *addresses.Grant, names []string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
@@ -426,48 +404,11 @@ func (f preparing) ask(id string, after *inventory.Inventory, g *addresses.Grant
 		if h == nil || h.conn == nil {
 			continue
 		}
-		c := h.conn
-		list = append(list, &askedHost{name: name, host: h, conn: c})
-		c.prep.id, c.prep.sent, c.prep.said, c.prep.problems = id, false, false, nil
-		if !c.prep.able {
-			c.prep.said, c.prep.problems = true, []string{"its agent (" + h.agent + ") does not know how: update it"}
-			continue
-		}
-		fits, _, err := contents(f).sliceOf(after, h, g.Of(f.addresses, h.doc.Name))
-		if err != nil {
-			return nil, err
-		}
-		c.prep.set, c.prep.askClock = fits.set, true
-		c.poke()
-	}
-	return list, nil
-}
-
-// Bounds of what is asked about clocks while hosts prepare a change.
-const (
-	// closeEnough is by how much what is known of a host's clock may be wrong without that it is asked again.
-	closeEnough = int64(500 * time.Microsecond)
-	// mostQuestions is how often it is asked: a busy network does not become quieter by more.
-	mostQuestions = 6
-)
-
-// unsaid is what is left of the hosts without those at the end that have said whether they are ready, and of whose
-// clocks enough is known. The caller holds the lock.
-func (f preparing) unsaid(list []*askedHost) []*askedHost {
-	for i := len(list); i > 0; i-- {
-		a := list[i-1]
-		c := a.conn
-		if a.host.conn != c || len(c.prep.problems) > 0 {
-			continue
-		}
-		_, bound, known := c.prep.clocks.Ahead(f.deciding.ticks())
-		if !c.prep.open && !c.prep.askClock && a.questions < mostQuestions && (!known || bound > closeEnough) {
-			a.questions++
-			c.prep.askClock = true
-			c.poke()
-		}
-		if !c.prep.said || c.prep.open || c.prep.askClock {
-			return list[:i]
+		if err := r.Ask(h.id, name, h.agent, h.conn.Conn, func() (*slice.Set, error) {
+			fits, _, err := contents(f).sliceOf(after, h, g.Of(f.addresses, h.doc.Name))
+			return fits.set, err
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -202,8 +202,5 @@ func TestS101_AHostThatLosesItsConnectionTakesTheChangeLater(t *testing.T) {
 
 // ready reports whether a host has said so.
 func (c *controller) ready(name string) bool {
-	c.fleet.mu.Lock()
-	defer c.fleet.mu.Unlock()
-	h := c.fleet.names[name]
-	return h.conn != nil && h.conn.prep.said
+	return c.fleet.together.Said(c.idOf(name))
 }

@@ -84,16 +84,6 @@ func madeOn(revision int64) func(int64) error {
 	}
 }
 
-// importedOn refuses an import that was prepared on another revision.
-func importedOn(revision int64) func(int64) error {
-	return func(now int64) error {
-		if revision == now {
-			return nil
-		}
-		return connect.NewError(connect.CodeAborted, "somebody else changed the definition meanwhile: import again")
-	}
-}
-
 // largeText is from how many bytes on only one definition is read at a time.
 const largeText = 1 << 20
 

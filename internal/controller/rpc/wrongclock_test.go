@@ -62,7 +62,7 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 			c.define(clusterText)
 			m := c.up("esx1")
 			c.up("esx3")
-			c.await("their clocks are known", func() bool { return len(c.clocks.ahead("", nil)) == 2 })
+			c.await("their clocks are known", func() bool { return len(c.issuing.Ahead("", nil)) == 2 })
 			c.set(off) // while it runs, so that no host comes anew
 			c.poke("esx1")
 			_, err := (&machine{c: c, dir: t.TempDir()}).ask("esx2", c.token())
@@ -70,7 +70,7 @@ func TestS121_AControllerWhoseClockHostsContradictMakesNoCertificates(t *testing
 				" "+name+" those of most hosts") {
 				t.Errorf("a host that joins: %v", err)
 			}
-			found := c.clocks.skews(nil)
+			found := c.issuing.Skews(nil)
 			if len(found) != 1 || !strings.Contains(found[0].Text, "it makes no certificates") {
 				t.Errorf("found: %v", found)
 			}
@@ -136,12 +136,12 @@ func TestS188_OneHostThatLiesKeepsNoOtherOut(t *testing.T) {
 	liar := c.joins("esx2")
 	liar.wrong = 50 * day
 	liar.start()
-	c.await("its clock is known", func() bool { return len(c.clocks.ahead("", nil)) == 1 })
+	c.await("its clock is known", func() bool { return len(c.issuing.Ahead("", nil)) == 1 })
 	if _, err := (&machine{c: c, dir: t.TempDir()}).ask("esx3", c.token()); err != nil {
 		t.Errorf("another host joins: %v", err)
 	}
 	renews := func(m *machine) error {
-		return (issuing{c.Server}).mayRenew(t.Context(), &identity.Peer{Name: identity.Name{Kind: identity.Host,
+		return c.issuing.MayRenew(t.Context(), &identity.Peer{Name: identity.Name{Kind: identity.Host,
 			ID: m.record.Host()}}, timestamppb.New(m.now()))
 	}
 	if err := renews(good); err != nil {
@@ -151,7 +151,7 @@ func TestS188_OneHostThatLiesKeepsNoOtherOut(t *testing.T) {
 	if err := renews(liar); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("the host that lies renews: %v", err)
 	}
-	if err := (issuing{c.Server}).may(t.Context(), health.Clocks.Doubted); err == nil ||
+	if err := c.issuing.May(t.Context(), health.Clocks.Doubted); err == nil ||
 		!strings.Contains(err.Error(), says) {
 		t.Errorf("what cannot be taken back: %v", err)
 	}

@@ -1,4 +1,4 @@
-package rpc
+package calls
 
 import (
 	"context"
@@ -24,11 +24,32 @@ import (
 	"heddle/internal/slice"
 )
 
-// rollouts is the half of a server that people call about changes in stages.
-type rollouts struct{ people }
+// Store is what a service needs of the store.
+type Store interface {
+	Get(store.Key) (store.Object, bool)
+	List(store.Kind) []store.Object
+	Write(context.Context, []store.Change) (int64, error)
+	Sync(context.Context) error
+}
+
+// Service answers people about changes in stages.
+type Service struct {
+	Store Store
+	Epoch int64 // of the data
+	// Record is where rollouts are kept, Hosts are those of one and how they stand.
+	Record kept.Record
+	Hosts  func(context.Context, *rollout.Rollout) map[string]driving.Host
+	// Release gives back what only the definition before a rollout needed.
+	Release func(context.Context)
+	// TakeBack takes the change of a rollout back, for somebody.
+	TakeBack func(ctx context.Context, id, who, message string, force bool) error
+}
+
+// mostTries is how often a rollout is changed anew because its driver was faster.
+const mostTries = 100
 
 // all are the rollouts that the caller sees, the newest first.
-func (c rollouts) all(ctx context.Context) (list []kept.Rollout, err error) {
+func (c Service) all(ctx context.Context) (list []kept.Rollout, err error) {
 	if err := c.Store.Sync(ctx); err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
@@ -54,7 +75,7 @@ func sees(ctx context.Context, k *kept.Rollout) bool {
 }
 
 // ListRollouts lists them.
-func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRolloutsRequest) (
+func (c Service) ListRollouts(ctx context.Context, _ *controllerv1.ListRolloutsRequest) (
 	*controllerv1.ListRolloutsResponse, error) {
 	list, err := c.all(ctx)
 	if err != nil {
@@ -68,7 +89,7 @@ func (c rollouts) ListRollouts(ctx context.Context, _ *controllerv1.ListRollouts
 }
 
 // shownRollout is a rollout with who drives it.
-func (c rollouts) shownRollout(k *kept.Rollout) *controllerv1.Rollout {
+func (c Service) shownRollout(k *kept.Rollout) *controllerv1.Rollout {
 	out := staged.Message(k, time.Now())
 	if k.Driven() {
 		out.Driver = driverlease.Holder(c.Store)
@@ -77,7 +98,7 @@ func (c rollouts) shownRollout(k *kept.Rollout) *controllerv1.Rollout {
 }
 
 // one is the rollout of that id; "" for the only one that is open or, where ended ones count, else the newest.
-func (c rollouts) one(ctx context.Context, id string, ended bool) (*kept.Rollout, error) {
+func (c Service) one(ctx context.Context, id string, ended bool) (*kept.Rollout, error) {
 	list, err := c.all(ctx)
 	if err != nil {
 		return nil, err
@@ -109,8 +130,8 @@ func (c rollouts) one(ctx context.Context, id string, ended bool) (*kept.Rollout
 	return found, nil
 }
 
-// making is the open rollout that the caller sees, where a change is asked for that there is already; nil for none.
-func (c rollouts) making(ctx context.Context) *controllerv1.Rollout {
+// Making is the open rollout that the caller sees, where a change is asked for that there is already; nil for none.
+func (c Service) Making(ctx context.Context) *controllerv1.Rollout {
 	if k, err := c.one(ctx, "", false); err == nil {
 		return c.shownRollout(k)
 	}
@@ -118,7 +139,7 @@ func (c rollouts) making(ctx context.Context) *controllerv1.Rollout {
 }
 
 // GetRollout returns one, with its hosts.
-func (c rollouts) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequest) (*controllerv1.GetRolloutResponse,
+func (c Service) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequest) (*controllerv1.GetRolloutResponse,
 	error) {
 	k, err := c.one(ctx, q.GetId(), true)
 	if err != nil {
@@ -128,13 +149,13 @@ func (c rollouts) GetRollout(ctx context.Context, q *controllerv1.GetRolloutRequ
 }
 
 // withHosts is a rollout with its hosts, of one that is open.
-func (c rollouts) withHosts(ctx context.Context, k *kept.Rollout) *controllerv1.Rollout {
+func (c Service) withHosts(ctx context.Context, k *kept.Rollout) *controllerv1.Rollout {
 	out := c.shownRollout(k)
 	if !k.Open() {
 		return out
 	}
 	away, changing := 0, 0
-	for _, h := range (rolloutWorld{c.Server}).Hosts(ctx, &k.Rollout, nil, true) {
+	for _, h := range c.Hosts(ctx, &k.Rollout) {
 		if h.Stage >= len(out.Stages) {
 			continue
 		}
@@ -160,7 +181,7 @@ func (c rollouts) withHosts(ctx context.Context, k *kept.Rollout) *controllerv1.
 }
 
 // may refuses who may not make the change of a rollout, or take it back.
-func (c rollouts) may(ctx context.Context, k *kept.Rollout) error {
+func (c Service) may(ctx context.Context, k *kept.Rollout) error {
 	undo, _, err := kept.UndoOf(*k, func(key store.Key) ([]byte, bool) {
 		o, ok := c.Store.Get(key)
 		return o.Doc, ok
@@ -177,7 +198,7 @@ func (c rollouts) may(ctx context.Context, k *kept.Rollout) error {
 }
 
 // change replaces a rollout by what do makes of it.
-func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout) (rollout.Rollout, error)) (
+func (c Service) change(ctx context.Context, id string, do func(rollout.Rollout) (rollout.Rollout, error)) (
 	*controllerv1.Rollout, error) {
 	for range mostTries {
 		k, err := c.one(ctx, id, false)
@@ -192,7 +213,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 		if err != nil {
 			return nil, connect.NewError(connect.CodeFailedPrecondition, err.Error())
 		}
-		_, err = recordOf(c.Server).Replace(ctx, next, k.Version)
+		_, err = c.Record.Replace(ctx, next, k.Version)
 		switch {
 		case errors.Is(err, driving.ErrOther): // its driver was faster
 			continue
@@ -200,7 +221,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 			return nil, rpcerrors.OfStore(err)
 		}
 		if next.State == rollout.Done {
-			recordOf(c.Server).release(ctx)
+			c.Release(ctx)
 		}
 		if k, err = c.one(ctx, k.ID, true); err != nil {
 			return nil, err
@@ -211,7 +232,7 @@ func (c rollouts) change(ctx context.Context, id string, do func(rollout.Rollout
 }
 
 // PauseRollout keeps the next stage from beginning.
-func (c rollouts) PauseRollout(ctx context.Context, q *controllerv1.PauseRolloutRequest) (
+func (c Service) PauseRollout(ctx context.Context, q *controllerv1.PauseRolloutRequest) (
 	*controllerv1.PauseRolloutResponse, error) {
 	r, err := c.change(ctx, q.GetId(), func(r rollout.Rollout) (rollout.Rollout, error) {
 		return r.Pause(access.NameOf(ctx), time.Now().UTC())
@@ -220,7 +241,7 @@ func (c rollouts) PauseRollout(ctx context.Context, q *controllerv1.PauseRollout
 }
 
 // ResumeRollout goes on with one that was paused or has halted, or gives all hosts the change.
-func (c rollouts) ResumeRollout(ctx context.Context, q *controllerv1.ResumeRolloutRequest) (
+func (c Service) ResumeRollout(ctx context.Context, q *controllerv1.ResumeRolloutRequest) (
 	*controllerv1.ResumeRolloutResponse, error) {
 	r, err := c.change(ctx, q.GetId(), func(r rollout.Rollout) (rollout.Rollout, error) {
 		if q.GetAll() {
@@ -232,7 +253,7 @@ func (c rollouts) ResumeRollout(ctx context.Context, q *controllerv1.ResumeRollo
 }
 
 // AbortRollout takes the change back from all hosts that have it.
-func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRolloutRequest) (
+func (c Service) AbortRollout(ctx context.Context, q *controllerv1.AbortRolloutRequest) (
 	*controllerv1.AbortRolloutResponse, error) {
 	k, err := c.one(ctx, q.GetId(), false)
 	if err == nil {
@@ -242,7 +263,7 @@ func (c rollouts) AbortRollout(ctx context.Context, q *controllerv1.AbortRollout
 		return nil, err
 	}
 	access.Note(ctx, "rollout "+k.ID)
-	if err := c.takeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
+	if err := c.TakeBack(ctx, k.ID, access.NameOf(ctx), q.GetMessage(), q.GetForce()); err != nil {
 		return nil, err
 	}
 	if k, err = c.one(ctx, k.ID, true); err != nil {

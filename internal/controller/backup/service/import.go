@@ -1,4 +1,4 @@
-package rpc
+package service
 
 import (
 	"cmp"
@@ -27,15 +27,15 @@ import (
 	"heddle/internal/spec"
 )
 
-// A backup comes in like this: static ports with their numbers are written first, for port groups that do not
-// count yet,
-// while an object says so, the mark. The transaction from which on the definition counts removes the mark. Where the
-// mark stays, because the controller was killed, whoever changes the definition next removes those ports first.
+// A backup comes in like this: static ports with their numbers are written first, for port groups that do not count
+// yet, while an object says so, the mark. The transaction from which on the definition counts removes the mark. Where
+// the mark stays, because the controller was killed, whoever changes the definition next removes those ports first.
 
 // markKind is the kind of the mark.
 const markKind store.Kind = "import"
 
-func markKey() store.Key { return store.Key{Kind: markKind, Name: "current"} }
+// MarkKey names it.
+func MarkKey() store.Key { return store.Key{Kind: markKind, Name: "current"} }
 
 // markDoc says who imports, and for which port groups.
 type markDoc struct {
@@ -59,7 +59,7 @@ type importing struct {
 }
 
 // ImportBackup brings a backup in, all of it or nothing.
-func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackupRequest) (
+func (s *Service) ImportBackup(ctx context.Context, q *controllerv1.ImportBackupRequest) (
 	*controllerv1.ImportBackupResponse, error) {
 	f, err := backup.Decode(cmp.Or(q.GetFile(), "the backup"), []byte(q.GetContent()))
 	if err == nil && q.GetAs() != "" {
@@ -68,25 +68,25 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	if err := i.catchUp(ctx); err != nil {
+	if err := s.CatchUp(ctx); err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
-	if err := i.settled(ctx); err != nil {
+	if err := s.Settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := i.definitions().Fold(ctx); err != nil {
+	if err := s.Fold(ctx); err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
 	if !q.GetDryRun() {
-		if err := staticports.Clear(ctx, portsOf(i.Server), i.catchUp); err != nil {
+		if err := staticports.Clear(ctx, s.Ports, s.CatchUp); err != nil {
 			return nil, err
 		}
 	}
-	im, err := i.prepare(f, q)
+	im, err := s.prepare(f, q)
 	if err != nil {
 		return nil, err
 	}
-	out := im.answer()
+	out := answer(im)
 	if len(im.collisions) > 0 {
 		if q.GetDryRun() {
 			return out, nil
@@ -95,7 +95,7 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 			"imported: --replace restores what has the same name in place, --as gives the switch of a backup of one "+
 			"switch another name, and --identifiers new takes new numbers")
 	}
-	if out.Defined, err = i.carryOut(ctx, im); err != nil || q.GetDryRun() {
+	if out.Defined, err = s.carryOut(ctx, im); err != nil || q.GetDryRun() {
 		return out, err
 	}
 	access.Note(ctx, fmt.Sprintf("backup %s of revision %d of cluster %s, identifiers %s", q.GetFile(), f.Revision,
@@ -104,26 +104,26 @@ func (i importer) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 }
 
 // carryOut makes an import, or finds out what it would do.
-func (i importer) carryOut(ctx context.Context, im *importing) (*controllerv1.ApplyDefinitionResponse, error) {
+func (s *Service) carryOut(ctx context.Context, im *importing) (*controllerv1.ApplyDefinitionResponse, error) {
 	if im.define.GetDryRun() {
-		return i.applied(ctx, im.define)
+		return s.Apply(ctx, im.define)
 	}
-	if !i.imports.TryLock() {
+	if !s.importing.TryLock() {
 		return nil, errImporting(time.Now())
 	}
-	defer i.imports.Unlock()
-	drop, err := i.stage(ctx, im)
+	defer s.importing.Unlock()
+	drop, err := s.stage(ctx, im)
 	if err != nil {
 		return nil, errors.Join(rpcerrors.OfStore(err), drop())
 	}
-	out, err := i.applied(ctx, im.define)
+	out, err := s.Apply(ctx, im.define)
 	if err != nil {
 		return nil, errors.Join(err, drop())
 	}
 	return out, nil
 }
 
-func (im *importing) answer() *controllerv1.ImportBackupResponse {
+func answer(im *importing) *controllerv1.ImportBackupResponse {
 	out := &controllerv1.ImportBackupResponse{Identifiers: "new", Collisions: im.collisions, Notes: im.notes}
 	if im.keep {
 		out.Identifiers = "keep"
@@ -139,8 +139,8 @@ func (im *importing) answer() *controllerv1.ImportBackupResponse {
 }
 
 // prepare says what an import is to do. Nothing is written yet.
-func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (*importing, error) {
-	set, _ := definition.Stored(i.Store)
+func (s *Service) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (*importing, error) {
+	set, _ := definition.Stored(s.Store)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err
@@ -154,23 +154,23 @@ func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (
 	case "keep", "new":
 		im.keep = q.GetIdentifiers() == "keep"
 	case "":
-		im.keep = set.Len() == 0 && len(i.Store.List(store.KindPorts)) == 0
+		im.keep = set.Len() == 0 && len(s.Store.List(store.KindPorts)) == 0
 	default:
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("identifiers %q: \"keep\", or \"new\"",
 			q.GetIdentifiers()))
 	}
 	next, collisions := f.Onto(now, backup.How{Replace: q.GetReplace(), Keep: im.keep})
 	im.collisions = collisions
-	current, _ := i.Store.Get(definition.Key())
+	current, _ := s.Store.Get(definition.Key())
 	im.define = &pipeline.Request{Imports: true, Base: importedOn(current.Version)}
-	im.define.Addresses, collisions = i.addressesOf(f)
+	im.define.Addresses, collisions = s.addressesOf(f)
 	im.collisions = append(im.collisions, collisions...)
 	if im.keep {
-		im.define.IDs, collisions = i.idsOf(f, set)
+		im.define.IDs, collisions = s.idsOf(f, set)
 		im.collisions = append(im.collisions, collisions...)
-		i.choosePorts(im, set)
+		s.choosePorts(im, set)
 	}
-	i.note(im, q.GetReplace())
+	s.note(im, q.GetReplace())
 	var text []byte
 	if len(im.collisions) == 0 {
 		if err := next.Validate(); err != nil {
@@ -184,15 +184,15 @@ func (i importer) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (
 	im.define.ApplyDefinitionRequest = &controllerv1.ApplyDefinitionRequest{File: q.GetFile(), Content: string(text),
 		DryRun: q.GetDryRun(), Force: q.GetForce(), Wait: q.GetWait(), AllowUnprotected: q.GetAllowUnprotected(),
 		Message: cmp.Or(q.GetMessage(), fmt.Sprintf("import of a backup of revision %d", f.Revision))}
-	im.define.Source = i.sourceOf(im.define.ApplyDefinitionRequest)
+	im.define.Source = s.Source(im.define.ApplyDefinitionRequest)
 	return im, nil
 }
 
 // idsOf are the identifiers for objects that come, and collisions those that other objects have here.
-func (i importer) idsOf(f *backup.File, have *slice.Set) (ids map[slice.Key]string, collisions []string) {
+func (s *Service) idsOf(f *backup.File, have *slice.Set) (ids map[slice.Key]string, collisions []string) {
 	used := map[string]store.Key{}
-	for _, kind := range i.storeKinds() {
-		for _, o := range i.Store.List(kind) {
+	for _, kind := range s.storeKinds() {
+		for _, o := range s.Store.List(kind) {
 			used[o.ID] = o.Key
 		}
 	}
@@ -214,7 +214,7 @@ func (i importer) idsOf(f *backup.File, have *slice.Set) (ids map[slice.Key]stri
 	return ids, collisions
 }
 
-func (i importer) storeKinds() (kinds []store.Kind) {
+func (s *Service) storeKinds() (kinds []store.Kind) {
 	for _, kind := range inventory.Kinds() {
 		kinds = append(kinds, store.Kind(kind))
 	}
@@ -222,9 +222,9 @@ func (i importer) storeKinds() (kinds []store.Kind) {
 }
 
 // choosePorts chooses the static ports that come with their numbers: those of port groups that are not there.
-func (i importer) choosePorts(im *importing, have *slice.Set) {
-	numbers, nics := map[string]string{}, map[nic]string{}
-	for _, o := range i.Store.List(store.KindPorts) {
+func (s *Service) choosePorts(im *importing, have *slice.Set) {
+	numbers, nics := map[string]string{}, map[part.Adapter]string{}
+	for _, o := range s.Store.List(store.KindPorts) {
 		ports, err := store.DecodePorts(&o)
 		if err != nil {
 			im.collisions = append(im.collisions, err.Error())
@@ -242,10 +242,10 @@ func (i importer) choosePorts(im *importing, have *slice.Set) {
 			continue
 		}
 		for _, id := range g.Free {
-			im.clash(numbers, id, g.Group)
+			clash(im, numbers, id, g.Group)
 		}
 		for _, p := range g.Bound {
-			im.clash(numbers, p.ID, g.Group)
+			clash(im, numbers, p.ID, g.Group)
 			if other := nics[part.AdapterOf(p.VM, p.Adapter)]; other != "" {
 				im.collisions = append(im.collisions, fmt.Sprintf("adapter %s of VM %s has static port %s here",
 					p.Adapter,
@@ -256,14 +256,23 @@ func (i importer) choosePorts(im *importing, have *slice.Set) {
 	}
 }
 
-func (im *importing) clash(numbers map[string]string, id, group string) {
+func clash(im *importing, numbers map[string]string, id, group string) {
 	if other := numbers[id]; other != "" {
 		im.collisions = append(im.collisions, fmt.Sprintf("static port %s of %s is one of %s here", id, group, other))
 	}
 }
 
+// hostIDs are the ids of the hosts of the cluster, by their names.
+func (s *Service) hostIDs() map[string]string {
+	ids := map[string]string{}
+	for _, h := range s.Hosts() {
+		ids[h.Name] = h.ID
+	}
+	return ids
+}
+
 // note says what does not come, and what is to be done besides.
-func (i importer) note(im *importing, replace bool) {
+func (s *Service) note(im *importing, replace bool) {
 	f := im.file
 	if _, bound := f.Ports(); !im.keep && bound > 0 {
 		im.notes = append(im.notes, fmt.Sprintf("the numbers of static ports do not come, nor whose %d of them "+
@@ -277,10 +286,9 @@ func (i importer) note(im *importing, replace bool) {
 		}
 		im.notes = append(im.notes, text)
 	}
-	i.fleet.mu.Lock()
-	defer i.fleet.mu.Unlock()
+	here := s.hostIDs()
 	for _, h := range f.Hosts {
-		if i.fleet.names[h.Name] != nil {
+		if here[h.Name] != "" {
 			continue
 		}
 		text := fmt.Sprintf("host %s has to join: heddle host token", h.Name)
@@ -292,64 +300,60 @@ func (i importer) note(im *importing, replace bool) {
 }
 
 // stage writes the static ports. drop takes back what was written, if the definition does not count.
-func (i importer) stage(ctx context.Context, im *importing) (drop func() error, err error) {
+func (s *Service) stage(ctx context.Context, im *importing) (drop func() error, err error) {
 	drop = func() error { return nil }
 	if len(im.ports) == 0 {
 		return drop, nil
 	}
-	doc := markDoc{ID: store.NewID(), By: i.This.ID, At: time.Now()}
+	doc := markDoc{ID: store.NewID(), By: s.Roster.This.ID, At: time.Now()}
 	for _, g := range im.ports {
 		doc.Groups = append(doc.Groups, g.Group)
 	}
-	mark := &store.Change{Key: markKey(), IfVersion: store.New}
+	mark := &store.Change{Key: MarkKey(), IfVersion: store.New}
 	if mark.Doc, err = json.Marshal(doc); err != nil {
 		return drop, err
 	}
-	if mark.IfVersion, err = i.Store.Write(ctx, []store.Change{*mark}); err != nil {
+	if mark.IfVersion, err = s.Store.Write(ctx, []store.Change{*mark}); err != nil {
 		return drop, err
 	}
 	drop = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 		defer cancel()
-		return i.drop(ctx, doc.ID)
+		return s.drop(ctx, doc.ID)
 	}
 	for _, g := range im.ports {
 		doc.At = time.Now()
 		if mark.Doc, err = json.Marshal(doc); err != nil {
 			return drop, err
 		}
-		if err = i.Store.ImportPorts(ctx, g.Group, i.portsOf(&g), mark); err != nil {
+		if err = s.Store.ImportPorts(ctx, g.Group, s.portsOf(&g), mark); err != nil {
 			return drop, err
 		}
 	}
-	im.define.With = []store.Change{{Key: markKey(), Delete: true, IfVersion: mark.IfVersion}}
-	return drop, i.catchUp(ctx)
+	im.define.With = []store.Change{{Key: MarkKey(), Delete: true, IfVersion: mark.IfVersion}}
+	return drop, s.CatchUp(ctx)
 }
 
 // dropTime bounds how long an import that failed is taken back; what is left then is removed before the next change.
 const dropTime = 30 * time.Second
 
 // portsOf are the ports of a group as the store has them. A host that joined again has another identifier.
-func (i importer) portsOf(g *backup.PortGroup) (list []store.Port) {
+func (s *Service) portsOf(g *backup.PortGroup) (list []store.Port) {
 	for _, id := range g.Free {
 		list = append(list, store.Port{ID: id})
 	}
-	i.fleet.mu.Lock()
-	defer i.fleet.mu.Unlock()
+	here := s.hostIDs()
 	for _, p := range g.Bound {
-		host := cmp.Or(p.HostID, p.Host)
-		if h := i.fleet.names[p.Host]; h != nil {
-			host = h.id
-		}
+		host := cmp.Or(here[p.Host], p.HostID, p.Host)
 		list = append(list, store.Port{ID: p.ID, Binding: &store.Binding{Host: host, VM: p.VM, Adapter: p.Adapter,
 			MAC: p.MAC, VNI: p.VNI}})
 	}
 	return list
 }
 
-// settled removes what an import left behind that was cut off, and refuses a change while one is under way.
-func (i importer) settled(ctx context.Context) error {
-	o, there := i.Store.Get(markKey())
+// Settled removes what an import left behind that was cut off, and refuses a change while one is under way.
+func (s *Service) Settled(ctx context.Context) error {
+	o, there := s.Store.Get(MarkKey())
 	if !there {
 		return nil
 	}
@@ -358,16 +362,16 @@ func (i importer) settled(ctx context.Context) error {
 		return fmt.Errorf("the mark of an import is damaged: %w", err)
 	}
 	running := time.Since(doc.At) < abandoned
-	if doc.By == i.This.ID {
-		if running = !i.imports.TryLock(); !running {
-			defer i.imports.Unlock()
+	if doc.By == s.Roster.This.ID {
+		if running = !s.importing.TryLock(); !running {
+			defer s.importing.Unlock()
 		}
 	}
 	if running {
 		return errImporting(doc.At)
 	}
-	i.Log.Warn("an import of a backup was cut off; what it left is removed", "groups", doc.Groups)
-	return rpcerrors.OfStore(i.drop(ctx, doc.ID))
+	s.Log.Warn("an import of a backup was cut off; what it left is removed", "groups", doc.Groups)
+	return rpcerrors.OfStore(s.drop(ctx, doc.ID))
 }
 
 func errImporting(since time.Time) error {
@@ -376,23 +380,33 @@ func errImporting(since time.Time) error {
 }
 
 // drop removes the static ports of an import that does not count, and its mark.
-func (i importer) drop(ctx context.Context, id string) error {
-	if err := i.Store.Sync(ctx); err != nil {
+func (s *Service) drop(ctx context.Context, id string) error {
+	if err := s.Store.Sync(ctx); err != nil {
 		return err
 	}
-	o, there := i.Store.Get(markKey())
+	o, there := s.Store.Get(MarkKey())
 	var doc markDoc
 	if !there || json.Unmarshal(o.Doc, &doc) != nil || doc.ID != id {
 		return nil // it counts, or somebody else has removed it
 	}
 	for _, group := range doc.Groups {
-		if _, counts := i.Store.Get(store.Key{Kind: store.KindPortGroup, Name: group}); counts {
+		if _, counts := s.Store.Get(store.Key{Kind: store.KindPortGroup, Name: group}); counts {
 			continue
 		}
-		if err := i.Store.RemovePorts(ctx, group, true, nil); err != nil {
+		if err := s.Store.RemovePorts(ctx, group, true, nil); err != nil {
 			return err
 		}
 	}
-	_, err := i.Store.Write(ctx, []store.Change{{Key: markKey(), Delete: true, IfVersion: o.Version}})
+	_, err := s.Store.Write(ctx, []store.Change{{Key: MarkKey(), Delete: true, IfVersion: o.Version}})
 	return err
+}
+
+// importedOn refuses an import that was prepared on another revision.
+func importedOn(revision int64) func(int64) error {
+	return func(now int64) error {
+		if revision == now {
+			return nil
+		}
+		return connect.NewError(connect.CodeAborted, "somebody else changed the definition meanwhile: import again")
+	}
 }

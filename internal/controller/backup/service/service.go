@@ -1,13 +1,15 @@
-package rpc
+package service
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -16,6 +18,9 @@ import (
 	"heddle/internal/controller/backup"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pipeline"
+	"heddle/internal/platform/peers"
+	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -23,16 +28,56 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// importer makes backups of what the cluster defines, compares the cluster with them, and brings them back.
-type importer struct{ people }
+// Store is what a service needs of the store.
+type Store interface {
+	Get(store.Key) (store.Object, bool)
+	List(store.Kind) []store.Object
+	Write(context.Context, []store.Change) (int64, error)
+	Sync(context.Context) error
+	// Revision is that of what Get and List read.
+	Revision() int64
+	RemovePorts(ctx context.Context, group string, force bool, guard *store.Change) error
+	ImportPorts(ctx context.Context, group string, ports []store.Port, mark *store.Change) error
+}
+
+// Options are what a service needs.
+type Options struct {
+	Store     Store
+	Log       *slog.Logger
+	Authority *pki.Current
+	Roster    *peers.Roster
+	Epoch     int64 // of the data
+	// CatchUp returns when this controller has all that was written before.
+	CatchUp func(context.Context) error
+	// Fold makes changes of the definition part of its objects.
+	Fold func(context.Context) error
+	// Ports makes static ports what the definition says.
+	Ports definition.PortKeeper
+	// Hosts are those of the cluster, by name, Addresses those that they have from pools.
+	Hosts     func() []backup.Host
+	Addresses func() map[string][]inventory.Granted
+	// Apply makes a change of the definition, Source is where a call has it from.
+	Apply  func(context.Context, *pipeline.Request) (*controllerv1.ApplyDefinitionResponse, error)
+	Source func(*controllerv1.ApplyDefinitionRequest) pipeline.Source
+}
+
+// Service answers people about backups.
+type Service struct {
+	Options
+	// importing is held while this controller brings one in.
+	importing sync.Mutex
+}
+
+// New is a service.
+func New(o Options) *Service { return &Service{Options: o} }
 
 // mostReads is how often a backup is begun anew because something was written meanwhile.
 const mostReads = 20
 
 // ExportBackup makes a backup.
-func (i importer) ExportBackup(ctx context.Context, q *controllerv1.ExportBackupRequest) (
+func (s *Service) ExportBackup(ctx context.Context, q *controllerv1.ExportBackupRequest) (
 	*controllerv1.ExportBackupResponse, error) {
-	f, err := i.file(ctx, q.GetSwitch())
+	f, err := s.File(ctx, q.GetSwitch())
 	if err != nil {
 		return nil, err
 	}
@@ -51,26 +96,26 @@ func (i importer) ExportBackup(ctx context.Context, q *controllerv1.ExportBackup
 }
 
 // Backup is what is defined, as "heddle backup export" writes it.
-func (s Front) Backup(ctx context.Context) ([]byte, error) {
-	f, err := importer{people(s)}.file(ctx, "")
+func (s *Service) Backup(ctx context.Context) ([]byte, error) {
+	f, err := s.File(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	return backup.Encode(f)
 }
 
-// file is a backup of what there is, as of one revision.
-func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
-	if err := i.catchUp(ctx); err != nil {
+// File is a backup of what there is, as of one revision.
+func (s *Service) File(ctx context.Context, of string) (*backup.File, error) {
+	if err := s.CatchUp(ctx); err != nil {
 		return nil, rpcerrors.OfStore(err)
 	}
-	if err := i.definitions().Fold(ctx); err != nil && !errors.Is(err, store.ErrNoSpace) {
+	if err := s.Fold(ctx); err != nil && !errors.Is(err, store.ErrNoSpace) {
 		return nil, rpcerrors.OfStore(err)
 	}
 	for range mostReads {
-		revision := i.Store.Revision()
-		f, err := i.read(of)
-		if err != nil || i.Store.Revision() == revision {
+		revision := s.Store.Revision()
+		f, err := s.read(of)
+		if err != nil || s.Store.Revision() == revision {
 			return f, err
 		}
 	}
@@ -78,8 +123,8 @@ func (i importer) file(ctx context.Context, of string) (*backup.File, error) {
 }
 
 // read reads what there is; something may be written meanwhile.
-func (i importer) read(of string) (*backup.File, error) {
-	set, _ := definition.Stored(i.Store)
+func (s *Service) read(of string) (*backup.File, error) {
+	set, _ := definition.Stored(s.Store)
 	v, err := inventory.New(set)
 	if err != nil {
 		return nil, err
@@ -91,12 +136,12 @@ func (i importer) read(of string) (*backup.File, error) {
 	if d, err = onlyOf(d, of); err != nil {
 		return nil, err
 	}
-	current, _ := i.Store.Get(definition.Key())
-	f := &backup.File{Made: time.Now().UTC().Truncate(time.Second), Version: i.This.Version,
-		Cluster: string(i.Authority.Trust().Cluster), Epoch: i.Epoch, Revision: current.Version, Switch: of,
-		Definition: d, Notes: definition.NotShown(set), Identifiers: i.identifiers(d)}
-	i.hostsInto(f)
-	return f, i.portsInto(f)
+	current, _ := s.Store.Get(definition.Key())
+	f := &backup.File{Made: time.Now().UTC().Truncate(time.Second), Version: s.Roster.This.Version,
+		Cluster: string(s.Authority.Trust().Cluster), Epoch: s.Epoch, Revision: current.Version, Switch: of,
+		Definition: d, Notes: definition.NotShown(set), Identifiers: s.identifiers(d)}
+	s.hostsInto(f)
+	return f, s.portsInto(f)
 }
 
 // onlyOf is the part of a definition that is about one switch, "" for all of it.
@@ -116,14 +161,14 @@ func onlyOf(d *spec.Definition, of string) (*spec.Definition, error) {
 }
 
 // identifiers are those of the objects of a definition.
-func (i importer) identifiers(d *spec.Definition) map[slice.Kind]map[string]string {
+func (s *Service) identifiers(d *spec.Definition) map[slice.Kind]map[string]string {
 	in, err := inventory.Of(d)
 	if err != nil {
 		return nil // it was just read
 	}
 	all := map[slice.Kind]map[string]string{}
 	for _, kind := range inventory.Kinds() {
-		for _, o := range i.Store.List(store.Kind(kind)) {
+		for _, o := range s.Store.List(store.Kind(kind)) {
 			if _, ok := in.Get(slice.Key{Kind: kind, Name: o.Name}); !ok {
 				continue
 			}
@@ -137,14 +182,10 @@ func (i importer) identifiers(d *spec.Definition) map[slice.Kind]map[string]stri
 }
 
 // hostsInto puts the hosts that have joined into a backup, with their addresses.
-func (i importer) hostsInto(f *backup.File) {
-	i.fleet.mu.Lock()
-	defer i.fleet.mu.Unlock()
-	for _, h := range i.fleet.sorted() {
-		f.Hosts = append(f.Hosts, backup.Host{Name: h.doc.Name, ID: h.id, Labels: h.doc.Labels})
-	}
+func (s *Service) hostsInto(f *backup.File) {
+	f.Hosts = s.Hosts()
 	f.Addresses = map[string][]backup.Address{}
-	for name, list := range i.fleet.addresses.All() {
+	for name, list := range s.Addresses() {
 		for _, g := range list {
 			if f.Switch == "" || g.Switch == f.Switch {
 				f.Addresses[name] = append(f.Addresses[name], backup.Address{Port: g.Port, Switch: g.Switch,
@@ -155,13 +196,13 @@ func (i importer) hostsInto(f *backup.File) {
 }
 
 // portsInto puts the static ports into a backup.
-func (i importer) portsInto(f *backup.File) error {
+func (s *Service) portsInto(f *backup.File) error {
 	names := map[string]string{}
 	for _, h := range f.Hosts {
 		names[h.ID] = h.Name
 	}
 	groups := map[string]*backup.PortGroup{}
-	for _, o := range i.Store.List(store.KindPorts) {
+	for _, o := range s.Store.List(store.KindPorts) {
 		ports, err := store.DecodePorts(&o)
 		if err != nil {
 			return err
@@ -195,13 +236,13 @@ func (i importer) portsInto(f *backup.File) error {
 func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // CompareBackup says what is different now.
-func (i importer) CompareBackup(ctx context.Context, q *controllerv1.CompareBackupRequest) (
+func (s *Service) CompareBackup(ctx context.Context, q *controllerv1.CompareBackupRequest) (
 	*controllerv1.CompareBackupResponse, error) {
 	was, err := backup.Decode(cmp.Or(q.GetFile(), "the backup"), []byte(q.GetContent()))
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	now, err := i.file(ctx, "")
+	now, err := s.File(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +272,8 @@ func (i importer) CompareBackup(ctx context.Context, q *controllerv1.CompareBack
 }
 
 // addressesOf are the addresses of a backup whose hosts have none here. collisions are those that others have here.
-func (i importer) addressesOf(f *backup.File) (list map[string][]inventory.Granted, collisions []string) {
-	have := i.fleet.addresses.All()
+func (s *Service) addressesOf(f *backup.File) (list map[string][]inventory.Granted, collisions []string) {
+	have := s.Addresses()
 	holder := map[netip.Addr]string{}
 	for name, granted := range have {
 		for _, g := range granted {
