@@ -33,7 +33,8 @@ func membersOf(s *Server) members.Service {
 		},
 		ValidName: spec.ValidName, KeepToken: people{s}.keepToken, Redeem: s.redeem,
 		Revoking:  oldListOf(s).revoking,
-		ClockFits: func(ctx context.Context) bool { return s.issuing.May(ctx, health.Clocks.Doubted) == nil }, Join: s.JoinCluster}
+		ClockFits: func(ctx context.Context) bool { return s.issuing.May(ctx, health.Clocks.Doubted) == nil },
+		Join:      s.JoinCluster}
 }
 
 // JoinController makes the caller a controller of the cluster.

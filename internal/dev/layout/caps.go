@@ -89,7 +89,7 @@ func linesOfPackages() bound {
 	return bound{"hundreds of lines", 60, map[string]int{
 		"internal/agent":          99,
 		"internal/api":            69,
-		"internal/controller/rpc": 111,
+		"internal/controller/rpc": 112,
 		"internal/dataplane":      92,
 	}, "linesOfPackages", "a part of it is a package of its own"}
 }
