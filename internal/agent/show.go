@@ -53,6 +53,9 @@ func (an *answers) flapping(id plan.PortID) []api.FlappingMAC { return an.moving
 
 // settingsOf are what the definition sets for the static port that a run-time port is; none for another port.
 func (an *answers) settingsOf(port string) (spec.PortSettings, bool) {
+	if !an.definition.AnySettings() {
+		return spec.PortSettings{}, false
+	}
 	return an.definition.SettingsOf(an.state.NICOf(port))
 }
 

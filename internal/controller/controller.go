@@ -120,7 +120,7 @@ func run(ctx context.Context, o Options) (ended error) {
 		SignIn: provider,
 		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, Etcd: store.EtcdOf(st),
 			StoreID: st.Cluster().ID, EtcdRoots: self.etcdRoots,
-			Snapshots: keeper.State, Writes: (&trial{s: self}).writes},
+			Snapshots: keeper.State, Writes: newTrial(self.dir).writes},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
 			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})

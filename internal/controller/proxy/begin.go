@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+
+	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api/lookscope"
@@ -24,6 +27,10 @@ func Begin(r *http.Request, procedure string, body []byte, headers []string,
 	return begin
 }
 
+// mostJudged bounds what the host is told of port groups, in bytes: it goes as a header, also from one controller to
+// another.
+const mostJudged = 8 << 10
+
 // Judge tells the host which port groups the caller may look at, as far as they are not all: a port may be in another
 // one by now than the host has reported.
 func Judge(begin *controllerv1.HostCallBegin, parts []roles.Scope) error {
@@ -37,6 +44,10 @@ func Judge(begin *controllerv1.HostCallBegin, parts []roles.Scope) error {
 	text, err := lookscope.Text(groups)
 	if err != nil {
 		return err
+	}
+	if len(text) > mostJudged {
+		return connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("the ports are in %d port groups, too many "+
+			"for one call: ask about some of them at a time", len(parts)))
 	}
 	begin.Headers[lookscope.Header] = text
 	return nil

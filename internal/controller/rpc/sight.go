@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	agentv1 "heddle/api/heddle/agent/v1"
 	"heddle/api/heddle/agent/v1/agentv1connect"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/controller/proxy"
 	"heddle/internal/platform/access"
@@ -91,10 +93,12 @@ func (l *looks) mayLook(ctx context.Context, w http.ResponseWriter, host string,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := proxy.Judge(begin, parts); err != nil {
-		return nil, nil, err
-	}
 	recorded, err := l.guard.Look(ctx, what, parts, "host="+host)
+	if err == nil {
+		if err = proxy.Judge(begin, parts); err != nil {
+			recorded(err)
+		}
+	}
 	if err != nil || begin.GetProcedure() != agentv1connect.CaptureServiceCaptureProcedure {
 		return w, recorded, err
 	}
@@ -129,6 +133,19 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 	if !ok {
 		return nil, nil
 	}
+	if len(names) > abi.MaxPorts {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("a capture of %d ports: a host has "+
+			"%d at most", len(names), abi.MaxPorts))
+	}
+	report, err := l.reportNow(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	return groupsOf(report, sw, names), nil
+}
+
+// reportNow is what a host has reported last, to this controller or to another one.
+func (l *looks) reportNow(ctx context.Context, host string) (reported, error) {
 	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true, Names: []string{host}})
 	l.fleet.mu.Lock()
 	defer l.fleet.mu.Unlock()
@@ -137,18 +154,32 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q", host))
 	}
 	report, _ := there.reportOf(h)
-	var parts []roles.Scope
+	return report, nil
+}
+
+// groupsOf are the port groups of reported ports, each once; none where one of the ports is not reported: it may be an
+// uplink, or a port that nobody has reported yet.
+func groupsOf(report reported, sw string, names []string) (parts []roles.Scope) {
+	if report == nil {
+		return nil
+	}
+	missing, said := map[string]bool{}, map[roles.Scope]bool{}
 	for _, name := range names {
-		found := 0
-		for _, p := range report.GetPorts() {
-			if p.GetName() == name && (sw == "" || p.GetSwitch() == sw) {
-				found++
-				parts = append(parts, roles.Scope{Switch: p.GetSwitch(), PortGroup: p.GetPortGroup()})
-			}
+		missing[name] = true
+	}
+	wanted := maps.Clone(missing)
+	for _, p := range report.GetPorts() {
+		if !wanted[p.GetName()] || sw != "" && p.GetSwitch() != sw {
+			continue
 		}
-		if found == 0 { // it may be an uplink, or a port that nobody has reported yet
-			return nil, nil
+		delete(missing, p.GetName())
+		if part := (roles.Scope{Switch: p.GetSwitch(), PortGroup: p.GetPortGroup()}); !said[part] {
+			said[part] = true
+			parts = append(parts, part)
 		}
 	}
-	return parts, nil
+	if len(missing) > 0 {
+		return nil
+	}
+	return parts
 }

@@ -198,7 +198,9 @@ func (h *Hub) Clock(id string, c *part.Conn, a *controllerv1.ClockAnswer, came i
 	if p == nil || !p.open || a.GetAsked() != p.asked {
 		return
 	}
-	p.open = false
+	if p.open = false; p.askClock { // asked for meanwhile, and not sent while this question was open
+		p.conn.Poke()
+	}
 	p.clocks.Add(Sample{Sent: p.asked, Came: a.GetReceived(), Went: a.GetSent(), Received: came})
 	if p.id != "" { // somebody waits for it
 		h.wake()

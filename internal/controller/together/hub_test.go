@@ -57,6 +57,24 @@ func TestS101_ARoundEndsWhenAllHaveAnswered(t *testing.T) {
 	}
 }
 
+// A clock that is asked for while an earlier question is on its way is asked for when that one's answer has come: the
+// host's connection would else sleep until the next question by itself, and the round with it.
+func TestS101_AClockThatIsAskedForMeanwhileIsAskedNext(t *testing.T) {
+	h, able, _ := hubWith()
+	poked := 0
+	able.Poke = func() { poked++ }
+	sent := h.Asks("able", able)
+	if err := h.Round("c1").Ask("able", "able", "agent 1", able, content); err != nil {
+		t.Fatal(err)
+	}
+	h.Prepares("able", able)
+	poked = 0
+	h.Clock("able", able, &controllerv1.ClockAnswer{Asked: sent, Received: sent, Sent: sent}, sent+1)
+	if poked != 1 {
+		t.Errorf("the connection is woken %d times", poked)
+	}
+}
+
 // A host that has another connection than the one by which it was asked is lost to the round, which does not wait for
 // it.
 func TestS101_AHostThatReconnectsIsLostToTheRound(t *testing.T) {

@@ -178,15 +178,17 @@ func AskOne[T any](caller context.Context, r *Roster, c Controller, within time.
 	if err != nil {
 		return got, err
 	}
-	ctx, cancel := context.WithTimeout(caller, within)
+	until := time.Now().Add(within)
+	ends, has := caller.Deadline()
+	sooner := has && ends.Before(until) // the other one hears of it, and may say so before it is over here
+	ctx, cancel := context.WithDeadline(caller, until)
 	defer cancel()
 	ctx, _ = connect.NewClientContext(ctx)
 	got, err = do(ctx, k)
-	switch connect.CodeOf(err) {
-	case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeCanceled:
-		if caller.Err() == nil {
-			r.links.failed(k, err)
-		}
+	switch code := connect.CodeOf(err); {
+	case caller.Err() != nil || sooner && code == connect.CodeDeadlineExceeded:
+	case code == connect.CodeUnavailable, code == connect.CodeDeadlineExceeded, code == connect.CodeCanceled:
+		r.links.failed(k, err)
 	default:
 		r.links.answered(k)
 	}

@@ -33,6 +33,7 @@ type threeHosts struct {
 
 func newThreeHosts(t *testing.T) *threeHosts {
 	t.Helper()
+	testkit.Beside(t)
 	m := &threeHosts{t: t, dir: t.TempDir(), network: testkit.NS(t, "controller1"), hosts: map[string]*host{},
 		guests: map[string]*netns.NS{}}
 	for _, bridge := range []string{"net", "mgmt"} {

@@ -15,7 +15,7 @@ import (
 
 // alwaysThere are programs that every Debian host has (of packages marked Essential: bash, coreutils, dpkg, grep, gzip,
 // sed, util-linux; and apt), Go, which the README asks for, and our own.
-var alwaysThere = []string{"bash", "sh", "cat", "cp", "sed", "grep", "echo", "true", "gzip", "dpkg", "dpkg-deb",
+var alwaysThere = []string{"bash", "sh", "cat", "cp", "tar", "sed", "grep", "echo", "true", "gzip", "dpkg", "dpkg-deb",
 	"apt-get", "apt-cache", "unshare", "nsenter", "setpriv",
 	"go", "heddle", "heddle-cni"}
 

@@ -321,12 +321,13 @@ func (s *Service) stage(ctx context.Context, im *importing) (drop func() error, 
 		defer cancel()
 		return s.drop(ctx, doc.ID)
 	}
+	here := s.hostIDs()
 	for _, g := range im.ports {
 		doc.At = time.Now()
 		if mark.Doc, err = json.Marshal(doc); err != nil {
 			return drop, err
 		}
-		if err = s.Store.ImportPorts(ctx, g.Group, s.portsOf(&g), mark); err != nil {
+		if err = s.Store.ImportPorts(ctx, g.Group, portsOf(&g, here), mark); err != nil {
 			return drop, err
 		}
 	}
@@ -337,12 +338,12 @@ func (s *Service) stage(ctx context.Context, im *importing) (drop func() error, 
 // dropTime bounds how long an import that failed is taken back; what is left then is removed before the next change.
 const dropTime = 30 * time.Second
 
-// portsOf are the ports of a group as the store has them. A host that joined again has another identifier.
-func (s *Service) portsOf(g *backup.PortGroup) (list []store.Port) {
+// portsOf are the ports of a group as the store has them, with the identifiers of the hosts by their names. A host that
+// joined again has another one.
+func portsOf(g *backup.PortGroup, here map[string]string) (list []store.Port) {
 	for _, id := range g.Free {
 		list = append(list, store.Port{ID: id})
 	}
-	here := s.hostIDs()
 	for _, p := range g.Bound {
 		host := cmp.Or(here[p.Host], p.HostID, p.Host)
 		list = append(list, store.Port{ID: p.ID, Binding: &store.Binding{Host: host, VM: p.VM, Adapter: p.Adapter,
