@@ -137,7 +137,7 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("a capture of %d ports: a host has "+
 			"%d at most", len(names), abi.MaxPorts))
 	}
-	report, err := l.reportNow(ctx, host)
+	report, err := reportNow(ctx, l, host)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 }
 
 // reportNow is what a host has reported last, to this controller or to another one.
-func (l *looks) reportNow(ctx context.Context, host string) (reported, error) {
+func reportNow(ctx context.Context, l *looks, host string) (reported, error) {
 	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true, Names: []string{host}})
 	l.fleet.mu.Lock()
 	defer l.fleet.mu.Unlock()

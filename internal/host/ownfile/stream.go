@@ -18,8 +18,8 @@ func Stream(path string, write func(io.Writer) error) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, Remove(f.Name()))
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return errors.Join(err, Remove(f.Name())) // tried again, it would fill the disk
+	if err = Rename(f.Name(), path); err != nil { // tried again, what is left would fill the disk
+		return errors.Join(err, Remove(f.Name()))
 	}
-	return SyncDir(filepath.Dir(path))
+	return nil
 }
