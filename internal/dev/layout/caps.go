@@ -138,7 +138,7 @@ func touchesOfFields() bound {
 		"internal/platform/peers":         5,
 		"internal/platform/pki":           4,
 		"internal/controller/probes":      67,
-		"internal/controller/rpc":         333,
+		"internal/controller/rpc":         327,
 		"internal/controller/segments":    70,
 		"internal/platform/store":         79,
 	}, "touchesOfFields", "hand the value over, or move the method to the owner"}

@@ -57,7 +57,9 @@ func TestS127_S128_S187_NoCommandSaysThatAllIsWellWhereAControllersDiskFails(t *
 	}
 	for _, args := range [][]string{{"status"}, {"doctor"}, {"host", "list"}, {"advise"}} {
 		out, errs, status := f.controller.Heddle(append(args, "--controller", f.controller.Socket())...)
-		if said := out + errs; status == 0 || strings.Contains(said, "all is well") ||
+		// The list of hosts itself is right, so that it has the status 0 and names the fault below [S187].
+		listed := args[0] == "host" && strings.Contains(errs+out, "wrong: data-directory: nothing can be written in ")
+		if said := out + errs; status == 0 && !listed || strings.Contains(said, "all is well") ||
 			strings.Contains(said, "No problems found") {
 			t.Errorf("heddle %v has the status %d:\n%s", args, status, said)
 		}
