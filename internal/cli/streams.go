@@ -37,7 +37,7 @@ type streams struct {
 // streamed is how one host is followed.
 type streamed struct {
 	running bool
-	heard   bool      // it has answered, since it is followed
+	heard   bool      // it has answered once
 	away    bool      // which has been said
 	later   time.Time // it does not have what is asked for or refuses it, and is asked again then
 	lacks   error
@@ -87,7 +87,7 @@ func (s *streams) Away() (list []string) {
 	return list
 }
 
-// Awaited are the hosts that are followed and have not answered yet.
+// Awaited are the hosts that are followed and have never answered.
 func (s *streams) Awaited() (list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *streams) begin(ctx context.Context, host string, g *sync.WaitGroup) {
 	s.mu.Lock()
 	f := s.at(host)
 	skip := f.running || f.over || time.Now().Before(f.later)
-	f.running, f.heard = f.running || !skip, f.heard && skip
+	f.running = f.running || !skip
 	s.mu.Unlock()
 	if skip {
 		return

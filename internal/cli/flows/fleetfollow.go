@@ -128,7 +128,7 @@ func followRounds[T any](ctx context.Context, d cli.Deps, t *cli.Target, what st
 	err = cli.Ended(ctx, r.run(ctx, hosts.Awaited, func(list []cli.Said[T]) error {
 		away := append(hosts.Away(), hosts.Awaited()...)
 		slices.Sort(away)
-		return f(list, away)
+		return f(list, slices.Compact(away))
 	}))
 	cancel(nil)
 	g.Wait()
