@@ -87,10 +87,7 @@ func TestS174_AGuestThatIsSaidToRunGetsNoDeviceOfTheHost(t *testing.T) {
 	if why := r.Active().Problems[id("vm/eth0")]; why.Code != problem.DeviceInUse || r.state.Of(id("vm/eth0")) != nil {
 		t.Errorf("%+v; held %+v", why, r.state.Of(id("vm/eth0")))
 	}
-	own := func(ctx context.Context) error { _, err := r.commands.Connect(ctx, q); return err }
-	if err := r.command(own); err != nil {
-		t.Fatal(err)
-	}
+	r.connects(t, q)
 	r.settler.settle()
 	if r.state.Of(id("vm/eth0")) == nil {
 		t.Errorf("connected on the host: %+v", r.Active().Problems[id("vm/eth0")])

@@ -104,12 +104,18 @@ func replacedBy(t *testing.T, has api.Connect) *rig {
 	r := newRig(t, base)
 	r.commands.self = func() string { return meantHost }
 	has.Name, has.PortGroup = "vm/eth0", "web"
-	err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, has); return err })
+	r.connects(t, has)
+	r.settler.settle()
+	return r
+}
+
+// connects connects a port by a command on the host, which has to succeed.
+func (r *rig) connects(t *testing.T, q api.Connect) {
+	t.Helper()
+	err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, q); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.settler.settle()
-	return r
 }
 
 // Each call that a controller makes for a move says which host and whose port it means: a name alone is no identity.

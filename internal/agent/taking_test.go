@@ -35,10 +35,7 @@ func admitting(t *testing.T) *rig {
 		{VM: foreignVM, Adapter: "net1", Port: spec.Port{Name: "same/eth0", PortGroup: "other", Device: "tap2"}},
 		{Port: spec.Port{Name: "nobodys", PortGroup: "other", Device: "tap3"}},
 	} {
-		err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, p); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		r.connects(t, p)
 	}
 	r.settler.settle()
 	return r
@@ -139,10 +136,7 @@ func TestS113_AnIncomingPortTakesWhatIsItsOwn(t *testing.T) {
 			nic := api.Connect{VM: movingVM, Adapter: "net0"}
 			if nic.Port = (spec.Port{}); row.stale != nil {
 				nic.Port = *row.stale
-				err := r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, nic); return err })
-				if err != nil {
-					t.Fatal(err)
-				}
+				r.connects(t, nic)
 			}
 			nic.Port = spec.Port{Name: "vm/eth0", PortGroup: "web", Device: row.device}
 			err := r.command(func(ctx context.Context) error {

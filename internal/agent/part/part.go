@@ -115,44 +115,33 @@ func (t *Table) Names() (names []string) {
 	return names
 }
 
-// Prepare calls the hooks of that name.
-func (t *Table) Prepare(now *active.Draft) {
+// all calls a hook of the parts that have it, in their order.
+func all[Hook any](t *Table, call func(Hook)) {
 	for _, n := range t.list {
-		if p, is := n.part.(Preparer); is {
-			p.Prepare(now)
+		if h, has := n.part.(Hook); has {
+			call(h)
 		}
 	}
 }
 
+// Prepare calls the hooks of that name.
+func (t *Table) Prepare(now *active.Draft) { all(t, func(p Preparer) { p.Prepare(now) }) }
+
 // Want is what all parts want together.
-func (t *Table) Want(now *active.Value) (all active.Want) {
-	for _, n := range t.list {
-		if p, is := n.part.(Wanter); is {
-			all.Add(p.Want(now))
-		}
-	}
-	return all
+func (t *Table) Want(now *active.Value) (sum active.Want) {
+	all(t, func(p Wanter) { sum.Add(p.Want(now)) })
+	return sum
 }
 
 // Activating calls the hooks of that name. Activated is to be called afterwards, also after an error.
 func (t *Table) Activating(next *plan.Plan) error {
 	var errs []error
-	for _, n := range t.list {
-		if p, is := n.part.(Activator); is {
-			errs = append(errs, p.Activating(next))
-		}
-	}
+	all(t, func(p Activator) { errs = append(errs, p.Activating(next)) })
 	return errors.Join(errs...)
 }
 
 // Activated calls the hooks of that name.
-func (t *Table) Activated(done bool) {
-	for _, n := range t.list {
-		if p, is := n.part.(Activator); is {
-			p.Activated(done)
-		}
-	}
-}
+func (t *Table) Activated(done bool) { all(t, func(p Activator) { p.Activated(done) }) }
 
 // Settled calls the hooks of that name.
 func (t *Table) Settled(now *active.Value, inForce uplinks.InForce) {
@@ -167,49 +156,19 @@ func (t *Table) Settled(now *active.Value, inForce uplinks.InForce) {
 }
 
 // Leaving calls the hooks of that name.
-func (t *Table) Leaving(id plan.PortID) {
-	for _, n := range t.list {
-		if p, is := n.part.(Leaver); is {
-			p.Leaving(id)
-		}
-	}
-}
+func (t *Table) Leaving(id plan.PortID) { all(t, func(p Leaver) { p.Leaving(id) }) }
 
 // PresenceChanged calls the hooks of that name.
-func (t *Table) PresenceChanged() {
-	for _, n := range t.list {
-		if p, is := n.part.(Waiter); is {
-			p.PresenceChanged()
-		}
-	}
-}
+func (t *Table) PresenceChanged() { all(t, func(p Waiter) { p.PresenceChanged() }) }
 
 // Taken calls the hooks of that name.
-func (t *Table) Taken(port *plan.Port) {
-	for _, n := range t.list {
-		if p, is := n.part.(Taker); is {
-			p.Taken(port)
-		}
-	}
-}
+func (t *Table) Taken(port *plan.Port) { all(t, func(p Taker) { p.Taken(port) }) }
 
 // Succeed calls the hooks of that name.
-func (t *Table) Succeed() {
-	for _, n := range t.list {
-		if p, is := n.part.(Successor); is {
-			p.Succeed()
-		}
-	}
-}
+func (t *Table) Succeed() { all(t, func(p Successor) { p.Succeed() }) }
 
 // Tick calls the hooks of that name.
-func (t *Table) Tick() {
-	for _, n := range t.list {
-		if p, is := n.part.(Ticker); is {
-			p.Tick()
-		}
-	}
-}
+func (t *Table) Tick() { all(t, func(p Ticker) { p.Tick() }) }
 
 // Close ends all parts.
 func (t *Table) Close() error {

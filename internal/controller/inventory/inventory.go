@@ -110,6 +110,15 @@ func Of(d *spec.Definition) (*slice.Set, error) {
 	return set, failed
 }
 
+// DefinitionOf is what objects define, as people write it.
+func DefinitionOf(objects *slice.Set) (*spec.Definition, error) {
+	v, err := New(objects)
+	if err != nil {
+		return nil, err
+	}
+	return v.Definition()
+}
+
 // Definition is the inventory as people write it, sorted by names.
 func (v *Inventory) Definition() (*spec.Definition, error) {
 	d := &spec.Definition{Templates: v.templates}

@@ -132,11 +132,7 @@ func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDe
 		return nil, err
 	}
 	set = visibility.Visible(access.GrantedTo(ctx), set)
-	v, err := inventory.New(set)
-	if err != nil {
-		return nil, err
-	}
-	d, err := v.Definition()
+	d, err := inventory.DefinitionOf(set)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,7 @@ func judged(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, have, n
 
 // whole checks a definition that was put together from what somebody sees and what they do not.
 func whole(set *slice.Set) error {
-	v, err := inventory.New(set)
-	if err != nil {
-		return err
-	}
-	d, err := v.Definition()
+	d, err := inventory.DefinitionOf(set)
 	if err != nil {
 		return err
 	}

@@ -141,11 +141,7 @@ func answer(im *importing) *controllerv1.ImportBackupResponse {
 // prepare says what an import is to do. Nothing is written yet.
 func (s *Service) prepare(f *backup.File, q *controllerv1.ImportBackupRequest) (*importing, error) {
 	set, _ := definition.Stored(s.Store)
-	v, err := inventory.New(set)
-	if err != nil {
-		return nil, err
-	}
-	now, err := v.Definition()
+	now, err := inventory.DefinitionOf(set)
 	if err != nil {
 		return nil, err
 	}

@@ -30,10 +30,7 @@ import (
 
 // Store is what a service needs of the store.
 type Store interface {
-	Get(store.Key) (store.Object, bool)
-	List(store.Kind) []store.Object
-	Write(context.Context, []store.Change) (int64, error)
-	Sync(context.Context) error
+	definition.Store
 	// Revision is that of what Get and List read.
 	Revision() int64
 	RemovePorts(ctx context.Context, group string, force bool, guard *store.Change) error
@@ -125,11 +122,7 @@ func (s *Service) File(ctx context.Context, of string) (*backup.File, error) {
 // read reads what there is; something may be written meanwhile.
 func (s *Service) read(of string) (*backup.File, error) {
 	set, _ := definition.Stored(s.Store)
-	v, err := inventory.New(set)
-	if err != nil {
-		return nil, err
-	}
-	d, err := v.Definition()
+	d, err := inventory.DefinitionOf(set)
 	if err != nil {
 		return nil, err
 	}

@@ -24,17 +24,9 @@ import (
 	"heddle/internal/slice"
 )
 
-// Store is what a service needs of the store.
-type Store interface {
-	Get(store.Key) (store.Object, bool)
-	List(store.Kind) []store.Object
-	Write(context.Context, []store.Change) (int64, error)
-	Sync(context.Context) error
-}
-
 // Service answers people about changes in stages.
 type Service struct {
-	Store Store
+	Store definition.Store
 	Epoch int64 // of the data
 	// Record is where rollouts are kept, Hosts are those of one and how they stand.
 	Record kept.Record

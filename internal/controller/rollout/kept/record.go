@@ -17,17 +17,9 @@ import (
 	"heddle/internal/slice"
 )
 
-// Store is what a record needs of the store.
-type Store interface {
-	Get(store.Key) (store.Object, bool)
-	List(store.Kind) []store.Object
-	Write(context.Context, []store.Change) (int64, error)
-	Sync(context.Context) error
-}
-
 // Record is where rollouts are kept.
 type Record struct {
-	Store Store
+	Store definition.Store
 	Log   *slog.Logger
 }
 
