@@ -52,7 +52,7 @@ func deskOf(s *Server) desk {
 func tokensOf(s *Server) tokens.Service {
 	return tokens.Service{Store: s.Store, Authority: s.Authority, Roster: s.Roster, Log: s.Log, Now: s.TLS.Now,
 		ValidName: spec.ValidName, ClockFits: func(ctx context.Context) bool {
-			return s.issuing.May(ctx, health.Clocks.Doubted) == nil
+			return s.issuing.Fits(ctx, health.Clocks.Doubted)
 		},
 		Confirming: func(id identity.TokenID) []store.Change { return s.revoked.unmarking(tokenAs(id)) }}
 }

@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"heddle/internal/platform/health"
 	"heddle/internal/platform/pki/issuing"
 )
 
@@ -33,7 +34,16 @@ func TestS103_AControllerWhoseClockIsADayAheadMakesNoCertificates(t *testing.T) 
 		}
 	}
 	jumps(49 * time.Hour)
+	// A clock that is only asked about, as for what may be left out, refuses nothing, and nothing says that it does.
+	const refused = "no certificate is made"
+	c.token() // which leaves the removal of old ones for another time
+	if c.issuing.Fits(t.Context(), health.Clocks.Doubted) || c.log.count(refused) > 0 {
+		t.Error("it is asked about its clock as if a certificate were refused, or it fits")
+	}
 	err := joins(c, "esx1")
+	if c.log.count(refused) == 0 {
+		t.Error("the log does not say that a certificate is refused")
+	}
 	if connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(),
 		"controller c1 makes no certificates: its clock is 49h0m0s ahead of those of most other controllers") {
 		t.Errorf("at the controller with that clock: %v", err)

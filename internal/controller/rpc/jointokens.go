@@ -21,7 +21,7 @@ func (p people) keepToken(ctx context.Context, id identity.TokenID, record any) 
 		return err
 	}
 	changes := []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(id)}, Doc: doc, IfVersion: store.New}}
-	if p.issuing.May(ctx, health.Clocks.Doubted) == nil { // by a wrong clock they may seem to have expired
+	if p.issuing.Fits(ctx, health.Clocks.Doubted) { // by a wrong clock they may seem to have expired
 		changes = append(changes, joinsLongExpired(p.Store, p.TLS.Now())...)
 	}
 	if _, err = p.Store.Write(ctx, changes); err != nil {

@@ -84,7 +84,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	e := pki.Revocation{At: now, By: access.NameOf(ctx),
 		Why:   "host " + q.GetName() + " was taken out of the cluster",
 		Until: pki.UntilOf(now.Add(pki.CertificateLife))}
-	revoke, err := oldListOf(p.Server).revoking(name, e, p.issuing.May(ctx, health.Clocks.Doubted) == nil)
+	revoke, err := oldListOf(p.Server).revoking(name, e, p.issuing.Fits(ctx, health.Clocks.Doubted))
 	if err != nil {
 		return nil, err
 	}

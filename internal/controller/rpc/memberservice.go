@@ -33,7 +33,7 @@ func membersOf(s *Server) members.Service {
 		},
 		ValidName: spec.ValidName, KeepToken: people{s}.keepToken, Redeem: s.redeem,
 		Revoking:  oldListOf(s).revoking,
-		ClockFits: func(ctx context.Context) bool { return s.issuing.May(ctx, health.Clocks.Doubted) == nil },
+		ClockFits: func(ctx context.Context) bool { return s.issuing.Fits(ctx, health.Clocks.Doubted) },
 		Join:      s.JoinCluster}
 }
 

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	"heddle/internal/identity"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
@@ -141,12 +142,15 @@ func (l oldList) follow(ctx context.Context, every time.Duration) {
 			return
 		}
 		err := l.complete(ctx)
+		if err == nil {
+			err = l.finishConfirming(ctx)
+		}
 		switch {
 		case err == nil, rpcerrors.IsConflict(err): // another controller writes it as well
 			said = false
 		case !said && ctx.Err() == nil:
 			said = true
-			l.log.Warn("controllers of an earlier version may not know all that is revoked", "err", err)
+			l.log.Warn("controllers of an earlier version may not know all that is revoked, or confirmed", "err", err)
 		}
 	}
 }
@@ -185,6 +189,27 @@ func (l oldList) complete(ctx context.Context) error {
 		return fmt.Errorf("the list that they read is full: upgrade %s", addressesOf(old))
 	}
 	return nil
+}
+
+// finishConfirming has the tokens count at controllers of the version before that were confirmed at one of them: it
+// removed the mark, which is all that it knows, and refuses them by their records.
+func (l oldList) finishConfirming(ctx context.Context) error {
+	if len(l.roster.Without(peers.KnowsRevoked)) == 0 || len(l.halfConfirmed()) == 0 {
+		return nil
+	}
+	if err := l.store.Sync(ctx); err != nil { // a mark may be on its way here
+		return err
+	}
+	var changes []store.Change
+	half := l.halfConfirmed()
+	for _, one := range half[:min(len(half), mostConfirmed)] {
+		changes = append(changes, tokens.Confirming(l.store, one.GetId())...)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err := l.store.Write(ctx, changes)
+	return err
 }
 
 // withdrawn are the certificates of hosts that are withdrawn, by their serials.

@@ -173,6 +173,70 @@ func TestS144_ATokenCountsAtAControllerOfTheVersionBeforeWhenItIsConfirmed(t *te
 	}
 }
 
+// A token counts at all controllers when it is confirmed at one of them, whichever that is: one of the version before
+// removes the mark and does not know what the token's record says. By itself that makes no other token count.
+func TestS144_ATokenThatIsConfirmedAtAControllerOfTheVersionBeforeCountsEverywhere(t *testing.T) {
+	f := answersPeople(t)
+	first := f.made("ann", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
+	second := f.made("bob", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
+	third := f.made("cid", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
+	waits := f.made("dan", controllerv1.AccessRole_ACCESS_ROLE_ADMIN, day)
+	// counts says whether it does at a controller of the version before.
+	counts := func(made *controllerv1.CreateAPITokenResponse) bool {
+		o, _ := f.Store.Get(store.Key{Kind: tokens.Kind, Name: made.GetId()})
+		if f.revoked.unconfirmedToken(identity.TokenID(made.GetId())) {
+			return false
+		}
+		older := must(pki.DecodeAPIRecord(asOlder(t, o.Doc, "waiting")))(t)
+		return older.Check(must(identity.ParseAPIToken(made.GetToken()))(t), f.now()) == nil
+	}
+	changes, _, err := Unconfirm(f.disk, f.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(changes...)
+	f.older()
+	// confirmedThere is what a controller of the version before does.
+	confirmedThere := func(made *controllerv1.CreateAPITokenResponse) {
+		if mark := f.revoked.unmarking(tokenAs(identity.TokenID(made.GetId()))); len(mark) > 0 {
+			f.write(mark...)
+		}
+	}
+	confirmedHere := func(made *controllerv1.CreateAPITokenResponse) {
+		out := must(people{f.Server}.ConfirmRestored(t.Context(), &controllerv1.ConfirmRestoredRequest{
+			Names: []string{made.GetId()}}))(t)
+		if len(out.GetConfirmed()) != 1 || len(f.revoked.unmarking(tokenAs(identity.TokenID(made.GetId())))) != 0 {
+			t.Errorf("confirmed: %v", out)
+		}
+	}
+	confirmedThere(first)
+	if counts(first) {
+		t.Fatal("the version before makes it count by itself: this test shows nothing")
+	}
+	confirmedHere(first) // there and then here
+	confirmedHere(second)
+	confirmedThere(second) // here and then there: nothing is left to do
+	confirmedThere(third)  // there alone
+	if err := oldListOf(f.Server).finishConfirming(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for who, made := range map[string]*controllerv1.CreateAPITokenResponse{"there and here": first,
+		"here and there": second, "there alone": third} {
+		if err := f.with("Bearer " + made.GetToken()).lists(t); err != nil {
+			t.Errorf("confirmed %s, here: %v", who, err)
+		}
+		if !counts(made) {
+			t.Errorf("confirmed %s, it does not count at a controller of the version before", who)
+		}
+	}
+	if counts(waits) || f.with("Bearer "+waits.GetToken()).lists(t) == nil || len(f.revoked.unconfirmed()) != 1 {
+		t.Error("a token that nobody has confirmed counts")
+	}
+	if left := f.revoked.halfConfirmed(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // A list that is full refuses the next host that is taken out, and says what to do; single certificates leave room for
 // those; without a controller of the version before nobody needs it.
 func TestS144_AFullListSaysWhatToDo(t *testing.T) {

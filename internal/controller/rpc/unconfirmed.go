@@ -119,13 +119,36 @@ func (r *revocations) unconfirmedToken(id identity.TokenID) bool {
 	return len(r.unmarking(tokenAs(id))) > 0
 }
 
-// confirming are the changes after which a host or a token counts that nobody has confirmed yet; none for others.
+// confirming are the changes after which a host or a token counts that nobody has confirmed yet, or that was confirmed
+// at a controller of the version before; none for others.
 func (r *revocations) confirming(as string) []store.Change {
 	changes := r.unmarking(as)
-	if id, is := strings.CutPrefix(as, tokenWord+"/"); is && len(changes) > 0 {
+	if id, is := strings.CutPrefix(as, tokenWord+"/"); is {
 		changes = append(changes, tokens.Confirming(r.store, id)...)
 	}
 	return changes
+}
+
+// halfConfirmed are the tokens that were confirmed at a controller of the version before, where they count when this
+// one has confirmed them as well.
+func (r *revocations) halfConfirmed() (list []*controllerv1.RestoredIdentity) {
+	marked := func(id string) bool { return r.unconfirmedToken(identity.TokenID(id)) }
+	for _, id := range tokens.HalfConfirmed(r.store, marked) {
+		if r.tokenCounts(id) {
+			list = append(list, &controllerv1.RestoredIdentity{Kind: tokenWord, Id: id, Name: r.tokenName(id)})
+		}
+	}
+	return list
+}
+
+// tokenName is the name of a token's owner.
+func (r *revocations) tokenName(id string) string {
+	o, _ := r.store.Get(store.Key{Kind: tokens.Kind, Name: id})
+	t, err := pki.DecodeAPIRecord(o.Doc)
+	if err != nil {
+		return ""
+	}
+	return t.Owner()
 }
 
 // unmarking is the change that removes the mark of a host or a token that nobody has confirmed yet; none for others.
@@ -148,14 +171,15 @@ func (p people) ConfirmRestored(ctx context.Context, q *controllerv1.ConfirmRest
 	}
 	out := &controllerv1.ConfirmRestoredResponse{}
 	missing := slices.Clone(q.GetNames())
-	for _, one := range p.revoked.unconfirmed() {
+	half := p.revoked.halfConfirmed()
+	for i, one := range slices.Concat(half, p.revoked.unconfirmed()) {
 		named := func(name string) bool {
 			return name == one.GetId() || name == one.GetName() && one.GetKind() != tokenWord
 		}
 		if q.GetAll() || slices.ContainsFunc(q.GetNames(), named) {
 			missing = slices.DeleteFunc(missing, named)
 			out.Confirmed = append(out.Confirmed, one)
-		} else {
+		} else if i >= len(half) { // the others count here already
 			out.Waiting = append(out.Waiting, one)
 		}
 	}

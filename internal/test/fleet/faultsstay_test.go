@@ -50,11 +50,7 @@ func TestS127_S128_S187_NoCommandSaysThatAllIsWellWhereAControllersDiskFails(t *
 	f.controller.Join(f.hosts[0].Host, "esx0", map[string]string{"rack": "a"})
 	f.controller.Define(fleetText)
 	f.inState("esx0", api.HostUp)
-	d.Fail()
-	changed := strings.Replace(fleetText, "access: 20", "access: 21", 1)
-	if _, refused := f.tries(api.Define{Content: changed}); refused == "" {
-		t.Error("a change is taken that cannot be kept")
-	}
+	d.Fail(t)
 	for _, args := range [][]string{{"status"}, {"doctor"}, {"host", "list"}, {"advise"}} {
 		out, errs, status := f.controller.Heddle(append(args, "--controller", f.controller.Socket())...)
 		// The list of hosts itself is right, so that it has the status 0 and names the fault below [S187].
@@ -63,5 +59,10 @@ func TestS127_S128_S187_NoCommandSaysThatAllIsWellWhereAControllersDiskFails(t *
 			strings.Contains(said, "No problems found") {
 			t.Errorf("heddle %v has the status %d:\n%s", args, status, said)
 		}
+	}
+	// Only now: etcd may end by what it cannot keep, and a controller that has ended does not say that all is well.
+	changed := strings.Replace(fleetText, "access: 20", "access: 21", 1)
+	if _, refused := f.tries(api.Define{Content: changed}); refused == "" {
+		t.Error("a change is taken that cannot be kept")
 	}
 }

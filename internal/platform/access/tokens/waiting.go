@@ -32,3 +32,20 @@ func Confirming(st interface {
 	}
 	return []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}
 }
+
+// HalfConfirmed are the ids of those that somebody has confirmed at a controller of the version before, which does not
+// know what their records say: they wait there still, and nothing else says so. marked reports whether a token has the
+// mark of one that nobody has confirmed.
+func HalfConfirmed(st interface {
+	List(store.Kind) []store.Object
+}, marked func(id string) bool) (ids []string) {
+	for _, o := range st.List(Kind) {
+		if marked(o.Name) {
+			continue
+		}
+		if r, err := pki.DecodeAPIRecord(o.Doc); err == nil && len(r.Waiting) > 0 {
+			ids = append(ids, o.Name)
+		}
+	}
+	return ids
+}

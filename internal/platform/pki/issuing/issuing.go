@@ -30,7 +30,12 @@ type Guard struct {
 // early. What cannot be taken back, such as a new root, or the removal of what has expired by this clock, is refused
 // also where a single host says so (health.Clocks.Doubted).
 func (g Guard) May(ctx context.Context, wrongBy func(health.Clocks) (health.Off, bool)) error {
-	return g.unless(ctx, g.Ahead("", nil), wrongBy)
+	return g.refused(g.unless(ctx, g.Ahead("", nil), wrongBy))
+}
+
+// Fits reports whether May would allow it, for what is left out otherwise: nothing is refused, and nothing is logged.
+func (g Guard) Fits(ctx context.Context, wrongBy func(health.Clocks) (health.Off, bool)) bool {
+	return g.unless(ctx, g.Ahead("", nil), wrongBy) == nil
 }
 
 // MayRenew is May for a host, which says what its clock shows. A certificate that begins later than now was made by a
@@ -43,7 +48,7 @@ func (g Guard) MayRenew(ctx context.Context, p *identity.Peer, now *timestamppb.
 		err = g.unless(ctx, all, health.Clocks.Doubted)
 	}
 	if err != nil || !p.Early {
-		return err
+		return g.refused(err)
 	}
 	if its != nil && its.theirs.Sub(its.mine).Abs() <= identity.Backdate {
 		return nil
@@ -66,7 +71,6 @@ func (g Guard) unless(ctx context.Context, hosts []time.Duration,
 	if !wrong {
 		return nil
 	}
-	g.Log.Error("no certificate is made: this controller's clock is too far from others", "it is", off.String())
 	what, remedy := "no certificates", "correct the clock there, or ask another controller"
 	if off.Hosts {
 		remedy = "correct the clock that is wrong, the controller's or those of the hosts"
@@ -76,6 +80,14 @@ func (g Guard) unless(ctx context.Context, hosts []time.Duration,
 	}
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Sprintf("controller %s makes %s: its clock is %s; %s",
 		peers.NameOf(g.Roster.This), what, off, remedy))
+}
+
+// refused logs why a certificate is not made, where it is not.
+func (g Guard) refused(err error) error {
+	if err != nil {
+		g.Log.Error("no certificate is made: this controller's clock is too far from others", "why", err)
+	}
+	return err
 }
 
 // othersAhead is by how much the clocks of the other controllers that answer are ahead of this one's. A clock from

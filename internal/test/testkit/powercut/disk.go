@@ -18,32 +18,48 @@ type Disk struct {
 	// Dir is where it is mounted.
 	Dir string
 
-	t       *testing.T
 	loop    string
-	options string // of its mount
+	options string   // of its mount
+	space   *os.File // the mount namespace that it is mounted in; nil for that of the test's process
 }
 
 // diskSize is room for what agents write, and for the file system's journal.
 const diskSize = 48 << 20
 
-// NewDisk makes an empty disk. The file system writes by itself only after a minute: what a program has not had written
-// is not there.
+// NewDisk makes an empty disk that Walk takes the power from. The file system writes by itself only after a minute:
+// what a program has not had written is not there.
 func NewDisk(t *testing.T) *Disk {
 	t.Helper()
-	return newDisk(t, filepath.Join(t.TempDir(), "disk"), diskSize, "commit=60")
+	d := newDisk(t, filepath.Join(t.TempDir(), "disk"), diskSize, "commit=60")
+	var err error
+	if d.space, err = d.apart(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		testkit.Unmount(t, d.Dir) // where the test itself has entered the namespace
+		if err := d.space.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
 }
 
 // NewFailing makes an empty disk at a directory, of which the medium can fail.
 func NewFailing(t *testing.T, at string, size int64) *Disk {
 	t.Helper()
-	return newDisk(t, at, size, "errors=remount-ro")
+	d := newDisk(t, at, size, "errors=remount-ro")
+	if err := d.mount(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { testkit.Unmount(t, d.Dir) })
+	return d
 }
 
 func newDisk(t *testing.T, at string, size int64, options string) *Disk {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "mke2fs")
-	d := &Disk{Dir: at, t: t, options: options}
+	d := &Disk{Dir: at, options: options}
 	image := filepath.Join(t.TempDir(), "image")
 	if err := errors.Join(os.MkdirAll(d.Dir, 0o700), os.WriteFile(image, nil, 0o600),
 		os.Truncate(image, size)); err != nil {
@@ -58,11 +74,7 @@ func newDisk(t *testing.T, at string, size int64, options string) *Disk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		testkit.Unmount(t, d.Dir)
-		testkit.Remove(t, d.loop, release)
-	})
-	d.mount()
+	t.Cleanup(func() { testkit.Remove(t, d.loop, release) })
 	return d
 }
 
@@ -102,28 +114,25 @@ func (d *Disk) attach(image string) (release func() error, err error) {
 	}
 }
 
-func (d *Disk) mount() {
-	d.t.Helper()
+func (d *Disk) mount() error {
 	if err := unix.Mount(d.loop, d.Dir, "ext4", 0, d.options); err != nil {
-		d.t.Fatal(err)
+		return fmt.Errorf("mount %s at %s: %w", d.loop, d.Dir, err)
 	}
-	if err := os.Chmod(d.Dir, 0o700); err != nil {
-		d.t.Fatal(err)
-	}
+	return os.Chmod(d.Dir, 0o700)
 }
 
 // Fail has the file system go the way that it goes when it finds a fault of its medium: what is there can be read, and
 // nothing can be written, whatever is open.
-func (d *Disk) Fail() {
-	d.t.Helper()
+func (d *Disk) Fail(t *testing.T) {
+	t.Helper()
 	file := "/sys/fs/ext4/" + filepath.Base(d.loop) + "/trigger_fs_error"
 	if err := os.WriteFile(file, []byte("a test has the medium fail"), 0); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
-// Cut takes the power: nothing reaches the disk any more, and all that was not written is lost.
-func (d *Disk) Cut() error {
+// cut takes the power: nothing reaches the disk any more, and all that was not written is lost.
+func (d *Disk) cut() error {
 	dir, err := os.Open(d.Dir)
 	if err != nil {
 		return err
@@ -132,11 +141,20 @@ func (d *Disk) Cut() error {
 	return errors.Join(unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, noFlush), dir.Close())
 }
 
-// Again gives the power back, as at a boot.
-func (d *Disk) Again() {
-	d.t.Helper()
-	if err := unix.Unmount(d.Dir, 0); err != nil {
-		d.t.Fatal(err)
+// again gives the power back, as at a boot. A process that another test has just forked has the files of this one for a
+// moment, so that the file system may be busy.
+func (d *Disk) again(t *testing.T) {
+	t.Helper()
+	gone := false
+	testkit.Remove(t, "the mount at "+d.Dir, func() error {
+		err := unix.Unmount(d.Dir, 0)
+		gone = err == nil
+		return err
+	})
+	if !gone {
+		t.FailNow()
 	}
-	d.mount()
+	if err := d.mount(); err != nil {
+		t.Fatal(err)
+	}
 }

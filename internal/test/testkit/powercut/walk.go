@@ -58,6 +58,7 @@ func Child(t *testing.T, prepare func(name, dir string) (change func() error, er
 // child's test, which calls Child.
 func (d *Disk) Walk(t *testing.T, test string, c Change) {
 	t.Helper()
+	d.enter(t)
 	steps, answer, before, after := d.run(t, test, c, 0)
 	if answer != "acknowledged" || (after == before) != c.Same || len(steps) == 0 {
 		t.Fatalf("acknowledged and cut off: %s after %q; the restart reads\n%s\nbefore it was\n%s", answer, steps,
@@ -114,13 +115,12 @@ func (d *Disk) run(t *testing.T, test string, c Change, at int) (steps []string,
 		return err
 	}, func(step string) error {
 		if steps = append(steps, step); len(steps) == at {
-			return d.Cut()
+			return d.cut()
 		}
 		return nil
 	})
 	if err != nil {
-		d.Again()
-		t.Fatal(err)
+		t.Fatal(errors.Join(err, cmd.Process.Kill(), cmd.Wait()))
 	}
 	answer, err = lines.ReadString('\n')
 	if errWait := cmd.Wait(); err != nil { // a process that died has acknowledged nothing
@@ -128,10 +128,10 @@ func (d *Disk) run(t *testing.T, test string, c Change, at int) (steps []string,
 		t.Logf("the child did not answer: %v, %v\n%s", err, errWait, &output)
 	}
 	if len(steps) < at || at == 0 { // the power goes as soon as the change was acknowledged
-		if err := d.Cut(); err != nil {
+		if err := d.cut(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.Again()
+	d.again(t)
 	return steps, strings.TrimSpace(answer), before, left()
 }
