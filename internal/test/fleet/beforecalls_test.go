@@ -212,6 +212,7 @@ func calls() (list []string) {
 
 // Each call of the contract is made by a command that works beside the version before, or by a test that is named.
 func TestS83_EachCallIsMadeBesideTheVersionBefore(t *testing.T) {
+	t.Parallel()
 	made := elsewhere()
 	for _, u := range slices.Concat(looks(), changes(), lasts()) {
 		for c := range strings.FieldsSeq(u.calls) {

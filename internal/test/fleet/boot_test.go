@@ -21,6 +21,7 @@ import (
 func TestS103_AHostBootsByItsSliceWhateverIsMissing(t *testing.T) {
 	testkit.Long(t, "boots a host once for each thing that is missing; "+
 		"TestS103_AFleetGoesOnWhileItsControllerIsAway boots one")
+	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()
 	for n, h := range f.hosts {

@@ -61,6 +61,7 @@ func on(c *realhost.Controller, host string) string {
 func TestS103_ThreeControllersServeOneCluster(t *testing.T) {
 	testkit.Long(t, "kills controllers one after the other; TestLookingAtTheFleet_HostsOfOtherControllers has "+
 		"three of them")
+	t.Parallel()
 	f := newFleet(t)
 	all := f.controllers()
 	for n, h := range f.hosts { // by different controllers, with a token of a third

@@ -171,6 +171,7 @@ func (f *fleet) reaches(from, to string, src, dst [6]byte) {
 // A fleet is defined in one place, and each host continues with its last definition while the controller is away: a
 // change, a new guest in a port group that is new to its host, a reboot.
 func TestS103_AFleetGoesOnWhileItsControllerIsAway(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
 	f.controller.Start()

@@ -33,6 +33,7 @@ func TestAHostHandsItsSwitchOverWithoutLosingAFrame(t *testing.T) {
 	testkit.Long(t, "streams while a host is handed over; TestAHostJoinsAndHandsOverByOneCommand has it without a "+
 		"stream")
 	testkit.Never(t)
+	t.Parallel()
 	f := newFleetOf(t, adoptedConfig, "own1", "web1")
 	f.controller.Start()
 	between := f.stream("p-own2@0", "p-own2@1", fleetMAC(0, 2), fleetMAC(1, 2))

@@ -119,6 +119,7 @@ func (f *fleet) hasPort(n int, port string, want ...string) {
 // Host ports come from the definition: with an address from a pool, which no other host gets and which stays the host's
 // over restarts of everything, or with one of their own. Frames of guests are not touched by that.
 func TestHostPorts_HostsHaveThoseOfTheDefinition(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()
 	f.controller.Define(hostPortsText)

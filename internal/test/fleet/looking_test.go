@@ -70,6 +70,7 @@ esx2  dvs     p-web  web         access 10  up     uplink1  run-time  -
 // The ports of all hosts are in one table; a host that is away is named, and its ports are shown as they were.
 func TestLookingAtTheFleet_PortsOfAllHosts(t *testing.T) {
 	testkit.Long(t, "has hosts that go away; TestLookingAtTheFleet_HostsOfOtherControllers shows all hosts")
+	t.Parallel()
 	f := looked(t)
 	f.shows(0, portsOfAll, "", "port", "list", "--switch", "dvs")
 	f.shows(0, portsOfAll, "", "--controller", f.controller.Socket(), "port", "list", "--switch", "dvs")
@@ -192,6 +193,7 @@ func (f *fleet) toggles(n int, port string) {
 // One stream has the events of all hosts, each once, through the end of the controller and of an agent.
 func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
 	testkit.Long(t, "ends controllers and agents; TestLookingAtTheFleet_PastEventsInOrder has events of all hosts")
+	t.Parallel()
 	f := looked(t)
 	var begin [3]int
 	for n := range f.hosts {
@@ -256,6 +258,7 @@ func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
 // event once. It says where an agent has begun anew, and prints only what is asked for.
 func TestLookingAtTheFleet_EventsAreResumed(t *testing.T) {
 	testkit.Long(t, "TestLookingAtTheFleet_PastEventsInOrder has events of all hosts")
+	t.Parallel()
 	f := looked(t)
 	at := filepath.Join(t.TempDir(), "events.at")
 	begin := [2]int{len(f.kept(0)), len(f.kept(1))}
@@ -340,6 +343,7 @@ func subsequence(have, want []string) bool {
 
 // The past of all hosts is printed in the order of time.
 func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
+	t.Parallel()
 	f := looked(t)
 	for _, n := range []int{2, 0, 1} {
 		f.toggles(n, "p-web")
@@ -366,6 +370,7 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 
 // Hosts are sent everything again without losing a frame; one that is away is named.
 func TestLookingAtTheFleet_HostsAreSynced(t *testing.T) {
+	t.Parallel()
 	f := looked(t)
 	between := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	f.shows(0, `HOST  BEFORE  DIFFERS  SINCE  STATE  PROBLEM
@@ -386,6 +391,7 @@ esx2  disconnected        0  -      disconnected  -
 // by a controller that has started since. Looking sends nothing.
 func TestLookingAtTheFleet_DriftHasADate(t *testing.T) {
 	testkit.Long(t, "waits for a host and a controller to come back")
+	t.Parallel()
 	f := looked(t)
 	f.hosts[2].End(syscall.SIGKILL)
 	f.controller.Await("esx2 is away", func() bool { return f.controller.StateOf("esx2") == api.HostDisconnected })
@@ -461,6 +467,7 @@ type capturedLine struct {
 func TestLookingAtTheFleet_CaptureOnAllHosts(t *testing.T) {
 	testkit.Long(t, "captures on three hosts that come and go; TestS84_CapturesShowFramesInTheTunnel and the "+
 		"package host have captures")
+	t.Parallel()
 	f := looked(t)
 	begin := func(args ...string) (*exec.Cmd, *watchedText, *watchedText) {
 		t.Helper()
@@ -554,6 +561,7 @@ func (w *watchedText) String() string {
 // A trace from a port of one host to a port of another is one story with one verdict, whatever host has the reason.
 func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
 	testkit.Long(t, "traces across hosts for each reason; the package host has traces, and cli has what joins them")
+	t.Parallel()
 	f := looked(t)
 	f.connect(1, 4, "p-db", "db")
 	for _, row := range []struct {
@@ -594,6 +602,7 @@ func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
 
 // Each of several controllers shows all hosts, whichever of them a host is connected to, also when one has ended.
 func TestLookingAtTheFleet_HostsOfOtherControllers(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	all := f.controllers()
 	for n, h := range f.hosts {

@@ -30,6 +30,7 @@ func (f *fleet) link(n int, device string, up bool) {
 // A host that is connected, and whose guests are cut off from the physical network, is down, with why; events and the
 // controller's health say so as well, and it ends with the fault.
 func TestLookingAtTheFleet_AHostThatIsDown(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()
 	for n, h := range f.hosts {

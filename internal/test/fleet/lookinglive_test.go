@@ -20,6 +20,7 @@ var meteredText = strings.Replace(fleetText, "- {name: web, vlan: {access: 10}}"
 // port wherever it is.
 func TestLookingAtTheFleet_LiveOnAllHosts(t *testing.T) {
 	testkit.Long(t, "waits for rates; TestLookingAtTheFleet_PastEventsInOrder looks at all hosts")
+	t.Parallel()
 	f := newFleet(t)
 	f.controller.Start()
 	for n, h := range f.hosts {

@@ -85,6 +85,7 @@ func askEtcd(t *testing.T, ns *netns.NS, dir, what, question string, answer any)
 // Controllers keep their state in an etcd cluster that is there already, by TLS with certificates on both sides: two of
 // one Heddle cluster share it, and one of another cluster has a prefix of its own.
 func TestControllersShareAnEtcdThatIsThereAlready(t *testing.T) {
+	t.Parallel()
 	testkit.Root(t)
 	ns, dir := testkit.NS(t, "machine"), t.TempDir()
 	newEtcd(t, ns, dir)

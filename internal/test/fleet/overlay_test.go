@@ -276,6 +276,7 @@ func (r *overlayRig) nothingLeft() {
 // TestS84_GuestsTalkByTCPAcrossHosts: a guest's stack talks to another host's, in a VLAN inside the segment, where
 // large frames are cut by the kernel; every byte arrives.
 func TestS84_GuestsTalkByTCPAcrossHosts(t *testing.T) {
+	t.Parallel()
 	r := newOverlayRig(t, false, "db")
 	for i := range r.hosts {
 		r.command(r.spaces[i][1], "ip", "addr", "add", fmt.Sprintf("192.168.9.%d/24", i+1), "dev", "eth0")

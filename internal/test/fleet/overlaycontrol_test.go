@@ -58,6 +58,7 @@ func (f *fleet) routed() (router *netns.NS) {
 // start again, all of that stays.
 func TestS105_ControllersSayWhoIsWhere(t *testing.T) {
 	testkit.Long(t, "TestS100_S105_APortMovesOnAnOverlaySegment has what controllers tell")
+	t.Parallel()
 	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
 	f.routed()
 	f.controller.Start()

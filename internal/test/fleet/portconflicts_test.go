@@ -35,6 +35,7 @@ func (f *fleet) told(n int, text string) {
 // marked until an operator settles it. No guest is cut off.
 func TestS78_EveryGuestStartsWithoutAController(t *testing.T) {
 	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
+	t.Parallel()
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	f.hosts[0].must("port", "disconnect", "p-a")
@@ -92,6 +93,7 @@ func TestS78_EveryGuestStartsWithoutAController(t *testing.T) {
 
 // What nobody else has is bound by itself when a controller is back.
 func TestS78_AConflictPortThatNobodyContestsIsBound(t *testing.T) {
+	t.Parallel()
 	f := newPortFleet(t)
 	f.controller.End(syscall.SIGKILL)
 	if p := f.mustStartVM(1, 3, "p-a", "fixed"); p.Conflict == "" {
@@ -109,6 +111,7 @@ func TestS78_AConflictPortThatNobodyContestsIsBound(t *testing.T) {
 // too. The port follows the VM when one of the two has stopped. Equal names on two hosts are two ports.
 func TestS78_OneVMOnTwoHostsIsMarkedOnBoth(t *testing.T) {
 	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
+	t.Parallel()
 	for _, group := range []string{"fixed", "web"} {
 		t.Run(group, func(t *testing.T) {
 			f := newPortFleet(t)
@@ -138,6 +141,7 @@ func TestS78_OneVMOnTwoHostsIsMarkedOnBoth(t *testing.T) {
 
 // A host binds port groups that its labels allow, and no other (S104).
 func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
+	t.Parallel()
 	f := newPortFleet(t)
 	f.mustStartVM(1, 3, "p-a", "vault")
 	if err := f.startVM(0, 4, "p-b", "vault"); err == nil || !strings.Contains(err.Error(), "no such port group") {
@@ -154,6 +158,7 @@ func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
 // port follows it there without a conflict. When the guest was started here again, it counts.
 func TestS78_APortWithoutADeviceIsInNobodysWay(t *testing.T) {
 	testkit.Long(t, "TestS78_AConflictPortThatNobodyContestsIsBound has a conflict port")
+	t.Parallel()
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	f.unplug(0, "p-a")

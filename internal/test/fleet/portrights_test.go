@@ -19,6 +19,7 @@ import (
 func TestS113_S117_APortIsItsPortGroups(t *testing.T) {
 	testkit.Long(t, "controllers and two hosts; TestS113_CallsByAControllerTakeNothingFromOthers and "+
 		"TestS117_ACaptureIsOverWhenItsPortIsInAnotherPortGroup have the rules")
+	t.Parallel()
 	f := newFleetSized(t, 2, ownConfig, "own1", "own2")
 	f.controller.Start()
 	for n, h := range f.hosts {

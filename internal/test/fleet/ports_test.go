@@ -101,6 +101,7 @@ func (f *fleet) received(n int, name string) uint64 {
 // A static port stays its adapter's while the VM is off: number, MAC and counters. A fixed port group that is full
 // refuses another adapter, an elastic one grows.
 func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
+	t.Parallel()
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	other := f.mustStartVM(1, 4, "p-b", "fixed")
@@ -191,6 +192,7 @@ func (f *fleet) anotherOfOneName() {
 // keeps it. The port stays the adapter's.
 func TestS10_AStaticPortsOwnSettingsEndWithItsConnection(t *testing.T) {
 	testkit.Long(t, "the package host has ports whose own settings end")
+	t.Parallel()
 	f := newPortFleet(t)
 	first := f.mustStartVM(0, 3, "p-a", "fixed")
 	for _, keeps := range []bool{false, true} {

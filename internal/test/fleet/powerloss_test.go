@@ -150,6 +150,7 @@ func (s *powered) powerOff() {
 // hosts than before, and everything comes up by itself. One of the hosts has lost the time, too.
 func TestS78_ASiteComesUpAfterItsPowerWasLost(t *testing.T) {
 	testkit.Long(t, "boots a site of four hosts and three controllers")
+	t.Parallel()
 	s := newPowered(t)
 	s.reaches("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	s.powerOff()

@@ -47,6 +47,7 @@ func (f *fleet) rotated(step api.RootStep, want api.RootStage) *api.Root {
 // The root is changed with two hosts connected: no host loses its controller, no frame is lost, and both come back to a
 // controller that trusts the new root alone.
 func TestTheRootIsRotatedWithoutAGap(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
 	f.controller.Start()

@@ -22,6 +22,7 @@ func effective(p api.Port, field string) string {
 // What the definition sets for one static port follows the port: to the VM that it is bound to, on whatever host that
 // runs, from its first frame on.
 func TestS9_WhatTheDefinitionSetsForAPortFollowsIt(t *testing.T) {
+	t.Parallel()
 	f := newPortFleet(t)
 	text := strings.Replace(portsText, "{name: fixed,", "{name: fixed, overrides: {security: true},", 1)
 	f.controller.Define(text)

@@ -76,6 +76,7 @@ func typed(c *realhost.Controller, dir, line string) (string, error) {
 // A change that drops the guests' traffic halts at stage one by itself, and says what it saw; taken back by itself, the
 // host has the old version again. Then the commands of the how-to page do what it says.
 func TestS102_ABadChangeStopsAtTheFirstHost(t *testing.T) {
+	t.Parallel()
 	f, all := newStagedFleet(t, func(f *fleet) []*realhost.Controller {
 		f.controller.Start()
 		return []*realhost.Controller{f.controller}
@@ -165,6 +166,7 @@ func (f *fleet) page(c *realhost.Controller, dir string) {
 // host has what no revision describes. With the change done the hosts forward by it.
 func TestS102_AnotherControllerGoesOn(t *testing.T) {
 	testkit.Long(t, "kills the driver of stages; TestS102_ABadChangeStopsAtTheFirstHost has stages")
+	t.Parallel()
 	f, all := newStagedFleet(t, func(f *fleet) []*realhost.Controller {
 		list := f.controllers()
 		return list[:]

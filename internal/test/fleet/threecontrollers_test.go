@@ -72,6 +72,7 @@ func (f *fleet) conflictEvents(n int, port string) (list []string) {
 func TestS78_ThreeControllersGoByWhatOneOfThemLearns(t *testing.T) {
 	testkit.Long(t, "restarts three controllers one after the other; TestLookingAtTheFleet_HostsOfOtherControllers "+
 		"has three")
+	t.Parallel()
 	testkit.Tool(t, "curl")
 	f, all := newThree(t)
 	f.oneVMTwice(all)

@@ -112,6 +112,7 @@ func TestTime_S101_HostsChangeAtOneInstant(t *testing.T) {
 // All hosts change at one instant, though their clocks are hours apart, or none does: where one can't, and where one is
 // away. What changes on a host itself meanwhile is in force at once.
 func TestS101_HostsChangeTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	f := newFleetApart(t)
 	if apart := f.changesTogether(30); apart > time.Hour {
 		t.Errorf("the hosts changed by their own clocks, %s apart", apart)
@@ -185,6 +186,7 @@ func (f *fleet) decidedTo(vlan int) bool {
 // named as one of which nobody knows; the others change.
 func TestS101_AHostThatDiesBeforeTheInstantIsNamed(t *testing.T) {
 	testkit.Long(t, "kills a host; TestS101_HostsChangeTogetherOrNotAtAll has changes together")
+	t.Parallel()
 	f := newFleetApart(t)
 	ended := make(chan *api.Defined, 1)
 	go func() {

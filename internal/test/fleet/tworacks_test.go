@@ -149,6 +149,7 @@ func (r *racks) kill(controller string) {
 // killed, and a physical switch fails; the definition can be changed, and the VMs reach each other.
 func TestS103_TwoRacksGoOnWithoutAControllerAndASwitch(t *testing.T) {
 	testkit.Long(t, "builds a lab of four hosts, twelve VMs and three controllers")
+	t.Parallel()
 	testkit.Tool(t, "ping")
 	r := newRacks(t)
 	out, err := r.run("lab", "list", "-o", "json")

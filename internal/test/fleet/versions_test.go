@@ -119,6 +119,7 @@ func TestS83_ControllersAndHostsOfTwoVersionsWorkTogether(t *testing.T) {
 // objects of a new kind wait for the last one.
 func TestS83_TheLastControllerDecidesAboutNewKinds(t *testing.T) {
 	testkit.Long(t, "builds a later version, and updates three controllers")
+	t.Parallel()
 	f := newFleet(t)
 	all := f.controllers()
 	for n, h := range f.hosts {
