@@ -103,7 +103,7 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 		"/usr/share/doc/heddle/changelog.gz":                    "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/reference/agent.md":         "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/reference/configuration.md": "-rw-r--r--",
-		"/usr/share/doc/heddle/docs/how-to/libvirt.md":          "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/how-to/attach/libvirt.md":   "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/pictures/operator.svg":      "-rw-r--r--",
 		"/usr/share/heddle/ansible/playbook.yaml":               "-rw-r--r--",
 		"/usr/share/heddle/gitops/heddle-pull":                  "-rwxr-xr-x",

@@ -81,7 +81,7 @@ func (m *machine) exposed() {
 // The page says what systemd finds, of the running unit and of its file; the file's verdict depends on the version.
 func TestInstallPageSaysHowExposedTheUnitIs(t *testing.T) {
 	testkit.Tool(t, "systemd-analyze")
-	page, err := os.ReadFile("../docs/how-to/install.md")
+	page, err := os.ReadFile("../docs/how-to/start/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}

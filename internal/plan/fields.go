@@ -61,7 +61,7 @@ var policyFields = []Field{
 		Flag:    "loop-detection",
 		Usage:   "block the port for a while when frames go round by it",
 		Values: "true, false: whether the port is blocked for a while when frames go [round by " +
-			"it](../how-to/loops.md)",
+			"it](../how-to/one-host/loops.md)",
 		Default: "true", Reasons: []abi.Reason{abi.ReasonLoopBlocked},
 		access: truth(true, func(e *Effective) *Value[bool] { return &e.LoopDetection }, func(p *spec.Policy) **bool {
 			return &p.Security.LoopDetection
@@ -72,7 +72,7 @@ var policyFields = []Field{
 		Flag:  "guest-link-control",
 		Usage: "link control that the guest may send: lacp, lldp, eapol, ptp, cdp, bpdu; \"\" for none",
 		Values: "list of `lacp`, `lldp`, `eapol`, `ptp`, `cdp`, `bpdu`: link control that the owner may send " +
-			"([how-to](../how-to/link-control.md))",
+			"([how-to](../how-to/attach/link-control.md))",
 		Default: "`[]`: none passes", Reasons: []abi.Reason{abi.ReasonGuestLinkControl},
 		access: wordsOf(spec.LinkControls(), list(none, func(e *Effective) *Value[[]string] {
 			return &e.GuestLinkControl
@@ -83,7 +83,7 @@ var policyFields = []Field{
 		Flag:  "address-guard",
 		Usage: "drop what the guest sends from other IP addresses than its own",
 		Values: "true, false: whether the owner may use the addresses alone that are listed at its port " +
-			"([how-to](../how-to/address-guard.md))",
+			"([how-to](../how-to/one-host/address-guard.md))",
 		Default: "false", Reasons: []abi.Reason{abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed,
 			abi.ReasonNDTargetNotAllowed},
 		access: truth(false, func(e *Effective) *Value[bool] { return &e.AddressGuard.Enabled },
@@ -269,5 +269,5 @@ func stormUsage(what string) string {
 
 func stormValues(what string) string {
 	return "1–1000000 " + what +
-		" frames per second that the port's owner may send; 0 = no limit (D27, [storms](../how-to/storms.md))"
+		" frames per second that the port's owner may send; 0 = no limit (D27, [storms](../how-to/one-host/storms.md))"
 }

@@ -212,7 +212,7 @@ func (ad *Part) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
 	var lines []string
 	for _, name := range stacked {
 		lines = append(lines, fmt.Sprintf("VLAN device %s on %s has addresses: move them to a host port in that VLAN "+
-			"first (how-to/host-traffic.md of the documentation)", name, d.Name))
+			"first (how-to/attach/host-traffic.md of the documentation)", name, d.Name))
 	}
 	if len(c.Addresses) == 0 {
 		lines = append(lines, fmt.Sprintf("device %s has no addresses that could be moved", d.Name))

@@ -22,7 +22,7 @@ func NewIncusFollow(d cli.Deps) *cobra.Command {
 			"configuration, as they start, are plugged or arrive from another host, and disconnect them as they " +
 			"stop. It runs until it is ended, and looks whenever devices of this host come or go; with --once it " +
 			"looks once, and the exit status is 1 when something could not be connected. " +
-			"See how-to/incus.md of the documentation.",
+			"See how-to/attach/incus.md of the documentation.",
 		Example: "  heddle incus-follow --once", Args: cli.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := t.Client()

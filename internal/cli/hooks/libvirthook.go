@@ -26,7 +26,7 @@ func NewLibvirtHook(d cli.Deps) *cobra.Command {
 		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata or " +
 			"portgroup= names, and disconnect them when it stops. libvirt runs this command as its qemu hook, " +
 			"with the domain's XML on standard input. A domain that names no port group of Heddle is left alone. " +
-			"See how-to/libvirt.md of the documentation.",
+			"See how-to/attach/libvirt.md of the documentation.",
 		Example: "  # by hand, after a start without an agent\n" +
 			"  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -",
 		Args: cli.Exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),

@@ -255,7 +255,7 @@ func printConfirmed(w io.Writer, a *api.Adoption) error {
 	}
 	_, err := fmt.Fprintf(w, "host port %s is kept until it is released or the machine starts again.\nTo keep it for "+
 		"good, add to the configuration file:\n\n%s\n"+
-		"and have the host's network configuration put the addresses and routes of %s on %s instead (see the how-to "+
-		"host-traffic).\n", a.Name, a.Declaration, a.Device, a.Name)
+		"and have the host's network configuration put the addresses and routes of %s on %s instead (see "+
+		"how-to/attach/host-traffic.md of the documentation).\n", a.Name, a.Declaration, a.Device, a.Name)
 	return err
 }

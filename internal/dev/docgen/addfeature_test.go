@@ -38,7 +38,11 @@ func TestThePageOfAFeatureNamesItsFiles(t *testing.T) {
 	}
 	directories := map[string]bool{}
 	for _, f := range stands {
-		directories[filepath.Dir(f)] = true
+		dir := filepath.Dir(f)
+		if strings.HasPrefix(dir, "docs/how-to/") { // its folders sort the pages by task
+			dir = "docs/how-to"
+		}
+		directories[dir] = true
 	}
 	const files, dirs = 35, 21 // these only fall
 	if len(stands) > files || len(directories) > dirs {

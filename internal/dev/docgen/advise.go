@@ -9,7 +9,7 @@ import (
 
 // The how-to of advise is written by hand but for its sample and its table, which stand between two comments each.
 const (
-	advisePath = "docs/how-to/advise.md"
+	advisePath = "docs/how-to/faults/advise.md"
 	rulesBegin = "<!-- rules: made from internal/diagnose/advise by internal/dev/docgen (make generate) -->\n"
 	rulesEnd   = "<!-- end of rules -->\n"
 

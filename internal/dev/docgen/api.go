@@ -43,7 +43,7 @@ by the rules of the [agent's API](api.md).
 
 - FleetService, AccessService, StatusService, RootService and MemberService are for people and tools. They answer on the controller's
   socket, ` + "`/run/heddle-controller/api.sock`" + `, which is for root alone, and on port 7443 over TLS 1.3 for who
-  [shows a token](../how-to/access.md): ` + "`Authorization: Bearer ht1.…`" + `. Prometheus reads ` + "`/metrics`" + ` there.
+  [shows a token](../how-to/many-hosts/access.md): ` + "`Authorization: Bearer ht1.…`" + `. Prometheus reads ` + "`/metrics`" + ` there.
 - HostService is for agents, on port 7411: TLS 1.3, where both sides show [certificates](../explanation/identity.md); JoinHost
   shows a token instead.
 

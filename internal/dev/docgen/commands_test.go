@@ -59,7 +59,7 @@ func TestPagesThatTheProgramNamesExist(t *testing.T) {
 		for _, m := range namedPage.FindAllStringSubmatch(goComment.ReplaceAllString(string(text), ""), -1) {
 			named++
 			if _, err := os.Stat(filepath.Join(root, "docs", m[2])); err != nil || m[1] == "docs/" {
-				t.Errorf("%s names %s%s; say \"how-to/PAGE.md of the documentation\"", path, m[1], m[2])
+				t.Errorf("%s names %s%s; say \"how-to/TASK/PAGE.md of the documentation\"", path, m[1], m[2])
 			}
 		}
 		return nil
@@ -72,7 +72,7 @@ func TestPagesThatTheProgramNamesExist(t *testing.T) {
 	}
 }
 
-var namedPage = regexp.MustCompile(`((?:[\w.-]+/)*)((?:how-to|reference|explanation|tutorial)/[\w-]+\.md)`)
+var namedPage = regexp.MustCompile(`((?:[\w.-]+/)*)((?:how-to/[\w-]+|reference|explanation|tutorial)/[\w-]+\.md)`)
 
 // TestCommandsInThePicturesExist: a picture's commands are typed as well.
 func TestCommandsInThePicturesExist(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCommandsInThePicturesExist(t *testing.T) {
 	}
 }
 
-// TestCommandsOfThePlaybooksExist: Ansible itself runs by hand only (docs/how-to/many-hosts.md).
+// TestCommandsOfThePlaybooksExist: Ansible itself runs by hand only (docs/how-to/many-hosts/many-hosts.md).
 func TestCommandsOfThePlaybooksExist(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(root, "packaging/ansible/*.yaml"))
 	if err != nil {

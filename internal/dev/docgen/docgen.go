@@ -28,7 +28,7 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := architecturePage(root)
+	rooms, err := packagesPage(root)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func Pages(root string) ([]Page, error) {
 	}
 	pages := []Page{
 		{licencesPath, licences},
-		{architecturePath, rooms},
+		{packagesPath, rooms},
 		{advisePath, advice},
 		{configurationPath, configuration},
 		{"docs/reference/behaviour.md", behaviour},

@@ -12,7 +12,7 @@ const metricsIntro = `# Metrics
 
 ` + "`heddle agent --metrics 127.0.0.1:9946`" + ` serves these at ` + "`/metrics`" + ` for Prometheus; ` +
 	"`heddle metrics`" + ` prints them. How to set that
-up, with a dashboard and alerts: [monitoring.md](../how-to/monitoring.md). Beside them are those of every Go program (` + "`go_…`" + `) and of
+up, with a dashboard and alerts: [monitoring.md](../how-to/one-host/monitoring.md). Beside them are those of every Go program (` + "`go_…`" + `) and of
 the process (` + "`process_…`" + `).
 
 - *Received* is from the owner into the switch, *sent* is the other way. A segmentation-offload frame counts once.

@@ -12,7 +12,7 @@ import (
 // TestExamplesInThePagesAreValid reads every YAML block of the hand-written pages as a configuration.
 func TestExamplesInThePagesAreValid(t *testing.T) {
 	names := []string{filepath.Join(root, "README.md")}
-	for _, pattern := range []string{"docs/how-to/*.md", "docs/explanation/*.md", "docs/tutorial/*.md"} {
+	for _, pattern := range []string{"docs/how-to/*/*.md", "docs/explanation/*.md", "docs/tutorial/*.md"} {
 		more, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

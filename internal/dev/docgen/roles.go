@@ -15,7 +15,7 @@ const rolesIntro = `# Roles
 
 Which role may make which call of [a controller's API](controller-api.md). A token has a role for the whole cluster, for
 one switch with its port groups, or for one port group; grants give it more. How to hand them out:
-[let people and tools in](../how-to/access.md).
+[let people and tools in](../how-to/many-hosts/access.md).
 
 `
 

@@ -34,7 +34,7 @@ func TestTheNearestPackagesComeFirst(t *testing.T) {
 			slices.Concat(whole, []string{"internal/test/host"})},
 		{"the kernel program", []string{"bpf/stage/guard.h"},
 			slices.Concat([]string{"internal/dataplane"}, whole, []string{"internal/test/kerneltest"})},
-		{"a page", []string{"docs/how-to/loops.md"}, whole},
+		{"a page", []string{"docs/how-to/one-host/loops.md"}, whole},
 		{"a file of no package", []string{"Makefile"}, whole},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (p Problem) ofMember() string {
 	case VLANDevice:
 		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at "+
 			"the port group (vlan: {access: ID}); "+
-			"a vNIC is a veth or a tap (how-to/uplinks.md of the documentation)", p.Device)
+			"a vNIC is a veth or a tap (how-to/attach/uplinks.md of the documentation)", p.Device)
 	case SharedDevice:
 		return fmt.Sprintf("device %s is a %s device, which gets frames for its own MAC alone: guests would be "+
 			"reached by broadcasts only; make the device under it the uplink's", p.Device, p.Kind)

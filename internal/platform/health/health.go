@@ -76,8 +76,8 @@ func alarms(s *api.StoreStatus) api.HealthFinding {
 	}
 	return finding("alarms", api.HealthWrong, "etcd has raised "+strings.Join(s.Alarms, ", "),
 		"with NOSPACE nothing can be changed: the controller makes space by itself within a minute; where that is "+
-			"not enough, start every controller with a larger --etcd-quota. With CORRUPT see the how-to on a "+
-			"lost controller")
+			"not enough, start every controller with a larger --etcd-quota. With CORRUPT see "+
+			"how-to/many-hosts/several-controllers.md of the documentation")
 }
 
 func quota(s *api.StoreStatus) api.HealthFinding {

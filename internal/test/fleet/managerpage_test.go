@@ -61,7 +61,7 @@ func TestS100_ThePageForManagersMovesAVM(t *testing.T) {
 // read takes the commands from the page.
 func (m *managing) read() {
 	m.t.Helper()
-	b, err := os.ReadFile("../../../docs/how-to/write-a-manager.md")
+	b, err := os.ReadFile("../../../docs/how-to/many-hosts/write-a-manager.md")
 	if err != nil {
 		m.t.Fatal(err)
 	}

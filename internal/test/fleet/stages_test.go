@@ -135,7 +135,7 @@ func TestS102_ABadChangeStopsAtTheFirstHost(t *testing.T) {
 // page runs the commands of the how-to page, with the change that it tells of.
 func (f *fleet) page(c *realhost.Controller, dir string) {
 	f.t.Helper()
-	text, err := os.ReadFile("../../../docs/how-to/change-in-stages.md")
+	text, err := os.ReadFile("../../../docs/how-to/many-hosts/change-in-stages.md")
 	if err != nil {
 		f.t.Fatal(err)
 	}

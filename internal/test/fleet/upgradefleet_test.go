@@ -28,7 +28,7 @@ type upgrading struct {
 func TestS103_AFleetIsUpgradedAsThePageSays(t *testing.T) {
 	testkit.Long(t, "builds a later version, and upgrades a fleet")
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/how-to/upgrade-a-fleet.md")
+	text, err := os.ReadFile("../../../docs/how-to/many-hosts/upgrade-a-fleet.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestThePageOfAccessShowsWhatItsCommandsPrint(t *testing.T) {
 	}
 	k.hosts["esx1"].must("host", "join", "192.0.2.1:7411", "--token", token.Token, "--name", "esx1")
 	k.controller.Await("esx1 is up", func() bool { return k.controller.StateOf("esx1") == api.HostUp })
-	commands := consoles(page(t, "docs/how-to/access.md"))
+	commands := consoles(page(t, "docs/how-to/many-hosts/access.md"))
 	if len(commands) < 18 {
 		t.Fatalf("the page has %d commands", len(commands))
 	}

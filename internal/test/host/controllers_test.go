@@ -129,8 +129,8 @@ func TestThePageOfSeveralControllersShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "runs a page with three hosts and three controllers; smoke has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "sed")
-	text := page(t, "docs/how-to/several-controllers.md")
-	_, file, _ := strings.Cut(page(t, "docs/how-to/three-hosts.md"), "```yaml\n")
+	text := page(t, "docs/how-to/many-hosts/several-controllers.md")
+	_, file, _ := strings.Cut(page(t, "docs/how-to/many-hosts/three-hosts.md"), "```yaml\n")
 	file, _, _ = strings.Cut(file, "```")
 	m := newSeveralControllers(t)
 	if err := os.WriteFile(filepath.Join(m.dir, "fleet.yaml"), []byte(file), 0o600); err != nil {

@@ -48,7 +48,7 @@ func (h *host) asked(headers map[string]string, call, body string) (status int, 
 // cancel and activate it; each may be repeated.
 func TestThePageForManagersDoesWhatItSays(t *testing.T) {
 	h := newHost(t)
-	text := page(t, "docs/how-to/write-a-manager.md")
+	text := page(t, "docs/how-to/many-hosts/write-a-manager.md")
 	_, rest, _ := strings.Cut(text, "```json\n")
 	body, _, _ := strings.Cut(rest, "```")
 	headers := map[string]string{}

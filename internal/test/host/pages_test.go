@@ -114,7 +114,7 @@ func TestTheTutorialShowsWhatItsCommandsPrint(t *testing.T) {
 // in other pages have the columns that there are.
 func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
 	h := newHost(t)
-	text := page(t, "docs/how-to/attach.md")
+	text := page(t, "docs/how-to/attach/attach.md")
 	_, config, _ := strings.Cut(text, "```yaml\n")
 	config, _, _ = strings.Cut(config, "```")
 	h.ip("link add eno1 type veth peer name wire")
@@ -141,8 +141,9 @@ func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
 			t.Errorf("%s: %s", s.command, why)
 		}
 	}
-	h.columns("port list", "qemu", "libvirt", "proxmox", "lxc", "storms", "teaming")
-	h.columns("lag list", "lacp")
+	h.columns("port list", "attach/qemu", "attach/libvirt", "attach/proxmox", "attach/lxc", "one-host/storms",
+		"one-host/teaming")
+	h.columns("lag list", "one-host/lacp")
 }
 
 // columns compares the tables in how-tos with the columns that the commands print.

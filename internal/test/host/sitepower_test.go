@@ -159,7 +159,7 @@ func TestThePageOfASitesPowerLossShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "runs a page with three hosts and three controllers")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
-	text := page(t, "docs/how-to/site-power-loss.md")
+	text := page(t, "docs/how-to/many-hosts/site-power-loss.md")
 	_, file, _ := strings.Cut(text, "```yaml\n")
 	file, _, _ = strings.Cut(file, "```")
 	m := newSitePower(t)

@@ -170,7 +170,7 @@ func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "runs a page with three hosts; TestCommandsOfAFleet has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping", "sed")
-	text := page(t, "docs/how-to/three-hosts.md")
+	text := page(t, "docs/how-to/many-hosts/three-hosts.md")
 	_, file, _ := strings.Cut(text, "```yaml\n")
 	file, _, _ = strings.Cut(file, "```")
 	m := newThreeHosts(t)
@@ -198,7 +198,7 @@ func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "runs a page with three hosts; TestCommandsOfAFleet has as many")
 	testkit.Root(t)
 	testkit.Tool(t, "ip")
-	_, file, _ := strings.Cut(page(t, "docs/how-to/three-hosts.md"), "```yaml\n")
+	_, file, _ := strings.Cut(page(t, "docs/how-to/many-hosts/three-hosts.md"), "```yaml\n")
 	file, _, _ = strings.Cut(file, "```")
 	m := newThreeHosts(t)
 	m.controller.Start()
@@ -213,7 +213,7 @@ func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
 		m.typed(fmt.Sprintf("esx%d", n+1), fmt.Sprintf("heddle port connect vm%d/eth0 --switch dvs --port-group %s "+
 			"--device tap0", n+1, group))
 	}
-	commands := consoles(page(t, "docs/how-to/look-at-all-hosts.md"))
+	commands := consoles(page(t, "docs/how-to/many-hosts/look-at-all-hosts.md"))
 	if len(commands) < 10 {
 		t.Fatalf("the page has %d commands", len(commands))
 	}
@@ -229,7 +229,7 @@ func TestThePageOfHostPortsShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "runs a page with three hosts; smoke has host ports of a definition")
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping", "sed")
-	text := page(t, "docs/how-to/host-ports-of-a-fleet.md")
+	text := page(t, "docs/how-to/many-hosts/host-ports-of-a-fleet.md")
 	_, file, _ := strings.Cut(text, "```yaml\n")
 	file, _, _ = strings.Cut(file, "```")
 	m := newThreeHosts(t)

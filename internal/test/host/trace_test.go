@@ -43,7 +43,7 @@ ports:
 // pageFaults returns the command that the how-to has for each fault, without "heddle".
 func pageFaults(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/how-to/where-did-my-packet-go.md")
+	page, err := os.ReadFile("../../../docs/how-to/faults/where-did-my-packet-go.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func pageFaults(t *testing.T) map[string][]string {
 // pageOutputs returns what the how-to shows of each fault's answer.
 func pageOutputs(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/how-to/where-did-my-packet-go.md")
+	page, err := os.ReadFile("../../../docs/how-to/faults/where-did-my-packet-go.md")
 	if err != nil {
 		t.Fatal(err)
 	}

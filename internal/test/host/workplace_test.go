@@ -98,7 +98,7 @@ func fenced(text, language string) (blocks []string) {
 func TestThePageOfAnsibleShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Long(t, "plays a playbook several times")
 	testkit.Tool(t, "ansible-playbook", "python3")
-	text := page(t, "docs/how-to/ansible.md")
+	text := page(t, "docs/how-to/many-hosts/ansible.md")
 	blocks := fenced(text, "yml")
 	if len(blocks) != 2 {
 		t.Fatalf("the page has %d blocks of YAML", len(blocks))
@@ -162,5 +162,5 @@ func (w *workplace) hostileTexts() {
 // brought back.
 func TestThePageOfBackupsShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Tool(t, "sed", "grep")
-	newWorkplace(t).shows(page(t, "docs/how-to/backup.md"), 11)
+	newWorkplace(t).shows(page(t, "docs/how-to/many-hosts/backup.md"), 11)
 }
