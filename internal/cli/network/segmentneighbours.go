@@ -35,7 +35,7 @@ func newSegmentNeighbours(d cli.Deps) *cobra.Command {
 			"new addresses UNBOUND, as one MAC had too many in a second; and claims to addresses of others " +
 			"(CONTESTED).",
 		Example: "  heddle segment neighbours\n  heddle segment neighbours 5000 --contested\n" +
-			"  heddle segment neighbours --address 192.0.2.7 --controller https://ctl1:9443\n" +
+			"  heddle segment neighbours --address 192.0.2.7 --controller https://ctl1:7443\n" +
 			"  heddle segment neighbours 5000 --whose port -o json",
 		Args: cli.AtMost("VNI or PORT-GROUP"),
 	}

@@ -30,14 +30,14 @@ func NestedMACLearning() (*Experiment, error) {
 		policy                           policy
 		single                           bool
 	}{
-		{"promiscuous-dual", "promiscuous, checks off", "(1) 1.16, (2) 0.177", "first article: 1.16 Gb/s, 3 DUP per " +
-			"ping; second article, which names neither the kind of switch nor the uplinks: 0.177 Gb/s", Nested,
-			promiscuous, false},
-		{"promiscuous-single", "promiscuous, checks off", "(1) 9.82", "first article: 9.82 Gb/s, no DUP", Nested,
+		{"promiscuous-dual", "promiscuous, checks off", "(1) 1.16, (2) 0.177", "first article: 1.16 Gb/s; 3 DUP " +
+			"in a ping of which it names neither uplinks nor policy; second article, which names neither the kind " +
+			"of switch nor the uplinks: 0.177 Gb/s", Nested, promiscuous, false},
+		{"promiscuous-single", "promiscuous, checks off", "(1) 9.82", "first article: 9.82 Gb/s", Nested,
 			promiscuous, true},
 		{"promiscuous-dual-checked", "promiscuous, checks on", "", "", Nested, promiscuousWithChecks, false},
 		{"standard-promiscuous", "standard switch, promiscuous, check off", "", "", Nested, standardPromiscuous, false},
-		{"mac-learning-dual", "MAC learning", "(1) 20.8, (2) 8.52", "first article: 20.8 Gb/s, no DUP; second " +
+		{"mac-learning-dual", "MAC learning", "(1) 20.8, (2) 8.52", "first article: 20.8 Gb/s; second " +
 			"article, which names neither the kind of switch nor the uplinks: 8.52 Gb/s", Nested, macLearning, false},
 		{"mac-learning-single", "MAC learning", "(1) 20.8", "first article: 20.8 Gb/s", Nested, macLearning, true},
 		{"two-hosts-promiscuous", "promiscuous, checks off", "(1) equal", twoHosts, twoHostsScenario, promiscuous,
