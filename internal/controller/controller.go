@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rpc"
@@ -62,7 +63,9 @@ type Options struct {
 	Snapshots snapshots.Schedule
 	// Version is that of the program.
 	Version string
-	Log     *slog.Logger
+	// Capabilities are those that the program has besides the core.
+	Capabilities capability.List
+	Log          *slog.Logger
 	// Ready is called when the controller answers. May be nil.
 	Ready func()
 }
@@ -117,7 +120,7 @@ func run(ctx context.Context, o Options) (ended error) {
 	server, err := rpc.New(rpc.Options{Store: st, Past: store.PastOf(st), KeepHistory: o.History, Members: st,
 		Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
-		SignIn: provider,
+		Capabilities: o.Capabilities, SignIn: provider,
 		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, Etcd: store.EtcdOf(st),
 			StoreID: st.Cluster().ID, EtcdRoots: self.etcdRoots,
 			Snapshots: keeper.State, Writes: newTrial(self.dir).writes},

@@ -9,17 +9,13 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/part"
-	"heddle/internal/controller/staticports"
 )
 
 // Options are what a book needs.
 type Options struct {
 	Log *slog.Logger
-	// Bindings are the static ports that are bound.
-	Bindings *staticports.Bindings
-	// Rebind binds a port on another host, by the generation with which its guest runs there. It is called beside all
-	// else, and may take its time. nil for nobody.
-	Rebind func(b *staticports.Binding, host, name string, generation uint64)
+	// Bindings are the static ports that are bound; nil for none.
+	Bindings Bindings
 	// Linger is for how long counts what another controller said last that does not answer any more.
 	Linger time.Duration
 }
@@ -71,6 +67,9 @@ func running(h *host) map[part.Adapter]bool {
 
 // New is a book without hosts.
 func New(o Options) *Book {
+	if o.Bindings == nil {
+		o.Bindings = none{}
+	}
 	return &Book{Options: o, index: newIndex(), hosts: map[string]*host{}, moving: map[part.Adapter]bool{},
 		sharing: newSharing(), changed: make(chan struct{})}
 }
@@ -248,7 +247,7 @@ func (b *Book) RunsOn(n part.Adapter) (list []Port) {
 // Holder is the static port that an adapter has, nil for none; elsewhere says that it runs on another host than this
 // one, or is being connected there. A VM that was stopped there a moment ago may not be reported yet: that is waited
 // for until ctx ends, unless the guest arrives.
-func (b *Book) Holder(ctx context.Context, id string, n part.Adapter, incoming bool) (has *staticports.Binding,
+func (b *Book) Holder(ctx context.Context, id string, n part.Adapter, incoming bool) (has *Binding,
 	elsewhere string) {
 	for {
 		b.mu.Lock()
@@ -267,7 +266,7 @@ func (b *Book) Holder(ctx context.Context, id string, n part.Adapter, incoming b
 }
 
 // holder is Holder at this moment. The caller holds the lock.
-func (b *Book) holder(id string, n part.Adapter) (has *staticports.Binding, elsewhere string) {
+func (b *Book) holder(id string, n part.Adapter) (has *Binding, elsewhere string) {
 	has = b.Bindings.Of(n)
 	for _, other := range b.index.on(n) {
 		if other.id != id {

@@ -9,7 +9,6 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/part"
-	"heddle/internal/controller/staticports"
 )
 
 const vmOf = "6f9619ff-8b86-d011-b42d-00c04fc96401"
@@ -25,7 +24,7 @@ func serves(generation uint64) *controllerv1.HostPort {
 // bookWith is a book with hosts that are connected and have these ports.
 func bookWith(ports map[string]*controllerv1.HostPort) (b *Book, conns map[string]*part.Conn) {
 	log := slog.New(slog.DiscardHandler)
-	b = New(Options{Log: log, Bindings: staticports.NewBindings(log), Linger: time.Hour})
+	b = New(Options{Log: log, Linger: time.Hour})
 	conns = map[string]*part.Conn{}
 	for id, p := range ports {
 		b.Joined(id, "name of "+id)

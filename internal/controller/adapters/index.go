@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/part"
 )
 
@@ -99,7 +100,7 @@ func (x index) exchange(h *host, ports []*controllerv1.HostPort, old func(port) 
 func (x index) begin(h *host, ports []*controllerv1.HostPort) map[part.Adapter]bool {
 	changed := map[part.Adapter]bool{}
 	for _, p := range ports {
-		n, run := Runs(p)
+		n, run := fanout.Runs(p)
 		if n.VM == "" {
 			continue
 		}
@@ -117,11 +118,6 @@ func (x index) begin(h *host, ports []*controllerv1.HostPort) map[part.Adapter]b
 			group: p.GetPortGroup()}
 	}
 	return changed
-}
-
-// Runs is the adapter whose port that is, if it runs there: not while its guest waits elsewhere, nor without a device.
-func Runs(p *controllerv1.HostPort) (part.Adapter, bool) {
-	return part.AdapterOf(p.GetVm(), p.GetAdapter()), p.GetVm() != "" && !p.GetWaits() && !p.GetAbsent()
 }
 
 // on are the hosts that are connected and report that an adapter runs there, by name.

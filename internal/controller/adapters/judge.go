@@ -82,7 +82,7 @@ func (b *Book) migrates(n part.Adapter, on []*host, away []string) bool {
 // follow binds a port where its VM runs, when it is bound elsewhere and the host there says that it does not run there.
 func (b *Book) follow(n part.Adapter, h *host) {
 	bound := b.Bindings.Of(n)
-	if bound == nil || bound.Host == h.id || b.moving[n] || b.Rebind == nil {
+	if bound == nil || bound.Host == h.id || b.moving[n] {
 		return
 	}
 	p, was := h.running[n], b.hosts[bound.Host]
@@ -92,7 +92,7 @@ func (b *Book) follow(n part.Adapter, h *host) {
 	b.moving[n] = true
 	id, name := h.id, h.name
 	go func() {
-		b.Rebind(bound, id, name, p.gen)
+		b.Bindings.Rebind(bound, id, name, p.gen)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if delete(b.moving, n); b.Bindings.Of(n) != bound { // which nobody looked at while the port was moving

@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/conflict"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/part"
 )
 
@@ -104,7 +105,7 @@ func (b *Book) setMark(h *host, n part.Adapter, m Mark) {
 // connected yet. The caller holds the lock.
 func (b *Book) resume(h *host, ports []*controllerv1.HostPort) {
 	for _, p := range ports {
-		n, ok := Runs(p)
+		n, ok := fanout.Runs(p)
 		if _, kept := h.running[n]; !ok || !kept || len(h.marks[n].Rivals) > 0 {
 			continue
 		}

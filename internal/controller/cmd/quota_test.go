@@ -49,7 +49,7 @@ func TestWhatAQuotaCanBe(t *testing.T) {
 
 // The quota of an etcd of others is not the controller's.
 func TestAQuotaOfAnotherEtcdIsRefused(t *testing.T) {
-	c := New(io.Discard, "")
+	c := New(io.Discard, "", nil)
 	c.SetArgs([]string{"--etcd-quota", "1GiB", "--etcd-endpoints", "https://127.0.0.1:1", "--data-dir", t.TempDir()})
 	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--quota-backend-bytes") {
 		t.Errorf("%v", err)

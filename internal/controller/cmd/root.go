@@ -23,6 +23,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/api/waitline"
 	"heddle/internal/controller"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/history"
 	"heddle/internal/platform/access/signin"
 	"heddle/internal/platform/snapshots"
@@ -41,14 +42,15 @@ const (
 // can be measured.
 const gcPercent = 75
 
-// Main runs the program and returns its exit status. release is the version of its package, if any.
-func Main(release string) int {
+// Main runs the program with these capabilities and returns its exit status. release is the version of its package, if
+// any.
+func Main(release string, has capability.List) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := New(os.Stderr, release)
+	root := New(os.Stderr, release, has)
 	if term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb" {
 		line := waitline.New(os.Stderr)
 		ctx = api.WithWaits(ctx, line)
@@ -70,9 +72,9 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// New is the program's command tree; release is the version of its package, if any.
-func New(stderr io.Writer, release string) *cobra.Command {
-	o := controller.Options{Version: runningVersion(release)}
+// New is the command tree of the program with these capabilities; release is the version of its package, if any.
+func New(stderr io.Writer, release string, has capability.List) *cobra.Command {
+	o := controller.Options{Version: runningVersion(release), Capabilities: has}
 	var verbose, showVersion bool
 	c := &cobra.Command{
 		Use: "heddle-controller", Short: "Keep the definition of distributed switches for many hosts",

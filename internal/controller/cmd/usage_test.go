@@ -28,7 +28,7 @@ func TestFaultsOfTheCommandLine(t *testing.T) {
 			"--socket"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := New(io.Discard, "")
+			root := New(io.Discard, "", nil)
 			root.SetOut(io.Discard)
 			root.SetArgs(strings.Fields(c.line))
 			err := root.ExecuteContext(t.Context())

@@ -131,6 +131,17 @@ func (k PortKeeper) Clear(ctx context.Context) error {
 	})
 }
 
+// ClearLeft is Clear where there is something left. catchUp returns when this controller has all that was written.
+func (k PortKeeper) ClearLeft(ctx context.Context, catchUp func(context.Context) error) error {
+	if _, left := k.Store.Get(PortWorkKey()); !left {
+		return nil
+	}
+	if err := k.Clear(ctx); err != nil {
+		return fmt.Errorf("remove static ports that an earlier change has left: %w", err)
+	}
+	return catchUp(ctx)
+}
+
 // settleAttempts is how often the work is begun again that a change of the definition, or another controller, overtook.
 const settleAttempts = 5
 

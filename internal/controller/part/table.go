@@ -1,6 +1,10 @@
 package part
 
-import controllerv1 "heddle/api/heddle/controller/v1"
+import (
+	"context"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
 
 // Table is all parts of a controller, each under the hooks that it has. The zero value has none.
 type Table struct {
@@ -9,6 +13,7 @@ type Table struct {
 	definers  []Definer
 	followers []Follower
 	hearers   []Hearer
+	servants  []Servant
 	speakers  []Speaker
 }
 
@@ -20,6 +25,7 @@ func Of(parts ...any) (t Table) {
 		t.definers = added(t.definers, p)
 		t.followers = added(t.followers, p)
 		t.hearers = added(t.hearers, p)
+		t.servants = added(t.servants, p)
 		t.speakers = added(t.speakers, p)
 	}
 	return t
@@ -72,6 +78,13 @@ func (t Table) Disconnected(id string, c *Conn) {
 func (t Table) Hear(id string, c *Conn, m *controllerv1.FollowSliceRequest) {
 	for _, p := range t.hearers {
 		p.Hear(id, c, m)
+	}
+}
+
+// Serve calls all servants.
+func (t Table) Serve(ctx context.Context, id string, c *Conn, m *controllerv1.FollowSliceRequest) {
+	for _, p := range t.servants {
+		p.Serve(ctx, id, c, m)
 	}
 }
 

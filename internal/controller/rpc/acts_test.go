@@ -19,6 +19,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fanout"
 )
 
 const (
@@ -444,7 +445,7 @@ func TestS100_ATargetOfAVersionThatCannotIsRefused(t *testing.T) {
 	if err != nil || r.GetLacks() != says {
 		t.Errorf("the target hears %v, %v", r, err)
 	}
-	there := c.seenByMoves(&elsewhere{}, "")
+	there := c.seenByMoves(&fanout.Answers{}, "")
 	if why := must(there.Host("esx2"))(t).LessProtected("dvs", "db"); why != "" {
 		t.Errorf("a port of another port group: %s", why)
 	}

@@ -9,6 +9,7 @@ import (
 
 	agentv1 "heddle/api/heddle/agent/v1"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/moves"
 )
 
@@ -25,7 +26,7 @@ func waitsAt(c *controller, m *mover, name string, away bool) {
 	m.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	m.reports(actsPort(true))
 	c.await("the port waits", func() bool {
-		return slices.ContainsFunc(c.seenByMoves(&elsewhere{}, "").Ports, func(p moves.Port) bool {
+		return slices.ContainsFunc(c.seenByMoves(&fanout.Answers{}, "").Ports, func(p moves.Port) bool {
 			return p.Host == name && p.GetWaits()
 		})
 	})
@@ -82,7 +83,7 @@ func TestS176_ACancelledMoveLeavesNoPortAtAFormerTarget(t *testing.T) {
 	to.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
 	other.reports(another)
 	c.await("two VMs have the name", func() bool {
-		return slices.ContainsFunc(c.seenByMoves(&elsewhere{}, "").Ports, func(p moves.Port) bool {
+		return slices.ContainsFunc(c.seenByMoves(&fanout.Answers{}, "").Ports, func(p moves.Port) bool {
 			return p.GetVm() == another.GetVm()
 		})
 	})

@@ -7,6 +7,7 @@ import (
 
 	agentv1 "heddle/api/heddle/agent/v1"
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 )
 
 // means records which port a call meant.
@@ -110,7 +111,7 @@ func TestS173_ControllersTellWhichHostsCheckWhatIsMeant(t *testing.T) {
 	h := c.fleet.names["esx2"]
 	for checks, want := range map[bool]string{true: h.id, false: ""} {
 		here[0].ChecksMeant = checks
-		there := &elsewhere{hosts: map[string]*controllerv1.HostHere{h.id: here[0]}}
+		there := &fanout.Answers{Hosts: map[string]*controllerv1.HostHere{h.id: here[0]}}
 		if got := h.meant(there); got != want {
 			t.Errorf("checks %v: %q, want %q", checks, got, want)
 		}

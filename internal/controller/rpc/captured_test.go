@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/platform/access/roles"
 )
 
@@ -12,13 +13,13 @@ import (
 // cluster where a port is not reported.
 func TestS117_ACaptureIsJudgedByThePortGroupsOfItsPorts(t *testing.T) {
 	web, db := roles.Scope{Switch: "dvs", PortGroup: "web"}, roles.Scope{Switch: "dvs", PortGroup: "db"}
-	there := reportedBy(&controllerv1.HostReport{Ports: []*controllerv1.HostPort{
+	there := fanout.Report(&controllerv1.HostReport{Ports: []*controllerv1.HostPort{
 		{Switch: "dvs", Name: "w1", PortGroup: "web"}, {Switch: "dvs", Name: "w2", PortGroup: "web"},
 		{Switch: "dvs", Name: "d1", PortGroup: "db"}, {Switch: "lan", Name: "d1", PortGroup: "db"},
 	}})
 	for _, row := range []struct {
 		name   string
-		report reported
+		report fanout.Report
 		sw     string
 		names  []string
 		want   []roles.Scope

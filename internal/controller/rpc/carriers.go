@@ -12,7 +12,7 @@ import (
 
 // carriers are the hosts connected here that run a controller's machine as a VM: a port there has the MAC of an adapter
 // of it, and a device. Reports are searched as they came, since nearly none of them has such a port.
-func (f portKeeper) carriers(all []peers.Controller) (list []*controllerv1.ControllerCarrier) {
+func carriers(f *fleet, all []peers.Controller) (list []*controllerv1.ControllerCarrier) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.hosts {
@@ -44,7 +44,7 @@ func (r *report) carries(mac string) bool {
 // carried are the hosts on which controllers' machines are VMs, by the controllers' ids, as all controllers that answer
 // see it.
 func (s *Server) carried(ctx context.Context) map[string]string {
-	list := s.fleet.keeper().carriers(s.Cluster())
+	list := carriers(s.fleet, s.Cluster())
 	for _, a := range peers.AskOthers(ctx, s.Roster, peers.AskTime, func(ctx context.Context, k *peers.Link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})

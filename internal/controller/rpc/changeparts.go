@@ -3,15 +3,17 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/rollout/staged"
-	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/rpcerrors"
@@ -23,27 +25,23 @@ import (
 func (p people) changeParts() []pipeline.Part {
 	there := &hostReports{everywhere: p.everywhere(), fleet: p.fleet}
 	ends, stages, closed := staged.Parts(p.inStages())
-	sizes, work := staticports.Parts(staticports.Controller{Keeper: portsOf(p.Server), CatchUp: p.catchUp,
-		Counts: p.fleet.bindings.Counts, Served: func(after *inventory.Inventory) error {
-			return p.fleet.keeper().served(after, there.said)
-		}})
-	return []pipeline.Part{
+	judge, work := p.fleet.capabilities.changeParts(capability.World{
+		Reported: func() *fanout.Answers { return there.said }})
+	return slices.Concat([]pipeline.Part{
 		importGate{p.backups.Settled},
 		editRights{},
 		knownKinds{p.Roster},
 		there,
 		ends,
 		groupUsers{p.fleet.unused, there},
-		sizes,
+	}, judge, []pipeline.Part{
 		hostAddresses{addressing{p.fleet}.granted},
 		hostEffects{p.fleet, foreseer(p), there},
 		&agreed{fleet: p.fleet, hub: p.fleet.together, roster: p.Roster, log: p.Log, there: there},
 		stages,
 		closed,
 		&changeRecord{Recorder: p.recorder()},
-		work,
-		importMarks{},
-	}
+	}, work, []pipeline.Part{importMarks{}})
 }
 
 // storedDefinition is the definition in the store.
@@ -94,7 +92,7 @@ func (k knownKinds) Judge(_ context.Context, p *pipeline.Plan) error {
 type hostReports struct {
 	everywhere *everywhere
 	fleet      *fleet
-	said       *elsewhere
+	said       *fanout.Answers
 }
 
 // Weigh implements pipeline.Weigher.
@@ -106,7 +104,7 @@ func (r *hostReports) Weigh(ctx context.Context, _ *pipeline.Plan) error {
 
 // groupUsers refuses a change that removes a port group in use.
 type groupUsers struct {
-	unused func(slice.Change, *elsewhere) error
+	unused func(slice.Change, *fanout.Answers) error
 	there  *hostReports
 }
 

@@ -74,7 +74,7 @@ func TestS79_AReleaseByTheControllerBeforeLeavesWhatWasClaimedSince(t *testing.T
 	}
 	q := &controllerv1.PortClaim{Number: 2, Switch: "dvs", PortGroup: "web", Vm: strings.ToUpper(vmOf),
 		Adapter: "net0", Port: port, Release: true}
-	a := (claimant{c.Server}).claimPort(t.Context(), h, before, q)
+	a := portsIn(c.fleet).Claim(t.Context(), h.id, before.Conn, q)
 	if !strings.Contains(a.GetRefused(), "stays bound: it was claimed again meanwhile") || c.boundTo() != "esx1" {
 		t.Errorf("a late release: %v; the port is bound to %q", a, c.boundTo())
 	}

@@ -153,9 +153,10 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 	t.Cleanup(func() { _ = record.Close() })
 	c.Server = must(New(Options{Audit: record, Store: st, Past: store.PastOf(st), KeepHistory: history.DefaultKeep(),
 		Authority: pki.NewCurrent(c.authority), Epoch: 1,
-		SpreadTime: time.Hour, // hosts stay where a test has them
-		Log:        slog.New(slog.NewTextHandler(c.log, nil)),
-		Steady:     func() time.Duration { return time.Since(clockBegan) + time.Duration(c.later.Load()) },
+		Capabilities: withStaticPorts(),
+		SpreadTime:   time.Hour, // hosts stay where a test has them
+		Log:          slog.New(slog.NewTextHandler(c.log, nil)),
+		Steady:       func() time.Duration { return time.Since(clockBegan) + time.Duration(c.later.Load()) },
 		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil },
 			Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -41,7 +41,7 @@ func (f contents) sliceBy(v *inventory.Inventory, h *host, granted []inventory.G
 	}
 	var bound map[string]string
 	if v.HasSettings() {
-		bound = f.bindings.GroupsOn(h.id)
+		bound = f.adapters.Bindings.GroupsOn(h.id)
 	}
 	own, without, err := v.Own(inventory.Member{ID: h.id, Name: h.doc.Name, Labels: h.doc.Labels}, granted, bound)
 	if err != nil {

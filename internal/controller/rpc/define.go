@@ -15,6 +15,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/past"
@@ -96,7 +97,7 @@ func portsOf(s *Server) definition.PortKeeper {
 }
 
 // unused refuses a change that removes a port group in use.
-func (f *fleet) unused(c slice.Change, there *elsewhere) error {
+func (f *fleet) unused(c slice.Change, there *fanout.Answers) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var lines []string
@@ -112,13 +113,13 @@ func (f *fleet) unused(c slice.Change, there *elsewhere) error {
 }
 
 // users says who uses a port group, or might: a host that is away and has not reported its ports.
-func (f *fleet) users(group string, there *elsewhere) (lines []string) {
+func (f *fleet) users(group string, there *fanout.Answers) (lines []string) {
 	sw, name, _ := strings.Cut(group, "/")
 	for _, h := range f.sorted() {
 		if _, has := f.inventory.Switches(h.doc.Name, h.doc.Labels)[sw]; !has {
 			continue
 		}
-		report, _ := there.reportOf(h)
+		report, _ := there.ReportOf(h.known())
 		if report == nil {
 			lines = append(lines, fmt.Sprintf("port group %s may be in use on host %s, which is not connected: wait "+
 				"for it, "+

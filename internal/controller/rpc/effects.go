@@ -12,6 +12,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
@@ -22,7 +23,7 @@ const mostNamed = 16
 
 // foresee completes what a change of the definition does with what it means for the hosts, and refuses one that leaves
 // ports less protected on a host than the definition says.
-func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after *inventory.Inventory,
+func (f *fleet) foresee(there *fanout.Answers, have *slice.Set, c slice.Change, after *inventory.Inventory,
 	g *addresses.Grant, q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
 	out.Objects = definition.ObjectChanges(have, c)
 	f.mu.Lock()
@@ -47,7 +48,7 @@ func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after
 // effects are what a change means for the hosts.
 type effects struct {
 	*fleet
-	there       *elsewhere
+	there       *fanout.Answers
 	out         *controllerv1.ApplyDefinitionResponse
 	touched     map[[2]slice.Hash]*touched // by the contents before and after
 	groups      map[string]*controllerv1.AffectedGroup
@@ -211,7 +212,7 @@ func (e *effects) between(was, will *slice.Set) *touched {
 func (e *effects) ports(h *host, t *touched) {
 	seen := map[string]bool{}
 	var risks []string
-	list, _ := e.there.reportOf(h)
+	list, _ := e.there.ReportOf(h.known())
 	if list == nil {
 		return
 	}

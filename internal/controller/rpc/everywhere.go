@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/platform/peers"
 )
 
@@ -91,73 +92,15 @@ func (s *everywhere) host(h *host) *controllerv1.Host {
 	return out
 }
 
-// elsewhere is what the other controllers say of hosts that are not connected here.
-type elsewhere struct {
-	hosts map[string]*controllerv1.HostHere // by id
-	// away are the controllers that do not answer.
-	away []string
-	// known is what agents say that they know, by their hosts' ids.
-	known map[string]string
-}
-
 // askHosts asks the other controllers about hosts.
-func (s *everywhere) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
-	e := &elsewhere{hosts: map[string]*controllerv1.HostHere{}, known: map[string]string{}}
-	answers := peers.AskOthers(ctx, s.roster, peers.AskTime+q.GetPatience().AsDuration(),
-		func(ctx context.Context, k *peers.Link) (*controllerv1.GetHostsHereResponse, error) {
-			return k.GetHostsHere(ctx, q)
-		})
-	for _, a := range answers {
-		if a.Err != nil {
-			s.log.Debug("another controller does not answer", "controller", peers.NameOf(a.Of), "err", a.Err)
-			e.away = append(e.away, peers.NameOf(a.Of))
-			for _, h := range s.roster.Remembered(a.Of.ID, nil, false) {
-				e.take(h)
-			}
-			continue
-		}
-		for _, h := range s.roster.Remembered(a.Of.ID, a.Got.GetHosts(), true) {
-			e.take(h)
-		}
-		if len(q.GetNames()) == 0 {
-			s.roster.Remember(a.Of.ID, a.Got.GetHosts())
-		}
-		for _, h := range a.Got.GetHosts() {
-			e.take(h)
-			if n := int(h.GetKnown()); n > 0 && n <= len(a.Got.GetKnown()) {
-				e.known[h.GetHost().GetId()] = a.Got.GetKnown()[n-1]
-			}
-		}
-	}
-	return e
-}
-
-// take takes in what one controller says of a host: that it is connected counts more than that it was, and what is
-// newer more than what is older.
-func (e *elsewhere) take(h *controllerv1.HostHere) {
-	id := h.GetHost().GetId()
-	was := e.hosts[id]
-	if was == nil || rank(h) > rank(was) ||
-		rank(h) == rank(was) && h.GetHost().GetSince().AsTime().After(was.GetHost().GetSince().AsTime()) {
-		e.hosts[id] = h
-	}
-}
-
-// rank tells better knowledge of a host from worse.
-func rank(h *controllerv1.HostHere) int {
-	switch {
-	case h.GetConnected() && !h.GetHost().GetStale():
-		return 2
-	case h.GetConnected():
-		return 1
-	}
-	return 0
+func (s *everywhere) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *fanout.Answers {
+	return fanout.Ask(ctx, s.roster, s.log, q)
 }
 
 // shown is a host as people see it, wherever it is connected. The caller holds the lock of the fleet.
-func (s *everywhere) shown(h *host, e *elsewhere) *controllerv1.Host {
+func (s *everywhere) shown(h *host, e *fanout.Answers) *controllerv1.Host {
 	out := s.host(h)
-	there := e.hosts[h.id]
+	there := e.Hosts[h.id]
 	switch {
 	case h.conn != nil:
 		return out
@@ -166,10 +109,10 @@ func (s *everywhere) shown(h *host, e *elsewhere) *controllerv1.Host {
 	case there != nil && there.GetHost().GetSince().AsTime().After(h.since):
 		out = there.GetHost()
 	}
-	if len(e.away) > 0 {
+	if len(e.Away) > 0 {
 		out.Stale = true
 		out.Problems = append(slices.Clone(out.GetProblems()), "it may be connected to controller "+
-			strings.Join(e.away, " or ")+", which does not answer")
+			strings.Join(e.Away, " or ")+", which does not answer")
 	}
 	return out
 }
@@ -192,27 +135,19 @@ func (s *everywhere) remember(ctx context.Context) {
 // rememberTime is how often that is.
 const rememberTime = 10 * time.Second
 
-// reportOf is what a host reported last, to whichever controller; nil for nothing. The caller holds the lock.
-func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {
-	there := e.hosts[h.id]
-	switch {
-	case h.conn != nil && h.report != nil:
-		return h.report, true
-	case there.GetConnected():
-		return reportedBy(there.GetReport()), !there.GetHost().GetStale()
-	case there.GetReport() != nil && (h.report == nil || there.GetHost().GetSince().AsTime().After(h.since)):
-		return there.GetReport(), false
+// known is the host as this controller has heard of it from itself. The caller holds the lock.
+func (h *host) known() fanout.Host {
+	k := fanout.Host{ID: h.id, Name: h.doc.Name, Labels: h.doc.Labels, Here: h.conn != nil, Since: h.since}
+	if h.report != nil {
+		k.Report = h.report
 	}
-	if h.report == nil {
-		return nil, false
-	}
-	return h.report, false
+	return k
 }
 
 // meant is the host's id where it knows the fields which say what a call about a move means; "" where its agent is of
 // an earlier version, which refuses them. The caller holds the lock.
-func (h *host) meant(there *elsewhere) string {
-	if h.conn.checksMeant() || h.conn == nil && there.hosts[h.id].GetChecksMeant() {
+func (h *host) meant(there *fanout.Answers) string {
+	if h.conn.checksMeant() || h.conn == nil && there.Hosts[h.id].GetChecksMeant() {
 		return h.id
 	}
 	return ""
@@ -230,10 +165,10 @@ func (s *everywhere) await(ctx context.Context, revision int64, names []string, 
 	until := time.Now().Add(patience)
 	for {
 		round := max(0, min(time.Until(until), mostPatience))
-		asked := make(chan *elsewhere, 1)
+		asked := make(chan *fanout.Answers, 1)
 		go func() {
 			if len(s.roster.Others()) == 0 {
-				asked <- &elsewhere{}
+				asked <- &fanout.Answers{}
 				return
 			}
 			asked <- s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names, Revision: revision,
@@ -260,7 +195,7 @@ func (s *everywhere) await(ctx context.Context, revision int64, names []string, 
 }
 
 // waiting are those of the hosts that do not have the newest version active; pending: those that may have it soon.
-func (s *everywhere) waiting(names []string, e *elsewhere) (list []*controllerv1.HostProblem, pending []string) {
+func (s *everywhere) waiting(names []string, e *fanout.Answers) (list []*controllerv1.HostProblem, pending []string) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	for _, name := range names {
@@ -285,7 +220,7 @@ func (s *everywhere) waiting(names []string, e *elsewhere) (list []*controllerv1
 			pending = append(pending, name)
 			why = append([]string{"it has not answered yet"}, why...)
 		case controllerv1.HostState_HOST_STATE_DISCONNECTED:
-			if e.hosts != nil && time.Since(now.GetSince().AsTime()) < moveTime {
+			if e.Hosts != nil && time.Since(now.GetSince().AsTime()) < moveTime {
 				pending = append(pending, name)
 			}
 			why = append([]string{"it is not connected"}, why...)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
 )
@@ -120,10 +121,10 @@ func (f *fleet) whatTheyKnow(out *controllerv1.GetHostsHereResponse) {
 }
 
 // hear takes in what other controllers know of the hosts that are connected to them.
-func (f *fleet) hear(e *elsewhere) {
+func (f *fleet) hear(e *fanout.Answers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, text := range e.known {
+	for id, text := range e.Known {
 		if h := f.hosts[id]; h != nil && h.conn == nil {
 			f.fits(h, text)
 		}

@@ -15,7 +15,6 @@ import (
 	"heddle/internal/controller/hostwords"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/part"
-	"heddle/internal/controller/staticports"
 	"heddle/internal/controller/together"
 	"heddle/internal/identity"
 	"heddle/internal/platform/store"
@@ -66,8 +65,6 @@ type fleet struct {
 	changed   chan struct{}      // closed and replaced when something changes that somebody may wait for
 	// roster counts the changes of the list of controllers.
 	roster int64
-	// bindings are the static ports that are bound.
-	bindings *staticports.Bindings
 	// adapters are on which hosts adapters of VMs run.
 	adapters *adapters.Book
 	// together is what is known of changes that hosts make together.
@@ -75,8 +72,9 @@ type fleet struct {
 	// addresses are those that host ports have from pools.
 	addresses *addresses.Book
 	rolling   rolling
-	// parts take part in the conversations with hosts.
-	parts part.Table
+	// parts take part in the conversations with hosts, those of capabilities among them.
+	parts        part.Table
+	capabilities capabilities
 	// takers take in what became of the store's objects, by their kinds.
 	takers map[store.Kind]taker
 }
@@ -136,12 +134,20 @@ const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, addresses: addresses.New(),
-		together: together.NewHub(log), bindings: staticports.NewBindings(log)}
-	f.adapters = adapters.New(adapters.Options{Log: log, Bindings: f.bindings, Linger: lingers * shareTime})
-	f.parts = part.Of(f.bindings, f.adapters, f.together)
+		together: together.NewHub(log)}
+	f.adapters = adapters.New(adapters.Options{Log: log, Linger: lingers * shareTime})
+	f.have(nil, f.adapters, f.together)
 	f.takers = takersOf(f)
 	f.reset()
 	return f
+}
+
+// have gives a fleet its capabilities, and the parts of the core.
+func (f *fleet) have(list capabilities, core ...any) {
+	f.capabilities, f.parts = list, part.Of(append(list.parts(), core...)...)
+	if b := list.bindings(); b != nil {
+		f.adapters.Bindings = b
+	}
 }
 
 func (f *fleet) reset() {

@@ -76,6 +76,8 @@ type member struct {
 
 func fleetOf(t *testing.T, objects *slice.Set) *fleet {
 	f := newFleet(slog.New(slog.DiscardHandler), 1)
+	f.have(capabilitiesOf(&Server{Options: Options{Log: f.log, Capabilities: withStaticPorts()}, fleet: f}), f.adapters,
+		f.together)
 	f.take(events(&slice.Set{}, objects, 1))
 	return f
 }

@@ -48,7 +48,6 @@ type conn struct {
 	// answers: the host takes calls, and these are those under way.
 	answers bool
 	calls   calls
-	slots   chan struct{} // one for each claim under way
 	// checks: the host checks which port a call about a move means.
 	checks bool
 	// clock is what the host's clock showed when it came, nil where it didn't say.
@@ -93,7 +92,7 @@ func (s *Server) follow(ctx context.Context, e entry, first *controllerv1.Follow
 		conversation: hello.GetConversation(), begun: hello.GetBegun(), cancel: e.end, done: ctx.Done(),
 		answers: hello.GetAnswers(), checks: hello.GetChecksMeant(),
 		serial: e.peer.Serial, issuer: issuerOf(e.peer, s.Authority.Trust()),
-		slots: make(chan struct{}, mostClaims), clock: s.issuing.In(hello.GetNow())}
+		clock: s.issuing.In(hello.GetNow())}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	id := e.peer.Name.ID
 	if err := s.fleet.makeRoom(id, c); err != nil {
@@ -127,7 +126,8 @@ func (f *fleet) arrive(id string, c *conn, first *controllerv1.FollowSliceReques
 	if h.conn != nil {
 		h.conn.end(errors.New("the host has connected again"))
 	}
-	c.Conn = &part.Conn{Poke: c.poke}
+	c.Conn = &part.Conn{Poke: c.poke, Run: c.start, Number: c.conversation, Begun: c.begun,
+		Slots: make(chan struct{}, part.MostRequests)}
 	h.conn, h.agent, h.address, h.since = c, hello.GetAgent(), c.address, time.Now()
 	h.active, h.failed, h.why = version{}, version{}, nil
 	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {

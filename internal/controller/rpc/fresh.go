@@ -7,6 +7,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/platform/store"
 )
 
@@ -49,7 +50,7 @@ func (s *everywhere) confirming(ctx context.Context) (stale func() string) {
 }
 
 // askAll is askHosts for who is told how all hosts are: it also says why that may be old.
-func (s *everywhere) askAll(ctx context.Context, q *controllerv1.GetHostsHereRequest) (*elsewhere, string) {
+func (s *everywhere) askAll(ctx context.Context, q *controllerv1.GetHostsHereRequest) (*fanout.Answers, string) {
 	stale := s.confirming(ctx)
 	there := s.askHosts(ctx, q)
 	return there, stale()

@@ -115,7 +115,7 @@ func TestS83_AReadHasWhatAnotherControllerAnsweredBefore(t *testing.T) {
 	late = c.behind(nil)
 	port := must(c.Store.Claim(t.Context(), store.ClaimRequest{PortGroup: "dvs/fixed",
 		Binding: store.Binding{Host: "h1", VM: "6f9619ff-8b86-d011-b42d-00c04fc96401", Adapter: "net0"}}))(t)
-	list := must(late.ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{}))(t)
+	list := must(portsIn(late.fleet).ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{}))(t)
 	if len(list.GetPorts()) != 2 || !list.GetPorts()[0].GetBound() || list.GetStale() != "" {
 		t.Errorf("a port that was bound at another controller: %+v", list)
 	}
@@ -124,7 +124,8 @@ func TestS83_AReadHasWhatAnotherControllerAnsweredBefore(t *testing.T) {
 	other := must(c.Store.Claim(t.Context(), store.ClaimRequest{PortGroup: "dvs/fixed",
 		Binding: store.Binding{Host: "h1", VM: "6f9619ff-8b86-d011-b42d-00c04fc96402", Adapter: "net0"}}))(t)
 	for _, id := range []string{port.ID, other.ID} {
-		if _, err := late.ReleaseStaticPort(t.Context(), &controllerv1.ReleaseStaticPortRequest{Port: id}); err != nil {
+		_, err := portsIn(late.fleet).ReleaseStaticPort(t.Context(), &controllerv1.ReleaseStaticPortRequest{Port: id})
+		if err != nil {
 			t.Errorf("the release of a port that was bound at another controller: %v", err)
 		}
 	}
@@ -149,7 +150,7 @@ func TestS83_AReadThatMayBeOldSaysSo(t *testing.T) {
 	if d := must(late.GetDefinition(t.Context(), nil))(t); !strings.Contains(d.GetStale(), "may be old") {
 		t.Errorf("the definition: %+v", d)
 	}
-	list := must(late.ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{}))(t)
+	list := must(portsIn(late.fleet).ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{}))(t)
 	if !strings.Contains(list.GetStale(), "may be old") {
 		t.Errorf("the static ports: %+v", list)
 	}

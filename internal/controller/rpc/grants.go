@@ -150,6 +150,6 @@ func (s granter) fillFor(ctx context.Context, h *host) {
 		return
 	}
 	if err := s.filling.Do(ctx, s.fillAddresses); err != nil {
-		s.Log.Warn("a host has not got its addresses", "host", s.fleet.keeper().nameOf(h), "err", err)
+		s.Log.Warn("a host has not got its addresses", "host", segmenting{s.fleet}.nameOf(h.id), "err", err)
 	}
 }

@@ -26,16 +26,15 @@ import (
 // A kind that a host or a guest makes grow has a bound that needs no admin, and room that is nobody else's.
 func grows() map[string]string {
 	const admins = "by calls that are an admin's, or in the definition of who may change it"
-	return map[string]string{
+	all := map[string]string{
 		"host": "one for each join token; 17 certificates in each, 4 an hour (certrecord.go)",
 		"revoked": "one for each host or controller that was taken out, of a few hundred bytes, until no " +
 			"certificate of a host can count any more",
 		"revocations": "the same once more, while a controller of an earlier version is there; of 512 KiB at most",
-		"portWork":    "one, of the port groups whose static ports end; of 256 KiB at most",
 		"token":       "by an admin; those that expired a month ago go when another one is made",
 		"apiToken":    "by an admin; 16 of each person who signs in, 20,000 sign-ins in all",
 		"idToken":     "20,000 of people who signed in, until the provider's token ends",
-		"ports":       "as many ports as port groups have", "hostPort": admins, "switch": admins, "portGroup": admins,
+		"hostPort":    admins, "switch": admins, "portGroup": admins,
 		"template": admins, "hostEntry": admins, "definition": admins, "definitionChange": "one at a time",
 		"hostAddresses": "one for each host, of as many addresses as it has host ports", "addressBook": "one",
 		"authority": "one", "import": "one", "rollout": admins, "rolloutPart": admins, "rolloutUsual": admins,
@@ -43,6 +42,12 @@ func grows() map[string]string {
 		"account": "not written", "audit": "not written: the log is files, each of a bounded size",
 		"past": "the history, of which the bounds are --history's",
 	}
+	for _, c := range withStaticPorts() {
+		for _, k := range c.Kinds {
+			all[string(k.Name)] = k.Bound
+		}
+	}
+	return all
 }
 
 // Every kind of objects that controllers write is in the table above: a new one begins with the question who makes it

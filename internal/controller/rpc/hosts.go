@@ -5,13 +5,14 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 )
 
 // everywhere is the fleet as all controllers together know it.
 func (s *Server) everywhere() *everywhere { return &everywhere{s.fleet, s.Roster, s.Log} }
 
 // askHosts asks the other controllers about hosts.
-func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
+func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *fanout.Answers {
 	return s.everywhere().askHosts(ctx, q)
 }
 
@@ -21,7 +22,9 @@ func (s *Server) hostsHere(names []string, reports bool) []*controllerv1.HostHer
 }
 
 // shown is a host as people see it, wherever it is connected. The caller holds the lock of the fleet.
-func (s *Server) shown(h *host, e *elsewhere) *controllerv1.Host { return s.everywhere().shown(h, e) }
+func (s *Server) shown(h *host, e *fanout.Answers) *controllerv1.Host {
+	return s.everywhere().shown(h, e)
+}
 
 // await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
 func (s *Server) await(ctx context.Context, revision int64, names []string, patience time.Duration) (

@@ -62,7 +62,7 @@ func TestS79_ADeadAgentsReleaseIsTakenUpLate(t *testing.T) {
 	}
 	q := &controllerv1.PortClaim{Number: 2, Switch: "dvs", PortGroup: "web", Vm: vmOf, Adapter: "net0", Port: port,
 		Release: true}
-	a := claimant{c1.Server}.claimPort(t.Context(), h, dead, q)
+	a := portsIn(c1.fleet).Claim(t.Context(), h.id, dead.Conn, q)
 	if !strings.Contains(a.GetRefused(), "stays bound: it was claimed again meanwhile") {
 		t.Errorf("the late release: %v", a)
 	}
@@ -70,7 +70,7 @@ func TestS79_ADeadAgentsReleaseIsTakenUpLate(t *testing.T) {
 		t.Errorf("the port is bound to %q", got)
 	}
 	h, now := c2.talking("esx1")
-	if a := (claimant{c2.Server}).claimPort(t.Context(), h, now, q); a.GetRefused() != "" {
+	if a := portsIn(c2.fleet).Claim(t.Context(), h.id, now.Conn, q); a.GetRefused() != "" {
 		t.Errorf("a release of the start that has claimed it: %v", a)
 	}
 	c2.await("the port is free", func() bool { return c2.boundTo() == "" })

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,8 +13,9 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/part"
-	"heddle/internal/controller/staticports"
+	staticports "heddle/internal/feature/staticports/fleet"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 	"heddle/internal/test/testkit"
@@ -53,7 +55,7 @@ func (c *controller) lost(name string, d time.Duration) {
 // boundTo is the name of the host where the adapter's port is bound.
 func (c *controller) boundTo() string {
 	c.t.Helper()
-	for _, p := range must(people{c.Server}.ListStaticPorts(c.t.Context(), nil))(c.t).GetPorts() {
+	for _, p := range must(portsIn(c.fleet).ListStaticPorts(c.t.Context(), nil))(c.t).GetPorts() {
 		if p.GetBound() && p.GetVm() == vmOf {
 			return p.GetHost()
 		}
@@ -119,13 +121,13 @@ func TestS100_ALostHostKeepsItsPortsForItsLease(t *testing.T) {
 // An operator may take the port from a lost host by force. From one that answers nothing is taken.
 func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
 	settle := func(c *controller, force bool) error {
-		_, err := people{c.Server}.SettleStaticPort(c.t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
+		_, err := portsIn(c.fleet).SettleStaticPort(c.t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
 			Adapter: "net0", Host: "esx2", Force: force})
 		return err
 	}
 	release := func(port string) func(c *controller, force bool) error {
 		return func(c *controller, force bool) error {
-			_, err := people{c.Server}.ReleaseStaticPort(c.t.Context(), &controllerv1.ReleaseStaticPortRequest{
+			_, err := portsIn(c.fleet).ReleaseStaticPort(c.t.Context(), &controllerv1.ReleaseStaticPortRequest{
 				Port: port, Force: force})
 			return err
 		}
@@ -160,6 +162,17 @@ func TestS100_ALeaseIsOverriddenByForce(t *testing.T) {
 	c.await("it is free", func() bool { return c.boundTo() == "" })
 }
 
+// overtaken is a store in which something happens right before a claim is written.
+type overtaken struct {
+	capability.Store
+	first func(store.ClaimRequest)
+}
+
+func (o overtaken) Claim(ctx context.Context, r store.ClaimRequest) (store.Port, error) {
+	o.first(r)
+	return o.Store.Claim(ctx, r)
+}
+
 // A port is settled on what was looked at: one that is bound on another host than the operator says, or that somebody
 // binds anew before it is written, stays as it is.
 func TestS78_APortThatHasChangedIsNotSettled(t *testing.T) {
@@ -168,34 +181,37 @@ func TestS78_APortThatHasChangedIsNotSettled(t *testing.T) {
 	second.runsStatic("", serves(2))
 	c.await("the guest runs on esx2", func() bool { return len(c.ports()) == 2 })
 	q := &controllerv1.SettleStaticPortRequest{Vm: vmOf, Adapter: "net0", Host: "esx2", Force: true, From: "esx3"}
-	_, err := people{c.Server}.SettleStaticPort(t.Context(), q)
+	_, err := portsIn(c.fleet).SettleStaticPort(t.Context(), q)
 	if err == nil || !strings.Contains(err.Error(), "is bound on host esx1 by now, not on esx3") {
 		t.Errorf("from a host that has not got it: %v", err)
 	}
-	keeper, n := c.fleet.keeper(), part.AdapterOf(vmOf, "net0")
-	there := people{c.Server}.askHosts(t.Context(), &controllerv1.GetHostsHereRequest{Reports: true})
 	q.From = "esx1"
-	r, seen, err := keeper.settling(n, q, there)
-	if err != nil || seen == nil || seen.ID != port {
-		t.Fatal(seen, err)
-	}
-	again := store.ClaimRequest{PortGroup: r.PortGroup, Port: port, Binding: r.Binding}
-	again.Host, again.Claim = first.record.Host(), store.Claim{Run: "another", Number: 9}
-	if _, err := c.disk.Claim(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.disk.Claim(t.Context(), r); !overtaken(err, n) {
+	ports := portsIn(c.fleet)
+	before := ports.Store
+	ports.Store = overtaken{before, func(r store.ClaimRequest) {
+		if r.Port != port || r.Was == nil {
+			t.Errorf("the claim does not rest on what was looked at: %+v", r)
+		}
+		again := store.ClaimRequest{PortGroup: r.PortGroup, Port: port, Binding: r.Binding}
+		again.Host, again.Claim = first.record.Host(), store.Claim{Run: "another", Number: 9}
+		if _, err := c.disk.Claim(t.Context(), again); err != nil {
+			t.Error(err)
+		}
+	}}
+	_, err = ports.SettleStaticPort(t.Context(), q)
+	ports.Store = before
+	if connect.CodeOf(err) != connect.CodeAborted {
 		t.Errorf("its host has claimed it again: %v", err)
 	}
 	if got := c.boundTo(); got != "esx1" {
 		t.Errorf("the port is bound to %q", got)
 	}
-	if _, err := (people{c.Server}).SettleStaticPort(t.Context(), q); err != nil {
+	if _, err := portsIn(c.fleet).SettleStaticPort(t.Context(), q); err != nil {
 		t.Errorf("settled by what there is now: %v", err)
 	}
 	c.await("the port is bound to esx2", func() bool { return c.boundTo() == "esx2" })
 	q.Host, q.From = "esx1", "esx1"
-	if _, err := (people{c.Server}).SettleStaticPort(t.Context(), q); err == nil ||
+	if _, err := portsIn(c.fleet).SettleStaticPort(t.Context(), q); err == nil ||
 		!strings.Contains(err.Error(), "is bound on host esx2 by now, not on esx1") {
 		t.Errorf("by what was there before: %v", err)
 	}
@@ -208,7 +224,7 @@ func TestS78_APortIsSettledOnTheBindingThatWasSeen(t *testing.T) {
 	c.PortLease = time.Hour
 	seen := func() (binding string) {
 		t.Helper()
-		list, err := people{c.Server}.ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{})
+		list, err := portsIn(c.fleet).ListStaticPorts(t.Context(), &controllerv1.ListStaticPortsRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +245,7 @@ func TestS78_APortIsSettledOnTheBindingThatWasSeen(t *testing.T) {
 	}
 	c.await("the claim is known", func() bool { return seen() != before })
 	settle := func(binding string) error {
-		_, err := people{c.Server}.SettleStaticPort(t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
+		_, err := portsIn(c.fleet).SettleStaticPort(t.Context(), &controllerv1.SettleStaticPortRequest{Vm: vmOf,
 			Adapter: "net0", Host: "esx2", From: "esx1", Force: true, Binding: binding})
 		return err
 	}

@@ -28,7 +28,7 @@ func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := &controllerv1.ListHostsResponse{Revision: f.revision, Controllers: int32(len(p.Cluster())),
-		Unreachable: there.away, Stale: stale}
+		Unreachable: there.Away, Stale: stale}
 	for _, h := range f.sorted() {
 		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
@@ -49,9 +49,9 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fits := func(want, got string) bool { return want == "" || want == got }
-	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: stale}
+	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.Away, Stale: stale}
 	for _, h := range f.sorted() {
-		report, connected := there.reportOf(h)
+		report, connected := there.ReportOf(h.known())
 		if report == nil {
 			continue
 		}

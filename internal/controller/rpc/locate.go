@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/part"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
@@ -84,7 +84,7 @@ type found struct {
 	connected bool
 	since     time.Time
 	keys      map[portKey]bool // nil where the report is to be searched
-	conflicts map[nic]string
+	conflicts map[part.Adapter]string
 }
 
 // here are the ports on hosts that are or were connected to this controller. Reports are read without the lock, as they
@@ -101,7 +101,7 @@ func (l locating) here(q *controllerv1.LocatePortsRequest) (list []*controllerv1
 			if proto.Unmarshal(body, p) != nil {
 				continue
 			}
-			n, active := adapters.Runs(p)
+			n, active := fanout.Runs(p)
 			if n.VM == "" || q.GetVm() != "" && n.VM != q.GetVm() ||
 				q.GetAdapter() != "" && n.Name != q.GetAdapter() {
 				continue
@@ -122,7 +122,7 @@ func (l locating) hosts(q *controllerv1.LocatePortsRequest) (list []found) {
 	defer l.mu.Unlock()
 	add := func(h *host, keys map[portKey]bool) {
 		f := found{host: h, name: h.doc.Name, report: h.report, connected: h.conn != nil, since: h.since, keys: keys,
-			conflicts: map[nic]string{}}
+			conflicts: map[part.Adapter]string{}}
 		for n, m := range l.adapters.Marks(h.id) {
 			if q.GetVm() == "" || n.VM == q.GetVm() {
 				f.conflicts[n] = m.Text
@@ -165,7 +165,7 @@ func (l locating) together(known []*controllerv1.LocatedHere) (list []*controlle
 			best[k.GetHost()] = k
 		}
 	}
-	by := map[nic]*controllerv1.LocatedPort{}
+	by := map[part.Adapter]*controllerv1.LocatedPort{}
 	for _, k := range known {
 		if of := best[k.GetHost()]; k.GetInstance().GetStale() != of.GetInstance().GetStale() ||
 			!k.GetConnectedSince().AsTime().Equal(of.GetConnectedSince().AsTime()) {
@@ -220,7 +220,7 @@ func (l locating) decide(p *controllerv1.LocatedPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var names []string
-	b := l.bindings.Of(part.AdapterOf(p.GetVm(), p.GetAdapter()))
+	b := l.adapters.Bindings.Of(part.AdapterOf(p.GetVm(), p.GetAdapter()))
 	for _, i := range top {
 		names = append(names, i.GetHost())
 		if h := l.names[i.GetHost()]; b != nil && h != nil && h.id == b.Host {

@@ -49,7 +49,7 @@ func (l *looks) elsewhere(ctx context.Context, w http.ResponseWriter, host strin
 // linkOf is the connection to the controller that a host is connected to, and that one's name; nil where there is none.
 func (l *looks) linkOf(ctx context.Context, host string) (*peers.Link, string) {
 	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{host}})
-	for _, h := range there.hosts {
+	for _, h := range there.Hosts {
 		if !h.GetConnected() || h.GetHost().GetStale() || h.GetHost().GetName() != host {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/adapters"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/part"
 	"heddle/internal/platform/peers"
 )
@@ -17,18 +18,17 @@ func (s *site) resolve() {
 	s.t.Helper()
 	s.tell()
 	for i, f := range s.fleets {
-		c := claimant{&Server{Options: Options{PortLease: time.Minute, Log: f.log}, fleet: f, Roster: peers.New(nil)}}
 		f.adapters.Resolve(func(names []string) adapters.Stopped {
-			there := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
+			there := &fanout.Answers{Hosts: map[string]*controllerv1.HostHere{}}
 			for k, other := range s.fleets {
 				if k == i || len(names) == 0 {
 					continue
 				}
 				for _, h := range (&Server{fleet: other, Roster: peers.New(nil)}).hostsHere(names, true) {
-					there.take(h)
+					there.Take(h)
 				}
 			}
-			return c.stoppedBy(there)
+			return stoppedBy(f, there, time.Minute, peers.New(nil).SilentSince)
 		})
 	}
 	s.tell()

@@ -20,7 +20,7 @@ func matching(f *fleet, adapters []part.Adapter, hosts []string) match.Known {
 			k.Ports[a] = append(k.Ports[a], match.Port{Host: p.Host, Switch: p.Switch, Group: p.Group,
 				Generation: p.Generation, Runs: p.Runs})
 		}
-		if b := f.bindings.Of(a); b != nil {
+		if b := f.adapters.Bindings.Of(a); b != nil {
 			k.Bound[a] = b.Host
 		}
 	}

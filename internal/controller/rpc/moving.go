@@ -4,6 +4,7 @@ import (
 	"context"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/moves"
 )
 
@@ -30,8 +31,8 @@ func movesAt(s *Server) moves.Service {
 }
 
 // seenByMoves is what all controllers know of the hosts, for who moves ports.
-func (s *Server) seenByMoves(there *elsewhere, stale string) *moves.Sight {
-	out := &moves.Sight{Away: there.away, Stale: stale, Host: func(name string) (*moves.Host, error) {
+func (s *Server) seenByMoves(there *fanout.Answers, stale string) *moves.Sight {
+	out := &moves.Sight{Away: there.Away, Stale: stale, Host: func(name string) (*moves.Host, error) {
 		s.fleet.mu.Lock()
 		defer s.fleet.mu.Unlock()
 		return s.everywhere().forMoves(s.fleet.names[name], there)
@@ -40,7 +41,7 @@ func (s *Server) seenByMoves(there *elsewhere, stale string) *moves.Sight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
-		report, connected := there.reportOf(h)
+		report, connected := there.ReportOf(h.known())
 		if report == nil {
 			continue
 		}
@@ -53,7 +54,7 @@ func (s *Server) seenByMoves(there *elsewhere, stale string) *moves.Sight {
 }
 
 // forMoves is a host for who moves ports; nil for none. The caller holds the lock of the fleet.
-func (s *everywhere) forMoves(h *host, there *elsewhere) (*moves.Host, error) {
+func (s *everywhere) forMoves(h *host, there *fanout.Answers) (*moves.Host, error) {
 	if h == nil {
 		return nil, nil
 	}

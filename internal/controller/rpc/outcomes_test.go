@@ -190,7 +190,7 @@ func changing() map[string]outcome {
 			c.define(staticText)
 			must(c.Store.Claim(c.t.Context(), aClaim()))(c.t)
 		}, call: func(ctx context.Context, p people) error {
-			_, err := p.ReleaseStaticPort(ctx, &controllerv1.ReleaseStaticPortRequest{
+			_, err := portsIn(p.fleet).ReleaseStaticPort(ctx, &controllerv1.ReleaseStaticPortRequest{
 				Port: boundPorts(p.Store)[0].ID})
 			return err
 		}, counts: func(c *controller) bool { return len(boundPorts(c.Store)) == 0 }},

@@ -79,7 +79,7 @@ func (p *paced) take(ctx context.Context, m *controllerv1.FollowSliceRequest) er
 		}
 	}
 	p.claimed(m.GetClaims())
-	(claimant{p.Server}).claims(ctx, p.h, p.c, m.GetClaims())
+	p.fleet.parts.Serve(ctx, p.h.id, p.c.Conn, m)
 	return nil
 }
 

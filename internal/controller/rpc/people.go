@@ -18,6 +18,7 @@ import (
 
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/metrics"
 	"heddle/internal/controller/segments"
 	"heddle/internal/platform/access"
@@ -34,7 +35,6 @@ func (s Front) calls() http.Handler {
 	rpc := connect.NewServer(access.Contract, s.guard.Intercept)
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMemberServiceHandler(rpc, memberCalls{membersOf(s.Server), people(s)})
-	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterAccessServiceHandler(rpc, deskOf(s.Server))
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, rotationOf(s.Server))
@@ -45,6 +45,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterHistoryServiceHandler(rpc, s.reader())
 	controllerv1connect.RegisterRolloutServiceHandler(rpc, rolloutsOf(s.Server))
 	controllerv1connect.RegisterBackupServiceHandler(rpc, s.backups)
+	each(s.fleet.capabilities, func(_ capable, p capability.Server) { p.Register(rpc) })
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))

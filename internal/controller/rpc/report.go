@@ -9,6 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/api"
+	"heddle/internal/controller/fanout"
 )
 
 // report is what a host has reported. A cluster has hundreds of thousands of ports, which are hardly ever looked at:
@@ -217,22 +218,8 @@ func (r *report) message() *controllerv1.HostReport {
 	return &controllerv1.HostReport{Ports: r.GetPorts(), Warnings: r.warnings}
 }
 
-// reported is a report, kept here or by another controller.
-type reported interface {
-	GetPorts() []*controllerv1.HostPort
-	GetWarnings() []string
-}
-
-// reportedBy is the report that another controller sent, nil for none.
-func reportedBy(r *controllerv1.HostReport) reported {
-	if r == nil {
-		return nil
-	}
-	return r
-}
-
 // usersOf are the ports in a port group.
-func usersOf(r reported, sw, group string) (names []string) {
+func usersOf(r fanout.Report, sw, group string) (names []string) {
 	if here, ok := r.(*report); ok {
 		return here.users(sw, group)
 	}

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -97,14 +98,14 @@ func (p people) RetryHost(ctx context.Context, q *controllerv1.RetryHostRequest)
 }
 
 // retry is what a host is to try again.
-func (f *fleet) retry(id string, there *elsewhere) (*retry, int64, error) {
+func (f *fleet) retry(id string, there *fanout.Answers) (*retry, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.hosts[id]
 	if h == nil {
 		return nil, 0, rpcerrors.Removed()
 	}
-	if r := there.hosts[id].GetReverted(); h.conn == nil && r != nil {
+	if r := there.Hosts[id].GetReverted(); h.conn == nil && r != nil {
 		h.reverted = r
 	}
 	set, err := f.target(h)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
 	"heddle/internal/controller/part"
-	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/store"
 )
 
@@ -35,18 +35,28 @@ func newSite(t *testing.T, controllers int) *site {
 	return s
 }
 
+// rebinding are static ports that follow their VMs as a test has it.
+type rebinding struct {
+	adapters.Bindings
+	rebind func(b *adapters.Binding, to string, generation uint64)
+}
+
+func (r rebinding) Rebind(b *adapters.Binding, _, to string, generation uint64) {
+	r.rebind(b, to, generation)
+}
+
 // controller is one that has just started, which knows the hosts.
 func (s *site) controller() *fleet {
 	f := fleetOf(s.t, setOf(s.t, 10))
 	for _, name := range []string{"h1", "h2", "h3"} {
 		f.take(joins(s.t, "id-"+name, name))
 	}
-	f.adapters.Rebind = func(b *staticports.Binding, _, to string, generation uint64) {
+	f.adapters.Bindings = rebinding{f.adapters.Bindings, func(b *adapters.Binding, to string, generation uint64) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.moved = append(s.moved, fmt.Sprintf("%s to %s with %d", b.ID, to, generation))
 		s.follow <- struct{}{}
-	}
+	}}
 	return f
 }
 

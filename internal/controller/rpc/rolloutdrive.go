@@ -9,6 +9,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout"
 	"heddle/internal/controller/rollout/driving"
@@ -52,7 +53,7 @@ func (w rolloutWorld) Vitals(ctx context.Context, names, switches []string) map[
 // Hosts implements driving.World.
 func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[string]driving.Host,
 	full bool) map[string]driving.Host {
-	there := &elsewhere{}
+	there := &fanout.Answers{}
 	if len(w.everywhere.roster.Others()) > 0 {
 		var names []string // all
 		for name, h := range before {
@@ -74,7 +75,7 @@ func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[
 			continue
 		}
 		was, known := before[h.doc.Name]
-		if h.conn == nil && there.hosts[id] == nil && known && !full {
+		if h.conn == nil && there.Hosts[id] == nil && known && !full {
 			all[h.doc.Name] = was
 			continue
 		}
@@ -87,22 +88,22 @@ func (w rolloutWorld) Hosts(ctx context.Context, r *rollout.Rollout, before map[
 }
 
 // brief is how a host follows the definition, wherever it is connected. The caller holds the lock.
-func (w rolloutWorld) brief(h *host, there *elsewhere) (state controllerv1.HostState, problems []string,
+func (w rolloutWorld) brief(h *host, there *fanout.Answers) (state controllerv1.HostState, problems []string,
 	since time.Time) {
-	at := there.hosts[h.id].GetHost()
+	at := there.Hosts[h.id].GetHost()
 	switch {
 	case h.conn != nil:
 		state, problems = w.everywhere.fleet.state(h)
 		return state, problems, h.since
-	case there.hosts[h.id].GetConnected() && !at.GetStale():
+	case there.Hosts[h.id].GetConnected() && !at.GetStale():
 		return at.GetState(), at.GetProblems(), at.GetSince().AsTime()
 	}
 	// It was lost when it was heard of last, by whomever: a host that is connected elsewhere since an hour ago, to a
 	// controller that was lost a moment ago, is on its way.
 	since = h.since
 	if at != nil {
-		since = peers.Later(since, there.hosts[h.id].GetHeard().AsTime())
-		if !there.hosts[h.id].GetConnected() {
+		since = peers.Later(since, there.Hosts[h.id].GetHeard().AsTime())
+		if !there.Hosts[h.id].GetConnected() {
 			since = peers.Later(since, at.GetSince().AsTime())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
 	"heddle/internal/controller/backup/service"
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/flaps"
 	"heddle/internal/controller/history"
@@ -118,6 +119,8 @@ type Options struct {
 	// PortLease is for how long a host that has lost its controllers holds its static ports, so that no other host gets
 	// them without force; a minute if it is zero.
 	PortLease time.Duration
+	// Capabilities are those that the program has besides the core.
+	Capabilities capability.List
 	// LeaseTime is how long another controller waits before it drives the rollouts of one that has ended; 6 s if it is
 	// zero.
 	LeaseTime time.Duration
@@ -147,8 +150,6 @@ type Server struct {
 	filling *batch.Call
 	// sight is who drives rollouts.
 	sight *driverlease.Sight
-	// turns are those of the hosts' claims.
-	turns *turns
 	// backups answers people about backups.
 	backups *service.Service
 	// parsing is held while a large definition is read, which takes memory: 820 MB for 22 MB of text.
@@ -196,7 +197,7 @@ func New(o Options) (*Server, error) {
 		Roster: peers.New(o.Store), quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
 		parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
-		granted: granting.NewKeeper(o.Log), turns: newTurns(o.Log), Loaded: make(chan struct{})}
+		granted: granting.NewKeeper(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check
 	s.revoked = &revocations{o.Store, s.gate, o.Log, o.TLS.Now}
 	s.issuing = issuing.Guard{Roster: s.Roster, Log: o.Log, Clocks: issuing.Clocks{Authority: o.Authority,
@@ -204,7 +205,7 @@ func New(o Options) (*Server, error) {
 		Connected: func(but string) []*issuing.Clock { return clocksOf(s.fleet, but) }}}
 	s.tokens, s.auditing = tokensOf(s), auditing.Service{Audit: o.Audit, Roster: s.Roster, Log: o.Log}
 	s.guard = access.New(access.Options{Token: s.tokens.Record, Book: s.granted.Book, Audit: o.Audit, Log: o.Log,
-		Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
+		Rules: o.Capabilities.Rules(), Unconfirmed: s.revoked.unconfirmedToken, Now: o.TLS.Now})
 	s.ReachBy(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	s.segments = segments.New(segments.Options{Log: o.Log, Allowed: segmenting{s.fleet}.allowed, Now: time.Now})
 	s.probes = probes.New(probes.Options{Log: o.Log, Secret: o.Secret.Content(), Now: time.Now,
@@ -216,8 +217,8 @@ func New(o Options) (*Server, error) {
 	known := func(adapters []part.Adapter, hosts []string) match.Known { return matching(s.fleet, adapters, hosts) }
 	s.match = match.New(match.Options{Log: o.Log, Known: known, Linger: lingers * o.ShareTime, Flaps: again,
 		Now: time.Now})
-	s.fleet.parts = part.Of(s.fleet.bindings, s.fleet.adapters, s.fleet.together, s.match, again, s.segments, s.probes)
-	s.fleet.adapters.Rebind, s.fleet.adapters.Linger = claimant{s}.moved, lingers*o.ShareTime
+	s.fleet.adapters.Linger = lingers * o.ShareTime
+	s.fleet.have(capabilitiesOf(s), s.fleet.adapters, s.fleet.together, s.match, again, s.segments, s.probes)
 	return s, s.revoked.read()
 }
 
@@ -269,9 +270,8 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { spread(ctx, s) })
 	beside.Go(func() { s.fleet.adapters.Share(ctx, s.Roster, s.ShareTime) })
 	beside.Go(func() { s.everywhere().remember(ctx) })
-	beside.Go(func() { s.fleet.adapters.Clear(ctx, s.ShareTime, claimant{s}.whoStopped) })
+	beside.Go(func() { s.fleet.adapters.Clear(ctx, s.ShareTime, whoStopped(s)) })
 	beside.Go(func() { oldListOf(s).follow(ctx, s.ShareTime) })
-	beside.Go(func() { portsOf(s).Follow(ctx, s.ShareTime) })
 	beside.Go(func() { s.match.Run(ctx) })
 	beside.Go(func() { s.match.Share(ctx, s.Roster, s.ShareTime) })
 	beside.Go(func() { leaderOf(s).Run(ctx) })
@@ -281,6 +281,7 @@ func (s *Server) Run(ctx context.Context) {
 		s.probes.AskOthers(ctx, s.Roster, func(id string) bool { return segmenting{s.fleet}.nameOf(id) != "" })
 	})
 	beside.Go(func() { s.probes.Run(ctx) })
+	s.fleet.capabilities.run(ctx, beside.Go)
 	var defined *slice.Set // as of the last batch
 	var at int64
 	loaded := sync.OnceFunc(func() { close(s.Loaded) })

@@ -15,6 +15,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/proxy"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/access/roles"
@@ -70,11 +71,6 @@ func seenPorts(a *roles.Access, list []*controllerv1.LocatedPort) []*controllerv
 		})
 		return len(l.GetInstances()) == 0
 	})
-}
-
-// operates refuses who may not operate the ports of that port group.
-func operates(ctx context.Context, sw, group string) error {
-	return access.Need(ctx, roles.Operate, "", roles.Scope{Switch: sw, PortGroup: group})
 }
 
 // mayLook holds a call that is passed on to a host against what the caller may see. The answer is to be written to the
@@ -145,7 +141,7 @@ func (l *looks) captured(ctx context.Context, host string, begin *controllerv1.H
 }
 
 // reportNow is what a host has reported last, to this controller or to another one.
-func reportNow(ctx context.Context, l *looks, host string) (reported, error) {
+func reportNow(ctx context.Context, l *looks, host string) (fanout.Report, error) {
 	there := l.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true, Names: []string{host}})
 	l.fleet.mu.Lock()
 	defer l.fleet.mu.Unlock()
@@ -153,13 +149,13 @@ func reportNow(ctx context.Context, l *looks, host string) (reported, error) {
 	if h == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q", host))
 	}
-	report, _ := there.reportOf(h)
+	report, _ := there.ReportOf(h.known())
 	return report, nil
 }
 
 // groupsOf are the port groups of reported ports, each once; none where one of the ports is not reported: it may be an
 // uplink, or a port that nobody has reported yet.
-func groupsOf(report reported, sw string, names []string) (parts []roles.Scope) {
+func groupsOf(report fanout.Report, sw string, names []string) (parts []roles.Scope) {
 	if report == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (s *Server) GetController(ctx context.Context, q *controllerv1.GetControlle
 // standing is how this controller stands: brief says that etcd is not asked.
 func (s *Server) standing(ctx context.Context, brief bool) *controllerv1.GetControllerResponse {
 	out := &controllerv1.GetControllerResponse{Version: s.This.Version, Hosts: int32(s.fleet.count()),
-		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.Cluster()),
+		Epoch: s.Epoch, Carriers: carriers(s.fleet, s.Cluster()),
 		Store: s.Self.StoreID, EtcdCluster: s.Self.Etcd.Cluster, EtcdMember: s.Self.Etcd.Member,
 		NoRoom: s.Self.noRoom()}
 	for _, root := range s.Self.EtcdRoots {

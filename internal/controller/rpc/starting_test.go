@@ -29,7 +29,7 @@ func starting(t *testing.T) (c, other *controller, first, second *machine, port 
 	other.await("the other controller knows the port", func() bool {
 		other.fleet.mu.Lock()
 		defer other.fleet.mu.Unlock()
-		return other.fleet.bindings.Port(port) != nil
+		return portsIn(other.fleet).Port(port) != nil
 	})
 	return c, other, first, second, port
 }
@@ -55,7 +55,7 @@ func (c *controller) idOf(name string) string {
 }
 
 func release(c *controller, q *controllerv1.ReleaseStaticPortRequest) error {
-	_, err := people{c.Server}.ReleaseStaticPort(c.t.Context(), q)
+	_, err := portsIn(c.fleet).ReleaseStaticPort(c.t.Context(), q)
 	return err
 }
 
@@ -130,13 +130,13 @@ func TestS78_AClaimOnWhatWasKnownTakesNoPort(t *testing.T) {
 	late := c.behind(nil)
 	port := first.claims().GetPort().GetPort()
 	late.fleet.mu.Lock()
-	h, known := late.fleet.names["esx2"], late.fleet.bindings.Port(port)
+	h, known := late.fleet.names["esx2"], portsIn(late.fleet).Port(port)
 	late.fleet.mu.Unlock()
 	if known != nil {
 		t.Fatal("the controller knows the port already")
 	}
-	a := claimant(late).claimPort(t.Context(), h, &conn{}, &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web",
-		Vm: vmOf, Adapter: "net0"})
+	a := portsIn(late.fleet).Claim(t.Context(), h.id, &part.Conn{}, &controllerv1.PortClaim{Switch: "dvs",
+		PortGroup: "web", Vm: vmOf, Adapter: "net0"})
 	if !a.GetConflict() || a.GetPort().GetPort() != port || c.boundTo() != "esx1" {
 		t.Errorf("%v; the port is bound to %q", a, c.boundTo())
 	}

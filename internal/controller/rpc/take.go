@@ -5,7 +5,6 @@ import (
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/rollout/kept"
-	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
@@ -19,8 +18,8 @@ type taking struct {
 	// revision is that of the definition, there are the ids of the hosts that the batch names.
 	revision int64
 	there    map[string]bool
-	// ports are its objects with static ports, which are taken in together: no host is told a part of them.
-	ports []store.Event
+	// others are the objects of capabilities, which are taken in together: no host is told a part of them.
+	others map[store.Kind][]store.Event
 	// staged: changes that are not folded may be others; rolled: rollouts are; roster: the list of controllers is.
 	staged, rolled, roster bool
 }
@@ -66,7 +65,6 @@ func takersOf(f *fleet) map[store.Kind]taker {
 		kept.PartKind:      rollouts,
 		addresses.Kind:     granted,
 		addresses.BookKind: granted,
-		store.KindPorts:    func(t *taking, e store.Event) { t.ports = append(t.ports, e) },
 	}
 	for _, kind := range inventory.Kinds() {
 		all[store.Kind(kind)] = takeObject
@@ -93,7 +91,7 @@ func (f *fleet) take(b store.Batch) {
 	defer f.mu.Unlock()
 	f.loaded, f.read = true, b.Revision
 	t := &taking{objects: f.base, revision: f.revision, there: map[string]bool{}, roster: b.Reset, staged: b.Reset,
-		rolled: b.Reset}
+		rolled: b.Reset, others: map[store.Kind][]store.Event{}}
 	if b.Reset {
 		t.objects, t.own, f.staged = &slice.Set{}, true, definition.Staging{}
 		f.addresses.Reset()
@@ -104,8 +102,11 @@ func (f *fleet) take(b store.Batch) {
 		if take := f.takers[e.Kind]; take != nil {
 			take(t, e)
 		}
+		t.others[e.Kind] = append(t.others[e.Kind], e)
 	}
-	portsChanged(f, f.bindings.Take(t.ports, b.Reset))
+	for id := range f.capabilities.take(t.others, b.Reset) {
+		ownChanged(f, f.hosts[id])
+	}
 	if b.Reset {
 		for id, h := range f.hosts {
 			if !t.there[id] {
@@ -135,17 +136,13 @@ func (f *fleet) take(b store.Batch) {
 	f.wake()
 }
 
-// portsChanged takes in that static ports are others. The caller holds the lock.
-func portsChanged(f *fleet, what staticports.Changed) {
-	for id := range what.Hosts {
-		h := f.hosts[id]
-		switch {
-		case h == nil:
-		case f.inventory.HasSettings(): // those of its ports are part of what it is to have
-			contents{f}.renew(h)
-		case h.conn != nil:
-			h.conn.poke()
-		}
+// ownChanged takes in that what capabilities have for a host is another; nil for no host. The caller holds the lock.
+func ownChanged(f *fleet, h *host) {
+	switch {
+	case h == nil:
+	case f.inventory.HasSettings(): // those of its ports are part of what it is to have
+		contents{f}.renew(h)
+	case h.conn != nil:
+		h.conn.poke()
 	}
-	f.adapters.Judge(what.Adapters)
 }

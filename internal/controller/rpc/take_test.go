@@ -21,7 +21,7 @@ func TestTakersOf_TheKindsThatAFleetTakesIn(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	want := append(inventory.KindNames(), "addressBook", "controller", "definition", "definitionChange", "host",
-		"hostAddresses", "ports", "rollout", "rolloutPart", "together")
+		"hostAddresses", "rollout", "rolloutPart", "together")
 	slices.Sort(want)
 	if !slices.Equal(kinds, want) {
 		t.Errorf("taken in: %s\nwant %s", strings.Join(kinds, " "), strings.Join(want, " "))

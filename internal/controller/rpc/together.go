@@ -18,6 +18,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/addresses"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/controller/together"
@@ -85,7 +86,7 @@ func timesOf(q *controllerv1.ChangeTogether) (patience, lead time.Duration, err 
 }
 
 // connectedOf parts hosts into those that are connected to some controller, and the others.
-func (f preparing) connectedOf(names []string, there *elsewhere) (here, away []string) {
+func (f preparing) connectedOf(names []string, there *fanout.Answers) (here, away []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
@@ -93,7 +94,7 @@ func (f preparing) connectedOf(names []string, there *elsewhere) (here, away []s
 		if h == nil {
 			continue
 		}
-		at := there.hosts[h.id]
+		at := there.Hosts[h.id]
 		if h.conn != nil || at.GetConnected() && !at.GetHost().GetStale() {
 			here = append(here, name)
 		} else {
@@ -296,7 +297,7 @@ func (p people) awaitTogether(ctx context.Context, q *controllerv1.ApplyDefiniti
 
 // toldOf is what hosts have told of a change that they were to make at an instant: off by how much after it each made
 // it, unsure those of which that is not known, with why.
-func (f preparing) toldOf(id string, names []string, there *elsewhere) (off map[string]int64,
+func (f preparing) toldOf(id string, names []string, there *fanout.Answers) (off map[string]int64,
 	unsure map[string]string) {
 	off, unsure = map[string]int64{}, map[string]string{}
 	f.mu.Lock()
@@ -306,7 +307,7 @@ func (f preparing) toldOf(id string, names []string, there *elsewhere) (off map[
 		if h == nil {
 			continue
 		}
-		at := there.hosts[h.id]
+		at := there.Hosts[h.id]
 		made, connected := at.GetTogether(), at.GetConnected() && !at.GetHost().GetStale()
 		if h.conn != nil {
 			made, connected = f.together.Made(h.id), true

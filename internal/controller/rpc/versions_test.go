@@ -11,6 +11,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/definition"
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
@@ -96,7 +97,7 @@ func TestForesee_RefusesASecurityFieldThatAHostDoesNotKnow(t *testing.T) {
 		t.Run(c.field, func(t *testing.T) {
 			next := tomorrow(t, have, c.field)
 			out := &controllerv1.ApplyDefinitionResponse{}
-			err := f.foresee(&elsewhere{}, have, slice.Between(have, next), must(inventory.New(next))(t), nil,
+			err := f.foresee(&fanout.Answers{}, have, slice.Between(have, next), must(inventory.New(next))(t), nil,
 				&controllerv1.ApplyDefinitionRequest{AllowUnprotected: c.allow}, out)
 			if (connect.CodeOf(err) == connect.CodeFailedPrecondition) != c.refused {
 				t.Errorf("%v", err)
@@ -131,7 +132,7 @@ func TestForesee_SaysWhatADryRunWouldDo(t *testing.T) {
 	}
 	foresee := func(next *slice.Set) *controllerv1.ApplyDefinitionResponse {
 		out := &controllerv1.ApplyDefinitionResponse{}
-		if err := f.foresee(&elsewhere{}, have, slice.Between(have, next), must(inventory.New(next))(t), nil,
+		if err := f.foresee(&fanout.Answers{}, have, slice.Between(have, next), must(inventory.New(next))(t), nil,
 			&controllerv1.ApplyDefinitionRequest{DryRun: true}, out); err != nil {
 			t.Fatal(err)
 		}

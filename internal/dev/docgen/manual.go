@@ -49,7 +49,7 @@ func WriteManual(repository, share string, date int64) error {
 
 // WriteControllerManual writes the same of heddle-controller, and the page of heddle-vsphere, which its package has.
 func WriteControllerManual(share string, date int64) error {
-	root, vcenter := cmd.New(io.Discard, ""), vspherecmd.New()
+	root, vcenter := cmd.New(io.Discard, "", nil), vspherecmd.New()
 	root.DisableAutoGenTag = true
 	at := time.Unix(date, 0).UTC()
 	man := filepath.Join(share, "man", "man1")

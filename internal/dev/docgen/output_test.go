@@ -60,7 +60,7 @@ func TestOutputPageHasEveryCommand(t *testing.T) {
 		}
 	}
 	walk(commandTree(), look)
-	walk(controllercmd.New(io.Discard, ""), look)
+	walk(controllercmd.New(io.Discard, "", nil), look)
 	if len(commands) < 40 {
 		t.Errorf("only %d commands have -o", len(commands))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/cmd/heddle-controller/features"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/access/roles"
 )
@@ -54,7 +55,7 @@ func rolesPage() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p, cell(p.What()), roles.Words(roles.With(p), "and"))
 	}
 	b.WriteString(callsIntro)
-	table := access.Rules()
+	table := features.List().Rules()
 	for _, name := range slices.SortedFunc(maps.Keys(table), func(x, y string) int {
 		return cmp.Or(compareRules(table[x], table[y]), cmp.Compare(x, y))
 	}) {

@@ -78,7 +78,7 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, c Caller, next ht
 func (g *Guard) received(w http.ResponseWriter, r *http.Request, c Caller) (q *http.Request, leave func(),
 	err *connect.Error) {
 	room, within := g.receiving, g.ReadTime
-	switch rule := g.rules.Of(r.URL.Path); {
+	switch rule := g.Rules.Of(r.URL.Path); {
 	case c.Token == nil && rule.Empty:
 		q = r.WithContext(r.Context())
 		q.Body = nothing(r.Header.Get("Content-Type"))
@@ -109,7 +109,7 @@ func (g *Guard) received(w http.ResponseWriter, r *http.Request, c Caller) (q *h
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(first), r.Body), r.Body}
-	rule := g.rules.Of(r.URL.Path)
+	rule := g.Rules.Of(r.URL.Path)
 	if _, refused := c.may(rule); !rule.Large || refused != nil {
 		q.Body = http.MaxBytesReader(w, rest, smallBody)
 		return q, func() {}, nil

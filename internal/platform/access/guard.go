@@ -34,6 +34,8 @@ type Options struct {
 	Token func(identity.TokenID) *pki.APIRecord
 	// Unconfirmed says of a token whether nobody has confirmed it since a restore; nil for none.
 	Unconfirmed func(identity.TokenID) bool
+	// Rules are those of the calls; Rules() if it is nil.
+	Rules Table
 	// Book are the grants and groups at present.
 	Book  func() *Book
 	Audit *audit.Log
@@ -49,7 +51,6 @@ type Guard struct {
 	rooms
 	// throttle bounds refusals by addresses, turned those by callers.
 	throttle, turned *throttle
-	rules            Table
 
 	mu    sync.Mutex
 	calls map[audit.Result]int64
@@ -68,7 +69,10 @@ func New(o Options) *Guard {
 	if o.ReadTime == 0 {
 		o.ReadTime = readTime
 	}
-	return &Guard{Options: o, rooms: newRooms(), rules: Rules(),
+	if o.Rules == nil {
+		o.Rules = Rules()
+	}
+	return &Guard{Options: o, rooms: newRooms(),
 		throttle: newThrottle(o.Now()), turned: newThrottle(o.Now()),
 		in:    map[*visit]struct{}{},
 		calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
@@ -102,7 +106,7 @@ func (g *Guard) book() *Book {
 // Remote lets callers through that show a token. admitted is called for each of their requests.
 func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.rules.Of(r.URL.Path).Open && r.Header.Get("Authorization") == "" {
+		if g.Rules.Of(r.URL.Path).Open && r.Header.Get("Authorization") == "" {
 			g.open(w, r, next)
 			return
 		}
@@ -183,7 +187,7 @@ func joins(path string) bool {
 func (g *Guard) Hold(procedure string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := Of(r.Context())
-		if _, err := c.may(g.rules.Of(procedure)); err != nil {
+		if _, err := c.may(g.Rules.Of(procedure)); err != nil {
 			g.refuseCaller(c, callOf(procedure), nil, err)
 			g.write(w, r, connect.NewError(connect.CodePermissionDenied, err.Error()+explain))
 			return

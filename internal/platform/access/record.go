@@ -24,7 +24,7 @@ import (
 // Intercept holds each call against its rule and records it.
 func (g *Guard) Intercept(next connect.ServerFunc) connect.ServerFunc {
 	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
-		rule, call := g.rules.Of(spec.Procedure), callOf(spec.Procedure)
+		rule, call := g.Rules.Of(spec.Procedure), callOf(spec.Procedure)
 		c, _ := Of(ctx)
 		by, err := c.may(rule)
 		if err != nil {

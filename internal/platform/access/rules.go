@@ -33,8 +33,9 @@ const hostsPath = "/hosts/"
 // Table are the rules of the calls, by their names.
 type Table map[string]Rule
 
-// Rules are those of all calls. Each is listed here, since a call may be added elsewhere by who does not know this
-// list: one that nobody has thought about takes who may manage the cluster, and is recorded.
+// Rules are those of all calls of the core; a capability of a program has its own beside them. Each is listed, since a
+// call may be added elsewhere by who does not know this list: one that nobody has thought about takes who may manage
+// the cluster, and is recorded.
 func Rules() Table {
 	t := Table{}
 	add := func(r Rule, calls ...string) {
@@ -51,15 +52,15 @@ func Rules() Table {
 	add(Rule{}, "WhoAmI", "GetTrust", "ExplainAccess")
 	// What shows the caller's part of the cluster.
 	add(Rule{Needs: view, Judged: true}, "GetDefinition", "ListHosts", "ListFleetPorts", "LocatePorts",
-		"ListStaticPorts", "ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
+		"ListMoves", "ListChanges", "CompareDefinitions", "GetPastDefinition",
 		"ListRollouts", "GetRollout")
 	// What shows all of the cluster.
 	add(Rule{Needs: view}, "ListControllers", "GetControllerStatus", "GetRoot", "ListSegments", "GetSegment",
 		"GetNetworkHealth",
 		"metrics")
 	// What is done with ports, and changes nothing else.
-	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "ReleaseStaticPort",
-		"SettleStaticPort", "MovePort", "CancelMove", "ActivateMove", "ReassignPort")
+	add(Rule{Needs: []roles.Permission{roles.Operate}, Judged: true, Audit: true}, "MovePort", "CancelMove",
+		"ActivateMove", "ReassignPort")
 	add(Rule{Needs: []roles.Permission{roles.Operate}, Audit: true}, "SyncHosts", "RunBenchmark")
 	// The definition is judged field by field.
 	shape := []roles.Permission{roles.Network, roles.Security}

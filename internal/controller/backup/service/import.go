@@ -19,7 +19,6 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/part"
 	"heddle/internal/controller/pipeline"
-	"heddle/internal/controller/staticports"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
@@ -78,8 +77,8 @@ func (s *Service) ImportBackup(ctx context.Context, q *controllerv1.ImportBackup
 		return nil, rpcerrors.OfStore(err)
 	}
 	if !q.GetDryRun() {
-		if err := staticports.Clear(ctx, s.Ports, s.CatchUp); err != nil {
-			return nil, err
+		if err := s.Ports.ClearLeft(ctx, s.CatchUp); err != nil {
+			return nil, rpcerrors.OfStore(err)
 		}
 	}
 	im, err := s.prepare(f, q)

@@ -1,7 +1,6 @@
-package rpc
+package fleet
 
 import (
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/agent/cluster"
+	"heddle/internal/controller/capability"
+	"heddle/internal/controller/fanout"
+	"heddle/internal/controller/part"
 )
 
 // Claims are worked on in the order in which they came, some at a time, and those that would be answered too late are
@@ -87,31 +88,26 @@ func TestClaims_ThoseWithoutAnAnswerAreLoggedInFewLines(t *testing.T) {
 	})
 }
 
-// A host whose claim finds no turn or no place is answered, and gets its port when it asks again.
+// A host whose claim finds no turn or no place is answered: it is to ask again.
 func TestClaims_AHostAsksAgainWhenTheControllerIsBusy(t *testing.T) {
-	c := newController(t)
-	c.define(leaseText)
-	host := c.up("esx1")
-	ask := func() error {
-		_, err := host.client.Claim(t.Context(), &controllerv1.PortClaim{Switch: "dvs", PortGroup: "web", Vm: vmOf,
-			Adapter: "net0"})
-		return err
-	}
-	for name, held := range map[string]chan struct{}{"no turn": c.turns.work, "no place": c.turns.held} {
+	hosts := capability.Hosts{Of: func(string) (fanout.Host, bool) { return fanout.Host{Name: "esx1"}, true }}
+	p := New(capability.Deps{Log: slog.New(slog.DiscardHandler), Hosts: hosts})
+	woken := make(chan struct{}, 2)
+	c := &part.Conn{Poke: func() { woken <- struct{}{} }, Slots: make(chan struct{}, part.MostRequests)}
+	p.bindings.Connected("h1", c, nil)
+	for name, held := range map[string]chan struct{}{"no turn": p.turns.work, "no place": p.turns.held} {
 		for range cap(held) {
 			held <- struct{}{}
 		}
-		if err := ask(); !errors.Is(err, cluster.ErrNoController) {
-			t.Errorf("%s: %v", name, err)
+		q := &controllerv1.FollowSliceRequest{Claims: []*controllerv1.PortClaim{{Number: 7}}}
+		p.Serve(t.Context(), "h1", c, q)
+		<-woken
+		a := tells(p.bindings, "h1", c).GetAnswers()
+		if len(a) != 1 || a[0].GetNumber() != 7 || !a[0].GetUnavailable() {
+			t.Errorf("%s: %v", name, a)
 		}
 		for range cap(held) {
 			<-held
 		}
-	}
-	if err := ask(); err != nil {
-		t.Errorf("when there is a turn again: %v", err)
-	}
-	if c.boundTo() != "esx1" {
-		t.Errorf("the port is bound on %q", c.boundTo())
 	}
 }

@@ -1,15 +1,30 @@
-package staticports
+package adapters
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"strings"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/part"
 	"heddle/internal/platform/store"
 )
+
+// Bindings are the static ports that adapters have, which a capability of the controller keeps.
+type Bindings interface {
+	// Of is the port of an adapter; nil for none.
+	Of(part.Adapter) *Binding
+	// GroupsOn are the port groups of the ports that are bound on a host, by the ports' ids.
+	GroupsOn(host string) map[string]string
+	// Rebind binds a port on another host, by the generation with which its guest runs there. It is called beside all
+	// else, and may take its time.
+	Rebind(b *Binding, host, name string, generation uint64)
+}
+
+// none are the bindings where no capability keeps static ports.
+type none struct{}
+
+func (none) Of(part.Adapter) *Binding                { return nil }
+func (none) GroupsOn(string) map[string]string       { return nil }
+func (none) Rebind(*Binding, string, string, uint64) {}
 
 // Binding is a static port that is bound. It does not change: a change of the port makes another one.
 type Binding struct {
@@ -19,7 +34,6 @@ type Binding struct {
 	// Generation is that with which it came there; 0 where the host claimed it.
 	Generation uint64
 	Claim      store.Claim
-	chunk      string // the object of the store that it is in
 }
 
 // Was is the binding, as what rests on it names it.
@@ -40,33 +54,4 @@ func (b *Binding) On() string {
 		return ""
 	}
 	return b.Host
-}
-
-// None is what stands for the binding of an adapter that has no static port.
-const None = "none"
-
-// Seen tells the binding from every other one, for people; None for an adapter without one.
-func (b *Binding) Seen() string {
-	if b == nil {
-		return None
-	}
-	return SeenOf(b.ID, b.Was())
-}
-
-// SeenDigits is how many hexadecimal digits tell one binding from another.
-const SeenDigits = 16
-
-// SeenOf tells a port's binding from every other one: which host has the port, and by which of its claims, or since
-// which of its guest's moves.
-func SeenOf(port string, b *store.Binding) string {
-	text, err := json.Marshal(struct {
-		Port, Host string
-		Generation uint64
-		Claim      store.Claim
-	}{port, b.Host, b.Generation, b.Claim})
-	if err != nil { // never: all of it is plain data
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])[:SeenDigits]
 }

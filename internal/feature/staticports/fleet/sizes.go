@@ -1,4 +1,4 @@
-package staticports
+package fleet
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package staticports
+package fleet
 
 import (
 	"log/slog"
@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/adapters"
 	"heddle/internal/controller/part"
 	"heddle/internal/platform/store"
 )
@@ -17,24 +18,24 @@ type Bindings struct {
 	log *slog.Logger
 
 	mu        sync.Mutex
-	byAdapter map[part.Adapter]*Binding
-	byHost    map[string]map[string]*Binding // by the host's id, then the port's
-	chunks    map[string]chunk               // by the object's name
-	told      map[string]*told               // by the ids of the hosts that are connected to this controller
+	byAdapter map[part.Adapter]*adapters.Binding
+	byHost    map[string]map[string]*adapters.Binding // by the host's id, then the port's
+	chunks    map[string]chunk                        // by the object's name
+	told      map[string]*told                        // by the ids of the hosts that are connected to this controller
 }
 
 // chunk is what is known of one object with ports.
 type chunk struct {
 	group string
 	ports int // with unbound ones
-	bound []*Binding
+	bound []*adapters.Binding
 }
 
 // told is what a host's connection was told.
 type told struct {
 	conn    *part.Conn
-	ports   map[string]*Binding        // nil before the first message
-	answers []*controllerv1.PortAnswer // to be sent
+	ports   map[string]*adapters.Binding // nil before the first message
+	answers []*controllerv1.PortAnswer   // to be sent
 }
 
 // NewBindings has no ports.
@@ -45,7 +46,8 @@ func NewBindings(log *slog.Logger) *Bindings {
 }
 
 func (b *Bindings) reset() {
-	b.byAdapter, b.byHost, b.chunks = map[part.Adapter]*Binding{}, map[string]map[string]*Binding{}, map[string]chunk{}
+	b.byAdapter, b.chunks = map[part.Adapter]*adapters.Binding{}, map[string]chunk{}
+	b.byHost = map[string]map[string]*adapters.Binding{}
 }
 
 // Changed are the hosts, by their ids, and the adapters of which a static port is another.
@@ -78,14 +80,14 @@ func (b *Bindings) take(name string, o *store.Object, all Changed) (err error) {
 			return err
 		}
 	}
-	was := map[string]*Binding{}
+	was := map[string]*adapters.Binding{}
 	for _, p := range b.chunks[name].bound {
 		was[p.ID] = p
 	}
 	now := chunk{group: ports.Group, ports: ports.Ports}
 	for id, p := range ports.Bound {
-		next := &Binding{ID: id, Group: ports.Group, Adapter: part.AdapterOf(p.VM, p.Adapter), Host: p.Host, MAC: p.MAC,
-			Generation: p.Generation, Claim: p.Claim, chunk: name}
+		next := &adapters.Binding{ID: id, Group: ports.Group, Adapter: part.AdapterOf(p.VM, p.Adapter), Host: p.Host,
+			MAC: p.MAC, Generation: p.Generation, Claim: p.Claim}
 		if old := was[id]; old != nil && *old == *next {
 			next = old
 			delete(was, id)
@@ -107,15 +109,15 @@ func (b *Bindings) take(name string, o *store.Object, all Changed) (err error) {
 	return nil
 }
 
-func (b *Bindings) put(p *Binding) {
+func (b *Bindings) put(p *adapters.Binding) {
 	b.byAdapter[p.Adapter] = p
 	if b.byHost[p.Host] == nil {
-		b.byHost[p.Host] = map[string]*Binding{}
+		b.byHost[p.Host] = map[string]*adapters.Binding{}
 	}
 	b.byHost[p.Host][p.ID] = p
 }
 
-func (b *Bindings) drop(p *Binding) {
+func (b *Bindings) drop(p *adapters.Binding) {
 	if b.byAdapter[p.Adapter] == p {
 		delete(b.byAdapter, p.Adapter)
 	}
@@ -125,14 +127,14 @@ func (b *Bindings) drop(p *Binding) {
 }
 
 // Of is the port of an adapter; nil for none.
-func (b *Bindings) Of(a part.Adapter) *Binding {
+func (b *Bindings) Of(a part.Adapter) *adapters.Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byAdapter[a]
 }
 
 // Port finds a bound port by its id; nil for none.
-func (b *Bindings) Port(id string) *Binding {
+func (b *Bindings) Port(id string) *adapters.Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ports := range b.byHost {
@@ -144,7 +146,7 @@ func (b *Bindings) Port(id string) *Binding {
 }
 
 // On are the ports that are bound on a host, by their ids.
-func (b *Bindings) On(host string) map[string]*Binding {
+func (b *Bindings) On(host string) map[string]*adapters.Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.byHost[host])
@@ -216,7 +218,7 @@ func (b *Bindings) Objects(id string, c *part.Conn, m part.Message) {
 }
 
 // change is what has changed of the ports of a host since it was told; nil for nothing.
-func change(t *told, now map[string]*Binding) *controllerv1.StaticPorts {
+func change(t *told, now map[string]*adapters.Binding) *controllerv1.StaticPorts {
 	out := &controllerv1.StaticPorts{Whole: t.ports == nil}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		if t.ports[id] != now[id] {
@@ -232,7 +234,7 @@ func change(t *told, now map[string]*Binding) *controllerv1.StaticPorts {
 		return nil
 	}
 	if t.ports = maps.Clone(now); t.ports == nil {
-		t.ports = map[string]*Binding{}
+		t.ports = map[string]*adapters.Binding{}
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package rpc
+package fleet
 
 import (
 	"context"

@@ -1,78 +1,55 @@
-package staticports
+package fleet
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"heddle/internal/controller/capability"
 	"heddle/internal/controller/definition"
-	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/rpcerrors"
 	"heddle/internal/platform/store"
 )
 
-// Controller is what static ports need of the controller that makes a change.
-type Controller struct {
-	// Keeper does the work that follows a change.
-	Keeper definition.PortKeeper
-	// CatchUp returns when this controller has all that was written before.
-	CatchUp func(context.Context) error
-	// Counts are the static ports that there are, by port group.
-	Counts func() map[string]Count
-	// Served refuses a definition by which a host may not serve a port group any more whose ports it has.
-	Served func(after *inventory.Inventory) error
-}
-
-// Parts are the parts of a change: Sizes judges it, Work does what follows.
-func Parts(with Controller) (Sizes, Work) { return Sizes{with}, Work{with.Keeper} }
-
 // Sizes makes the numbers of static ports what the definition says.
-type Sizes struct{ with Controller }
+type Sizes struct {
+	*Ports
+	world capability.World
+}
 
 // Open implements pipeline.Opener.
 func (s Sizes) Open(ctx context.Context, p *pipeline.Plan) error {
 	if p.Imports || p.GetDryRun() {
 		return nil
 	}
-	return Clear(ctx, s.with.Keeper, s.with.CatchUp)
-}
-
-// Clear removes ports that an earlier change has left of port groups that are gone, before the next change.
-func Clear(ctx context.Context, k definition.PortKeeper, catchUp func(context.Context) error) error {
-	if _, left := k.Store.Get(definition.PortWorkKey()); !left {
-		return nil
-	}
-	if err := k.Clear(ctx); err != nil {
-		return rpcerrors.OfStore(fmt.Errorf("remove static ports that an earlier change has left: %w", err))
-	}
-	return rpcerrors.OfStore(catchUp(ctx))
+	return rpcerrors.OfStore(s.keeper().ClearLeft(ctx, s.CatchUp))
 }
 
 // Weigh implements pipeline.Weigher.
 func (s Sizes) Weigh(_ context.Context, p *pipeline.Plan) error {
 	if !p.GetForce() {
-		if err := s.with.Served(p.After); err != nil {
+		if err := s.served(p.After, s.world.Reported()); err != nil {
 			return err
 		}
 	}
-	sizes := sizesOf(p.After, s.with.Counts())
+	sizes := sizesOf(p.After, s.bindings.Counts())
 	p.Ports = sizes.work(p.GetForce())
 	err := sizes.check(p.GetForce())
 	if !p.Imports || !p.GetDryRun() { // the ports of an import are not there yet
-		err = errors.Join(err, settingsFit(p.After, s.with.Keeper.Store.List(store.KindPorts)))
+		err = errors.Join(err, settingsFit(p.After, s.Store.List(store.KindPorts)))
 	}
 	return err
 }
 
 // Satisfied implements pipeline.Satisfied: what is to be done is written alone.
 func (s Sizes) Satisfied(ctx context.Context, p *pipeline.Plan) error {
-	changes, err := s.with.Keeper.Changes(p.Ports)
+	changes, err := s.keeper().Changes(p.Ports)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	_, err = s.with.Keeper.Store.Write(ctx, changes)
+	_, err = s.Store.Write(ctx, changes)
 	return rpcerrors.OfStore(err)
 }
 

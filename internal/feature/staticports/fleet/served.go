@@ -1,4 +1,4 @@
-package rpc
+package fleet
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"heddle/internal/controller/fanout"
 	"heddle/internal/controller/inventory"
 )
 
 // served refuses a definition by which a host may not serve a port group any more whose ports it has.
-func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (p *Ports) served(after *inventory.Inventory, there *fanout.Answers) error {
+	now := p.Hosts.Defined()
 	var lines []string
-	for _, h := range f.sorted() {
-		before := f.inventory.Barred(h.doc.Name, h.doc.Labels)
+	for _, h := range p.Hosts.All() {
+		before := now.Barred(h.Name, h.Labels)
 		names := map[string][]string{}
-		for group := range after.Barred(h.doc.Name, h.doc.Labels) {
+		for group := range after.Barred(h.Name, h.Labels) {
 			if !before[group] {
 				names[group] = nil
 			}
@@ -27,16 +27,16 @@ func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
 		if len(names) == 0 {
 			continue
 		}
-		for _, b := range f.bindings.On(h.id) {
+		for _, b := range p.bindings.On(h.ID) {
 			if _, ends := names[b.Group]; ends {
 				names[b.Group] = append(names[b.Group], "static port "+b.ID)
 			}
 		}
-		if report, _ := there.reportOf(h); report != nil {
-			for _, p := range report.GetPorts() {
-				group := p.GetSwitch() + "/" + p.GetPortGroup()
-				if _, ends := names[group]; ends && p.GetPort() == "" {
-					names[group] = append(names[group], p.GetName())
+		if report, _ := there.ReportOf(h); report != nil {
+			for _, port := range report.GetPorts() {
+				group := port.GetSwitch() + "/" + port.GetPortGroup()
+				if _, ends := names[group]; ends && port.GetPort() == "" {
+					names[group] = append(names[group], port.GetName())
 				}
 			}
 		}
@@ -44,7 +44,7 @@ func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
 			if len(names[group]) > 0 {
 				lines = append(lines, fmt.Sprintf("host %s would not serve port group %s any more, by its labels, "+
 					"and has %s "+
-					"there: move these ports, or apply it with --force", h.doc.Name, group,
+					"there: move these ports, or apply it with --force", h.Name, group,
 					strings.Join(names[group], ", ")))
 			}
 		}
