@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/cmd/heddle/features/hosts"
 	"heddle/internal/agent/active"
 	"heddle/internal/agent/pathmtu"
 	"heddle/internal/host/hostdev"
@@ -27,7 +28,8 @@ func (w *wishes) Want(*active.Value) active.Want {
 	return active.Want{Lengths: map[netip.Addr]int{netip.IPv4Unspecified(): w.left}}
 }
 
-// withParts is a rig with the parts that want something, the protocols on the uplinks, and a count of rounds.
+// withParts is a rig with the parts that want something, the protocols on the uplinks, those of the program's features,
+// and a count of rounds.
 func withParts(t *testing.T) (*rig, *rounds) {
 	r := newRig(t, strings.Replace(base, "vlan: {access: 100}", "vlan: {access: 100}, security: {forgedTransmits: "+
 		"accept}", 1))
@@ -37,7 +39,11 @@ func withParts(t *testing.T) (*rig, *rounds) {
 	r.follow("path-mtu", pathmtu.New(pathmtu.Host{Reader: r.Reader, Ask: r.settler.ask, Post: r.Post,
 		Complain: r.Complain, Read: hostdev.PathMTUs}))
 	r.follow("captures", &n)
-	r.speakOn(&sockets{open: map[[2]uint32]*silentSocket{}})
+	s := &sockets{open: map[[2]uint32]*silentSocket{}}
+	r.speakOn(s)
+	if err := r.extend(hosts.All(), s.opener); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.parts.Faults(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,17 @@
 package agent
 
 import (
+	"context"
 	"os"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/benchmarks"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/part"
-	"heddle/internal/agent/probes"
+	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
-	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/linkproto"
@@ -59,23 +60,6 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.follow("spanning-tree", trees)
 	a.follow("storms", storms)
 	a.follow("beacons", uplinks.FollowBeacons(host, open))
-	name, err := os.Hostname()
-	if err != nil {
-		name = a.name
-	}
-	p := probes.New(a.connection.Who, func(e event.Event) {
-		a.log.Warn("the physical network: "+e.Text, "switch", e.Switch)
-		a.events.Publish(e)
-	})
-	fabric := uplinks.FollowFabric(host, open, name, a.teaming.plugged, a.dev.Speed, p.Tell)
-	ways := uplinks.FollowTunnels(host, open, wire.SendPacket, name, a.locating.IsDefined, p.Tunnelled)
-	p.Follow(fabric, ways)
-	a.membership.probing = p
-	a.benchmarking.Probe(fabric)
-	a.tunnels.Prefer(ways.Prefer)
-	a.closers = append(a.closers, a.benchmarking.Close)
-	a.follow("network-probes", fabric)
-	a.follow("tunnel-probes", ways)
 }
 
 // followLoad starts moving ports off loaded uplinks.
@@ -124,4 +108,36 @@ func lagDevices(bounds []active.Bound) map[plan.PortID]memory.LAGDevice {
 		}
 	}
 	return devices
+}
+
+// extend adds the features that the program has beside the core, before the loop runs.
+func (a *Agent) extend(list []part.Feature, open linkproto.Opener) error {
+	name, err := os.Hostname()
+	if err != nil {
+		name = a.name
+	}
+	a.tunnels.Prefer(a.parts.Prefer)
+	err = a.parts.Extend(list, part.Deps{Reader: a.Reader, Loop: a.Loop, Log: a.log, HostName: name,
+		StateDir: a.store.Dir(), Who: a.connection.Who, Publish: a.events.Publish, Complain: a.Complain,
+		Ask: a.settler.ask, Uplinks: a.uplinkHost(), Open: open, SendPacket: wire.SendPacket,
+		Plugged: a.teaming.plugged, Speed: a.dev.Speed, IsDefined: a.locating.IsDefined})
+	if line, has := part.Find[benchmarks.Uplinks](a.parts); has {
+		a.benchmarking.Probe(line)
+	}
+	a.closers = append(a.closers, a.benchmarking.Close)
+	return err
+}
+
+// featured answers the calls of the contract that a feature answers: without it, the host knows nothing of that.
+type featured struct{ parts *part.Table }
+
+// NetworkHealth is what the host knows of the physical network.
+func (f featured) NetworkHealth(ctx context.Context) (*api.HostHealth, error) {
+	by, has := part.Find[interface {
+		NetworkHealth(ctx context.Context) (*api.HostHealth, error)
+	}](f.parts)
+	if !has {
+		return &api.HostHealth{Alone: true, Findings: []api.NetworkFinding{}}, nil
+	}
+	return by.NetworkHealth(ctx)
 }

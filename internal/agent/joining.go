@@ -85,9 +85,7 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	}
 	record := m.connection.Left()
 	m.locating.Left(ctx)
-	if m.probing != nil {
-		m.probing.Left()
-	}
+	m.parts.LeftCluster()
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
 	return was, record.Forget()
 }

@@ -14,14 +14,6 @@ import (
 	"heddle/internal/spec"
 )
 
-// NetworkHealth is what the host knows of the physical network.
-func (m *membership) NetworkHealth(context.Context) (*api.HostHealth, error) {
-	if m.probing == nil {
-		return &api.HostHealth{Alone: true, Findings: []api.NetworkFinding{}}, nil
-	}
-	return m.probing.Health(), nil
-}
-
 // member is the agent in its conversation with a controller.
 type member struct{ *membership }
 

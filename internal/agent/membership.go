@@ -8,7 +8,7 @@ import (
 	"heddle/internal/agent/definition"
 	"heddle/internal/agent/locations"
 	"heddle/internal/agent/migration"
-	"heddle/internal/agent/probes"
+	"heddle/internal/agent/part"
 	"heddle/internal/agent/staticports"
 	"heddle/internal/uplinks"
 )
@@ -26,13 +26,14 @@ type membership struct {
 	isolation  *isolation
 	moving     *migration.Part
 	locating   *locations.Part
-	probing    *probes.Host // nil for an agent that does not probe
+	parts      *part.Table
 }
 
 // options are what the agent is in a conversation with a controller.
 func (m *membership) options() cluster.Options {
 	return cluster.Options{Host: member{m}, Together: member{m}, Version: m.version, ChecksMeant: true,
-		Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Probes: m.probes(), Kept: m.kept}
+		Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Talks: m.parts.Talks(),
+		Kept: m.kept}
 }
 
 // segments is the host's part in overlay segments; nil for an agent that has none.
@@ -41,14 +42,6 @@ func (m *membership) segments() cluster.Segments {
 		return nil
 	}
 	return m.locating.Keeper()
-}
-
-// probes is the host's part in the probes between hosts; nil for an agent that has none.
-func (m *membership) probes() cluster.Probes {
-	if m.probing == nil {
-		return nil
-	}
-	return m.probing
 }
 
 // Settled is called in the loop after each reconcile: what the host has may be another.

@@ -157,8 +157,9 @@ func joinCluster(s *shared, o *owners) {
 	o.moving.Carry(o.carrying)
 	o.moving.Join(o.connection)
 	o.statics = newStaticPorts(s, o.definition, o.connected, o.ports, o.changer, o.connection)
-	o.membership = &membership{inCluster: o.inCluster, definition: o.definition, connection: o.connection,
-		slicing: o.slicing, answers: o.answers,
+	o.membership = &membership{inCluster: o.inCluster, parts: o.parts, definition: o.definition,
+		connection: o.connection,
+		slicing:    o.slicing, answers: o.answers,
 		changer: o.changer,
 		statics: o.statics, moving: o.moving, locating: o.locating, isolation: &isolation{shared: s, ports: o.ports,
 			attaching: o.attaching,
@@ -212,6 +213,7 @@ type service struct {
 	migration.Commands
 	locations.Queries
 	*benchmarks.Host
+	featured
 }
 
 var _ api.Service = service{}
@@ -219,5 +221,5 @@ var _ api.Service = service{}
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.files, a.history, a.trials, a.adoptions, a.answers, a.captures,
 		a.flowing, a.membership, a.foreseer, a.moveCommands(),
-		locations.NewQueries(a.locating), a.benchmarking}
+		locations.NewQueries(a.locating), a.benchmarking, featured{a.parts}}
 }

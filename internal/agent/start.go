@@ -19,6 +19,7 @@ import (
 	"heddle/internal/agent/loop"
 	"heddle/internal/agent/memory"
 	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/part"
 	"heddle/internal/agent/pathmtu"
 	"heddle/internal/agent/removal"
 	"heddle/internal/agent/state"
@@ -57,6 +58,8 @@ type Options struct {
 	Plugged Plugged
 	// MoveListen is where the host takes calls of other hosts about ports that move here; see transport.Options.
 	MoveListen string
+	// Features are what the program has beside the core.
+	Features []part.Feature
 	// Supervisor is informed about the agent's state; nil for none.
 	Supervisor Supervisor
 }
@@ -263,7 +266,7 @@ func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
 	return kernel, nil
 }
 
-// openSenders starts the announcer and the search for loops, which send frames, and opens the metrics.
+// openSenders starts the announcer, the search for loops and the features, which send frames, and opens the metrics.
 func (a *Agent) openSenders(o Options) error {
 	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
 	a.closers = append(a.closers, a.teaming.announcer.Close)
@@ -274,7 +277,7 @@ func (a *Agent) openSenders(o Options) error {
 	a.follow("loop-search", a.loops)
 	a.follow("path-mtu", pathmtu.New(pathmtu.Host{Reader: a.Reader, Ask: a.settler.ask, Post: a.Post,
 		Complain: a.Complain, Read: hostdev.PathMTUs}))
-	return nil
+	return a.extend(o.Features, linkproto.Open)
 }
 
 // close releases what the process has open; the kernel continues forwarding.

@@ -19,11 +19,17 @@ import (
 type Host struct {
 	log    *slog.Logger
 	open   linkproto.Opener
-	fabric *uplinks.Fabric // nil for an agent that does not probe
+	probes Uplinks // nil for an agent that does not probe
 	who    func() (id, name string)
 
 	mu  sync.Mutex
 	now *run
+}
+
+// Uplinks are those that take part. Line may be called from any goroutine; handed is false while no controller has
+// handed keys.
+type Uplinks interface {
+	Line() (line uplinks.Line, handed bool)
 }
 
 // run is the one that runs.
@@ -45,7 +51,7 @@ func New(log *slog.Logger, open linkproto.Opener, who func() (id, name string)) 
 }
 
 // Probe makes it the part of a host that probes others. It is called before the API is served.
-func (b *Host) Probe(by *uplinks.Fabric) { b.fabric = by }
+func (b *Host) Probe(by Uplinks) { b.probes = by }
 
 // RunBenchmark implements api.BenchmarkService.
 func (b *Host) RunBenchmark(ctx context.Context, q api.HostBenchmark) error {
@@ -141,7 +147,7 @@ func (b *Host) Close() error {
 
 // plan checks what a controller asks for: whatever it says, no uplink sends more than its share.
 func (b *Host) plan(q api.HostBenchmark) (p linkproto.LoadPlan, err error) {
-	if b.fabric == nil {
+	if b.probes == nil {
 		return p, api.NewError(api.Invalid, "this agent does not probe")
 	}
 	if q.Run == 0 {
@@ -150,7 +156,7 @@ func (b *Host) plan(q api.HostBenchmark) (p linkproto.LoadPlan, err error) {
 	if err := benchmark.Check(benchmark.DefaultRate, q.Duration); err != nil {
 		return p, api.NewError(api.Invalid, err.Error())
 	}
-	line, handed := b.fabric.Line()
+	line, handed := b.probes.Line()
 	if !handed {
 		return p, api.NewError(api.Invalid, "no controller has handed this host a key for probes yet: ask again in "+
 			"some seconds")

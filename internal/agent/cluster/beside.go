@@ -5,11 +5,34 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // besidePause is after what time another conversation beside the one about the definition begins, where one has ended
 // alone.
 const besidePause = time.Second
+
+// Talk is a conversation of a part of the host with the controllers, beside the one about the definition. Its functions
+// are called from any goroutine.
+type Talk struct {
+	// About is what it is about. Unknown tells the operator what the host does with a controller that has no such
+	// conversation, since it is of an earlier version.
+	About, Unknown string
+	// Wanted returns once the host has something to talk about; false when ctx has ended.
+	Wanted func(ctx context.Context) bool
+	// Hold has one conversation with the controller that to calls, until it ends or ctx does.
+	Hold func(ctx context.Context, to *connect.Client) error
+}
+
+// beginTalks begins all conversations beside the one about the definition.
+func (s *session) beginTalks(g *errgroup.Group, to *connect.Client) {
+	g.Go(s.followSegments)
+	for _, t := range s.Talks {
+		g.Go(func() error {
+			return s.beside(t.About, t.Unknown, t.Wanted, func() error { return t.Hold(s.ctx, to) })
+		})
+	}
+}
 
 // beside keeps a conversation about something beside the one about the definition, while the host wants it. It never
 // ends that: a controller of an earlier version has none, of which unknown tells the operator.
@@ -32,9 +55,9 @@ func (s *session) beside(about, unknown string, wanted func(context.Context) boo
 	return nil
 }
 
-// sendFirst sends the first message of a conversation. Where that fails the error is why the controller ended it, if it
+// SendFirst sends the first message of a conversation. Where that fails the error is why the controller ended it, if it
 // says so.
-func sendFirst[Q, A any](stream interface {
+func SendFirst[Q, A any](stream interface {
 	Send(*Q) error
 	Receive() (*A, error)
 }, m *Q) error {

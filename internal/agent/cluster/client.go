@@ -89,9 +89,9 @@ type Options struct {
 	Together Together
 	// Segments may be nil: the host has no overlay segments.
 	Segments Segments
-	// Probes may be nil: the host does not probe others.
-	Probes Probes
-	Log    *slog.Logger
+	// Talks are the conversations of the host's parts beside the one about the definition.
+	Talks []Talk
+	Log   *slog.Logger
 	// Version of this program.
 	Version string
 	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
@@ -223,11 +223,12 @@ func (c *Client) Run(ctx context.Context) {
 func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	rpc, hangUp, err := c.dial(address)
+	conn, hangUp, err := c.dial(address)
 	if err != nil {
 		return err
 	}
 	defer hangUp()
+	rpc := controllerv1connect.NewHostServiceClient(conn)
 	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
 	defer patience.Stop()
 	stream, err := rpc.FollowSlice(ctx)
@@ -290,8 +291,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	g.Go(s.prepares)
 	g.Go(s.report)
 	g.Go(s.settle)
-	g.Go(s.followSegments)
-	g.Go(s.followProbes)
+	s.beginTalks(g, conn)
 	g.Go(s.speak)
 	g.Go(func() error { return s.offer(offered) })
 	g.Go(func() error { // so that the others end as well
@@ -332,14 +332,13 @@ func because(ctx context.Context, err error) error {
 }
 
 // dial makes what calls a controller. hangUp ends its connections.
-func (c *Client) dial(address string) (rpc controllerv1connect.HostServiceClient, hangUp func(), err error) {
+func (c *Client) dial(address string) (to *connect.Client, hangUp func(), err error) {
 	transport, err := c.transport()
 	if err != nil {
 		return nil, nil, err
 	}
-	return controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
-		&http.Client{Transport: transport}, "https://"+address,
-		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors()))), transport.CloseIdleConnections, nil
+	return connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: transport}, "https://"+address,
+		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())), transport.CloseIdleConnections, nil
 }
 
 func (c *Client) transport() (*http.Transport, error) {

@@ -62,12 +62,12 @@ func (r *Record) Repair(ctx context.Context, controller string) error {
 
 // reachAt asks the controller at an address by a connection of its own.
 func (c *Client) reachAt(ctx context.Context, address string) error {
-	rpc, hangUp, err := c.dial(address)
+	to, hangUp, err := c.dial(address)
 	if err != nil {
 		return err
 	}
 	defer hangUp()
-	if err := ping(ctx, rpc); err != nil {
+	if err := ping(ctx, controllerv1connect.NewHostServiceClient(to)); err != nil {
 		return fmt.Errorf("%s: %w", address, err)
 	}
 	return nil

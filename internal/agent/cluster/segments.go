@@ -47,7 +47,7 @@ func (s *session) talkOfSegments() error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	defer s.Segments.End()
-	if err := sendFirst(stream, s.Segments.Begin()); err != nil {
+	if err := SendFirst(stream, s.Segments.Begin()); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)

@@ -73,15 +73,18 @@ type Ticker interface {
 	Tick()
 }
 
-// order is the order in which hooks are called. Parts are closed in the opposite order.
+// order is the order in which hooks of the core's parts are called; features say behind which of them they are. Parts
+// are closed in the opposite order.
 func order() []string {
 	return []string{"captures", "host-routes", "lacp", "lldp", "partners", "spanning-tree", "storms", "beacons",
-		"network-probes", "tunnel-probes", "load", "monitors", "domains", "link-states", "loop-search", "path-mtu",
+		"load", "monitors", "domains", "link-states", "loop-search", "path-mtu",
 		"flows", "standby", "migration", "arrivals", "membership", "locations", "isolation"}
 }
 
-// Table has the parts of an agent, in their order. Only the loop uses it, once it runs.
+// Table has the parts of an agent, in their order. Only the loop uses it, once it runs, but for Talks, LeftCluster and
+// Find, which change nothing.
 type Table struct {
+	order  []string // nil for that of the core
 	list   []named
 	faults []error
 }
@@ -94,7 +97,7 @@ type named struct {
 
 // Add adds a part, before the loop runs. One without a place of its own in the order is not added: see Faults.
 func (t *Table) Add(name string, p Part) {
-	at := slices.Index(order(), name)
+	at := slices.Index(t.places(), name)
 	if at < 0 || slices.ContainsFunc(t.list, func(n named) bool { return n.at == at }) {
 		t.faults = append(t.faults, p.Close(), fmt.Errorf("part %s of the agent has no place of its own in the order",
 			name))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
+	"heddle/internal/agent/part"
 	"heddle/internal/agent/supervise"
 	"heddle/internal/agent/transport"
 	"heddle/internal/cli"
@@ -22,8 +23,9 @@ import (
 	"heddle/internal/version"
 )
 
-func New(d cli.Deps) *cobra.Command {
-	var o agent.Options
+// New returns the command that runs the agent, with these features.
+func New(d cli.Deps, features []part.Feature) *cobra.Command {
+	o := agent.Options{Features: features}
 	verbose := false
 	c := &cobra.Command{
 		Use: "agent", Short: "Run the agent in the foreground",

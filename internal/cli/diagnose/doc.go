@@ -1,4 +1,4 @@
-// Package diagnose has the commands that say what is wrong: status, doctor, advise, health.
+// Package diagnose has the commands that say what is wrong: status, doctor, advise.
 //
 //layout:floor=verbs
 package diagnose

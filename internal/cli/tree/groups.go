@@ -1,6 +1,10 @@
 package tree
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"heddle/internal/cli"
+)
 
 // helpGroups orders the list of commands in the program's help by task.
 func helpGroups(root *cobra.Command) {
@@ -8,11 +12,11 @@ func helpGroups(root *cobra.Command) {
 		title    string
 		commands []string
 	}{
-		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show",
-			"stats", "top", "flows", "events", "metrics", "health"}},
-		{"Change", []string{"apply", "config", "confirm", "check"}},
-		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor", "health"}},
-		{"Cluster", []string{"host", "definition", "rollout", "segment", "backup", "import", "export", "context",
+		{cli.GroupLook, []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show",
+			"stats", "top", "flows", "events", "metrics"}},
+		{cli.GroupChange, []string{"apply", "config", "confirm", "check"}},
+		{cli.GroupTroubleshoot, []string{"advise", "trace", "capture", "explain", "doctor"}},
+		{cli.GroupCluster, []string{"host", "definition", "rollout", "segment", "backup", "import", "export", "context",
 			"login", "logout", "access", "audit", "ca"}},
 		{"Run", []string{"agent", "down"}},
 		{"Lab", []string{"lab", "bench"}},
@@ -27,7 +31,9 @@ func helpGroups(root *cobra.Command) {
 		}
 	}
 	for _, c := range root.Commands() {
-		c.GroupID = in[c.Name()]
+		if c.GroupID == "" {
+			c.GroupID = in[c.Name()]
+		}
 	}
 	root.SetHelpCommandGroupID(in["help"])
 	root.SetCompletionCommandGroupID(in["completion"])

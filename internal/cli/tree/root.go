@@ -33,7 +33,7 @@ import (
 
 // NewRoot returns the program's command tree. Every noun and verb is one AddCommand, with a constructor in a file of
 // its own.
-func NewRoot(d cli.Deps) *cobra.Command {
+func NewRoot(d cli.Deps, features ...Feature) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "heddle",
 		Short: "A distributed virtual switch for Linux hypervisors",
@@ -62,8 +62,8 @@ func NewRoot(d cli.Deps) *cobra.Command {
 		return cli.Usagef("%w (see \"%s --help\")", err, c.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(agentcmd.New(d), config.NewApply(d), config.NewCheck(d), agentcmd.NewDown(d), events.New(d),
-		port.NewMAC(d), port.New(d),
+	root.AddCommand(agentcmd.New(d, hostsOf(features)), config.NewApply(d), config.NewCheck(d), agentcmd.NewDown(d),
+		events.New(d), port.NewMAC(d), port.New(d),
 		network.NewPortGroup(d), port.NewShow(d),
 		stats.New(d), network.NewSwitch(d), network.NewUplink(d), newVersion(d))
 	root.AddCommand(network.NewLAG(d))
@@ -73,7 +73,7 @@ func NewRoot(d cli.Deps) *cobra.Command {
 	root.AddCommand(diagnose.NewAdvise(d))
 	root.AddCommand(trace.NewExplain(d))
 	root.AddCommand(capture.New(d))
-	root.AddCommand(diagnose.NewDoctor(d), diagnose.NewHealth(d))
+	root.AddCommand(diagnose.NewDoctor(d))
 	root.AddCommand(agentcmd.NewMetrics(d))
 	root.AddCommand(topcmd.New(d))
 	root.AddCommand(flows.New(d))
@@ -85,6 +85,7 @@ func NewRoot(d cli.Deps) *cobra.Command {
 	root.AddCommand(hostport.NewConfirm(d))
 	root.AddCommand(hooks.NewCNI(d), hooks.NewLibvirtHook(d), hooks.NewIncusFollow(d))
 	root.AddCommand(benchcmd.NewTraffic(), benchcmd.New(d), labcmd.New(d))
+	addCommands(root, d, features)
 	finish(root)
 	wrapHelp(root, d.Width)
 	return root
@@ -105,9 +106,9 @@ func finish(root *cobra.Command) {
 }
 
 // Run runs the program and returns its exit status; it has written errors to Stderr.
-func Run(ctx context.Context, d cli.Deps, args []string) int {
+func Run(ctx context.Context, d cli.Deps, args []string, features ...Feature) int {
 	d = d.Printing()
-	root := NewRoot(d)
+	root := NewRoot(d, features...)
 	root.SetArgs(args)
 	if d.Waits != nil {
 		ctx = api.WithWaits(ctx, d.Waits)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"heddle/cmd/heddle/features"
 	"heddle/internal/cli"
 	"heddle/internal/cli/tree"
 	"heddle/internal/controller/cmd"
@@ -22,7 +23,7 @@ func commandTree() *cobra.Command {
 	root := tree.NewRoot(cli.Deps{
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(string) string { return "" },
-	})
+	}, features.All()...)
 	root.InitDefaultCompletionCmd("completion")
 	return root
 }

@@ -42,6 +42,22 @@ func (p *Package) mayNot(i string) string {
 	return ""
 }
 
+// standsOn reports whether a package is made to import another one of its own floor: each part of a feature the room
+// that it is added to, and tests and tools the lists of the features that programs have.
+func (p *Package) standsOn(i string) bool {
+	_, part := feature(p.Path)
+	rooms := map[string]string{"host": "internal/agent", "fleet": "internal/controller", "cmd": "internal/cli"}
+	part, _, _ = strings.Cut(part, "/")
+	into, is := rooms[part]
+	return is && in(i, into) || in(p.Path, "internal") && lists(i)
+}
+
+// lists reports whether a package lists the features of a program: cmd/NAME/features.
+func lists(path string) bool {
+	program, below, _ := strings.Cut(strings.TrimPrefix(path, "cmd/"), "/")
+	return strings.HasPrefix(path, "cmd/") && program != "" && in(below, "features")
+}
+
 // feature is the name of the feature that a package belongs to, and the part of it below its words.
 func feature(path string) (name, part string) {
 	below, is := strings.CutPrefix(path, features)

@@ -140,7 +140,8 @@ func Faults(packages []Package) (out []string) {
 func (p *Package) upward(r Rule, rules map[string]Rule) (out []string) {
 	for _, i := range p.Imports {
 		to, known := rules[i]
-		if !known || room(i) == room(p.Path) && to.Floor <= r.Floor || to.Floor < r.Floor {
+		if !known || room(i) == room(p.Path) && to.Floor <= r.Floor || to.Floor < r.Floor ||
+			to.Floor == r.Floor && p.standsOn(i) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go to a lower floor, or stay in "+

@@ -135,3 +135,25 @@ func TestSentence(t *testing.T) {
 		}
 	}
 }
+
+// Each part of a feature stands on the room that it is added to; lists of features are for tests and tools alone.
+func TestPartsOfFeaturesStandOnTheirRooms(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		may      bool
+	}{
+		{"internal/feature/migration/host", "internal/agent/part", true},
+		{"internal/feature/migration/fleet", "internal/controller/part", true},
+		{"internal/feature/migration/cmd", "internal/cli", true},
+		{"internal/feature/migration/host", "internal/controller", false},
+		{"internal/feature/migration", "internal/agent", false},
+		{"internal/dev/docgen", "cmd/heddle/features", true},
+		{"internal/test/host", "cmd/heddle/features/hosts", true},
+		{"internal/dev/docgen", "cmd/heddle", false},
+	} {
+		p := &Package{Path: c.from}
+		if got := p.standsOn(c.to); got != c.may {
+			t.Errorf("%s may import %s of its own floor: %v", c.from, c.to, got)
+		}
+	}
+}

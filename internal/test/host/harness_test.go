@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"heddle/cmd/heddle/features"
 	"heddle/internal/api"
 	"heddle/internal/cli/tree"
 	"heddle/internal/lab/netns"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // program is what `heddle` is in tests.
-func program() { os.Exit(tree.Main("")) }
+func program() { os.Exit(tree.Main("", features.All()...)) }
 
 // tidy removes what tests of the process share when all are over.
 type tidy struct{ *testing.M }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/cmd/heddle/features"
 	"heddle/internal/api"
 	"heddle/internal/cli"
 	"heddle/internal/cli/contexts"
@@ -111,7 +112,7 @@ func (w *world) run(act func(string) bool, args ...string) (stdout, stderr strin
 	done := make(chan int, 1)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	go func() { done <- tree.Run(ctx, d, args) }()
+	go func() { done <- tree.Run(ctx, d, args, features.All()...) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

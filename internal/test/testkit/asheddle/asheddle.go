@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"heddle/cmd/heddle/features"
 	"heddle/internal/cli"
 	"heddle/internal/cli/tree"
 )
@@ -27,7 +28,7 @@ func either(m *testing.M, heddle bool) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := tree.Run(ctx, cli.FromOS(), os.Args[1:])
+	status := tree.Run(ctx, cli.FromOS(), os.Args[1:], features.All()...)
 	stop()
 	os.Exit(status)
 }

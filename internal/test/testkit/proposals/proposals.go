@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/cmd/heddle/features"
 	"heddle/internal/cli"
 	"heddle/internal/cli/tree"
 	"heddle/internal/test/testkit"
@@ -61,7 +62,8 @@ func try(ctx context.Context, line string) error {
 	}
 	said.Reset()
 	status := tree.Run(ctx, cli.Deps{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said,
-		Getenv: func(name string) string { return map[string]string{"HEDDLE_RUN_DIR": none}[name] }}, words[1:])
+		Getenv: func(name string) string { return map[string]string{"HEDDLE_RUN_DIR": none}[name] }}, words[1:],
+		features.All()...)
 	if status != cli.ExitFailure || !strings.Contains(said.String(), "no agent is running") {
 		return fmt.Errorf("status %d, and not for want of an agent: %s", status, said.String())
 	}

@@ -1,4 +1,4 @@
-package diagnose
+package cmd
 
 import (
 	"context"

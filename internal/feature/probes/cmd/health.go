@@ -1,4 +1,4 @@
-package diagnose
+package cmd
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-func NewHealth(d cli.Deps) *cobra.Command {
+// New returns the command "heddle health".
+func New(d cli.Deps) *cobra.Command {
 	t, o := &cli.Target{}, &cli.Output{}
 	var where *cli.Target
 	c := &cobra.Command{
-		Use: "health", Short: "Show what is wrong with the physical network between hosts",
+		Use: "health", GroupID: cli.GroupTroubleshoot,
+		Short: "Show what is wrong with the physical network between hosts",
 		Long: "Show what the probes between hosts have found: VLANs and an MTU that the physical network lacks, " +
 			"ports that it bundles wrongly, and tunnels that are cut, one-way, slow or lossy, each with what to do. " +
 			"A switch has its hosts probe one another where healthCheck is true in its definition. The exit status " +

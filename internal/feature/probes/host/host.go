@@ -1,7 +1,8 @@
-package probes
+package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,10 +10,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/agent/part"
 	"heddle/internal/api"
 	"heddle/internal/fabric"
 	"heddle/internal/fabric/wire"
 	"heddle/internal/observe/event"
+	"heddle/internal/overlay"
 	"heddle/internal/uplinks"
 )
 
@@ -37,21 +40,40 @@ type Host struct {
 	findings []fabric.Finding // the controllers'
 }
 
-// New returns the part of a host; who is the host in its cluster, publish tells what is found, and no longer so.
-func New(who func() (id, name string), publish func(event.Event)) *Host {
-	return &Host{who: who, publish: publish}
+// Feature gives an agent the probes between hosts.
+func Feature() part.Feature { return part.Feature{Name: "network-probes", After: "beacons", New: New} }
+
+// New starts the probes of uplinks and of tunnels, of none yet.
+func New(d part.Deps) (part.Part, error) {
+	p := &Host{who: d.Who, publish: func(e event.Event) {
+		d.Log.Warn("the physical network: "+e.Text, "switch", e.Switch)
+		d.Publish(e)
+	}}
+	p.fabric = uplinks.FollowFabric(d.Uplinks, d.Open, d.HostName, d.Plugged, d.Speed, p.tell)
+	p.tunnels = uplinks.FollowTunnels(d.Uplinks, d.Open, d.SendPacket, d.HostName, d.IsDefined, p.tunnelled)
+	return p, nil
 }
 
-// Follow says what probes. It is called before the conversation with controllers begins.
-func (p *Host) Follow(fabric *uplinks.Fabric, tunnels *uplinks.Tunnels) {
-	p.fabric, p.tunnels = fabric, tunnels
+// Settled tells the probes what is active.
+func (p *Host) Settled(now uplinks.InForce) {
+	p.fabric.Settled(now)
+	p.tunnels.Settled(now)
 }
+
+// Close ends the probes.
+func (p *Host) Close() error { return errors.Join(p.tunnels.Close(), p.fabric.Close()) }
+
+// Line is what a benchmark needs of the uplinks that take part.
+func (p *Host) Line() (line uplinks.Line, handed bool) { return p.fabric.Line() }
+
+// Prefer returns the endpoints of other hosts with those last that do not answer.
+func (p *Host) Prefer(sw string, r overlay.Reach) overlay.Reach { return p.tunnels.Prefer(sw, r) }
 
 // wantedEvery is how often a host without uplinks that take part looks whether it has some.
 const wantedEvery = time.Second
 
-// Wanted implements cluster.Probes.
-func (p *Host) Wanted(ctx context.Context) bool {
+// wanted returns once uplinks or tunnels take part; false when ctx has ended.
+func (p *Host) wanted(ctx context.Context) bool {
 	tick := time.NewTicker(wantedEvery)
 	defer tick.Stop()
 	for len(p.fabric.Members()) == 0 && !p.tunnels.Takes() {
@@ -65,12 +87,12 @@ func (p *Host) Wanted(ctx context.Context) bool {
 	return true
 }
 
-// Begin implements cluster.Probes.
-func (p *Host) Begin() *controllerv1.FollowProbesRequest {
+// begin is the first message of a conversation.
+func (p *Host) begin() *controllerv1.FollowProbesRequest {
 	p.mu.Lock()
 	p.uplinks, p.results = nil, nil
 	p.mu.Unlock()
-	m := p.Say()
+	m := p.say()
 	if m == nil {
 		m = &controllerv1.FollowProbesRequest{}
 	}
@@ -80,11 +102,8 @@ func (p *Host) Begin() *controllerv1.FollowProbesRequest {
 	return m
 }
 
-// Changed implements cluster.Probes.
-func (p *Host) Changed() <-chan struct{} { return p.fabric.Changed() }
-
-// Say implements cluster.Probes.
-func (p *Host) Say() *controllerv1.FollowProbesRequest {
+// say is what there is to say; nil for nothing.
+func (p *Host) say() *controllerv1.FollowProbesRequest {
 	report := p.fabric.Report()
 	ups, results := wire.Uplinks(p.fabric.Members()), wire.Results(report.Results, report.Deaf)
 	ups.Abilities = fabric.Abilities()
@@ -104,8 +123,8 @@ func (p *Host) Say() *controllerv1.FollowProbesRequest {
 	return m
 }
 
-// Heard implements cluster.Probes.
-func (p *Host) Heard(m *controllerv1.FollowProbesResponse) {
+// heard takes in what the controller says.
+func (p *Host) heard(m *controllerv1.FollowProbesResponse) {
 	id, name := p.who()
 	keys := wire.ReadKeys(m.GetKeys())
 	p.fabric.Hand(id, name, keys, wire.ReadTasks(id, m.GetTasks()), m.GetTasks() != nil)
@@ -115,7 +134,7 @@ func (p *Host) Heard(m *controllerv1.FollowProbesResponse) {
 		p.mu.Lock()
 		p.findings = list
 		p.mu.Unlock()
-		p.Tell()
+		p.tell()
 	}
 }
 
@@ -133,8 +152,8 @@ func (p *Host) found() ([]fabric.Finding, *fabric.Verdict, bool) {
 	return slices.Concat(told, fabric.Tunnels(tunnels.Own)), v, true
 }
 
-// Tell publishes findings that are new, and those that are gone.
-func (p *Host) Tell() {
+// tell publishes findings that are new, and those that are gone.
+func (p *Host) tell() {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	list, _, _ := p.found()
@@ -157,8 +176,8 @@ func (p *Host) Tell() {
 	p.told = now
 }
 
-// Health is what this host knows of the physical network.
-func (p *Host) Health() *api.HostHealth {
+// NetworkHealth is what this host knows of the physical network.
+func (p *Host) NetworkHealth(context.Context) (*api.HostHealth, error) {
 	found, v, handed := p.found()
 	report, tunnels := p.fabric.Report(), p.tunnels.Found()
 	out := &api.HostHealth{Alone: !handed, Uplinks: uint32(v.Uplinks),
@@ -179,7 +198,7 @@ func (p *Host) Health() *api.HostHealth {
 		}
 		out.Findings = append(out.Findings, one)
 	}
-	return out
+	return out, nil
 }
 
 // tally counts a path by its state.
@@ -193,14 +212,14 @@ func tally(s fabric.State, all, passing, waiting *uint32) {
 	}
 }
 
-// Tunnelled takes in that there is more to say of tunnels.
-func (p *Host) Tunnelled() {
+// tunnelled takes in that there is more to say of tunnels.
+func (p *Host) tunnelled() {
 	p.fabric.Poke()
-	p.Tell()
+	p.tell()
 }
 
-// Left makes the host one without controllers again.
-func (p *Host) Left() {
+// LeftCluster makes the host one without controllers again.
+func (p *Host) LeftCluster() {
 	p.fabric.Left()
 	p.tunnels.Left()
 }
