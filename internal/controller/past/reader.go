@@ -28,6 +28,10 @@ type Reader struct {
 	// Past is the history, Log says what of it can't be read.
 	Past definition.Past
 	Log  *slog.Logger
+	// Kept are the definitions that were read last. Turns has one question answered at a time, as each may take in a
+	// whole definition; an admin's do not wait for others.
+	Kept  *Kept
+	Turns *access.Turns
 	// Sync returns when all is read that was written before, Now is the definition that counts and its revision.
 	Sync func(context.Context) error
 	Now  func() (*slice.Set, int64)
@@ -44,6 +48,11 @@ const (
 // ListChanges lists changes of the definition, the newest first.
 func (r Reader) ListChanges(ctx context.Context, q *controllerv1.ListChangesRequest) (
 	*controllerv1.ListChangesResponse, error) {
+	leave, err := r.Turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	limit := int(q.GetLimit())
 	if limit <= 0 {
 		limit = SomeChanges
@@ -110,24 +119,55 @@ func changeOf(e history.Entry) *controllerv1.DefinitionChange {
 // CompareDefinitions says what is different between two definitions.
 func (r Reader) CompareDefinitions(ctx context.Context, q *controllerv1.CompareDefinitionsRequest) (
 	*controllerv1.CompareDefinitionsResponse, error) {
-	from, _, err := r.At(ctx, q.GetFrom())
+	leave, err := r.Turns.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	to, revision, err := r.At(ctx, q.GetTo())
+	defer leave()
+	from, _, err := r.at(ctx, q.GetFrom())
 	if err != nil {
 		return nil, err
 	}
+	to, revision, err := r.at(ctx, q.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	from, to = differing(from, to)
 	sight := access.GrantedTo(ctx)
 	from, to = visibility.Visible(sight, from), visibility.Visible(sight, to)
 	return &controllerv1.CompareDefinitionsResponse{From: q.GetFrom(), To: revision,
 		Objects: definition.ObjectChanges(from, slice.Between(from, to))}, nil
 }
 
+// differing is what of two definitions is not the same in both: who sees what is only asked about that.
+func differing(from, to *slice.Set) (was, is *slice.Set) {
+	was, is = &slice.Set{}, &slice.Set{}
+	if from.Hash() == to.Hash() {
+		return was, is
+	}
+	c := slice.Between(from, to)
+	for _, o := range c.Put {
+		is.Put(o)
+		if before, had := from.Get(o.Key); had {
+			was.Put(before)
+		}
+	}
+	for _, k := range c.Removed {
+		before, _ := from.Get(k)
+		was.Put(before)
+	}
+	return was, is
+}
+
 // GetPastDefinition reads an earlier definition.
 func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDefinitionRequest) (
 	*controllerv1.GetPastDefinitionResponse, error) {
-	set, revision, err := r.At(ctx, q.GetRevision())
+	leave, err := r.Turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	set, revision, err := r.at(ctx, q.GetRevision())
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +181,21 @@ func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDe
 		Content: definition.NotShown(set) + string(text)}, err
 }
 
-// At is the definition of a revision; 0 for the one that is in force.
+// At is the definition of a revision, which must not be changed; 0 for the one that is in force.
 func (r Reader) At(ctx context.Context, revision int64) (*slice.Set, int64, error) {
+	leave, err := r.Turns.Take(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
+	return r.at(ctx, revision)
+}
+
+// at is At for who has a turn.
+func (r Reader) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
+	if set := r.Kept.Get(revision); set != nil && revision != 0 {
+		return set, revision, nil
+	}
 	if err := r.Sync(ctx); err != nil {
 		return nil, 0, rpcerrors.OfStore(err)
 	}
@@ -150,26 +203,34 @@ func (r Reader) At(ctx context.Context, revision int64) (*slice.Set, int64, erro
 	if revision == 0 || revision == current {
 		return now, current, nil
 	}
+	set, err := r.read(ctx, revision)
+	if err != nil {
+		return nil, 0, err
+	}
+	return r.Kept.Keep(revision, set, now), revision, nil
+}
+
+// read makes the definition of a revision of its records.
+func (r Reader) read(ctx context.Context, revision int64) (*slice.Set, error) {
 	// A definition that was changed without a record is whole in the record of the change that came after it.
 	next, err := r.Past.On(ctx, revision)
 	if err != nil {
-		return nil, 0, rpcerrors.OfStore(err)
+		return nil, rpcerrors.OfStore(err)
 	}
 	if next != nil {
 		s, err := r.step(ctx, *next)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if s.Since == 0 {
-			return s.Before(), revision, nil
+			return s.Before(), nil
 		}
 	}
 	stretch, err := r.Stretch(ctx, revision)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	set, err := history.After(stretch)
-	return set, revision, err
+	return history.After(stretch)
 }
 
 // Stretch are the changes from the last whole definition to that revision.

@@ -38,7 +38,12 @@ type front struct {
 // answersPeople lets a controller answer people.
 func answersPeople(t *testing.T) *front {
 	t.Helper()
-	c := newController(t)
+	return answersAt(t, newController(t))
+}
+
+// answersAt has a controller answer people.
+func answersAt(t *testing.T, c *controller) *front {
+	t.Helper()
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	f := &front{controller: c, door: newDoor(l, c.TLS.PeopleTLS(), c.refused), address: l.Addr().String(),
 		auditAt: c.auditDir}

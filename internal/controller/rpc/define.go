@@ -72,7 +72,8 @@ func entryOf(ctx context.Context, p *pipeline.Plan) history.Entry {
 
 // reader answers about earlier definitions.
 func (s *Server) reader() past.Reader {
-	return past.Reader{Past: s.Past, Log: s.Log, Sync: s.Store.Sync, Now: contents{s.fleet}.defined}
+	return past.Reader{Past: s.Past, Log: s.Log, Sync: s.Store.Sync, Now: contents{s.fleet}.defined, Kept: s.earlier,
+		Turns: s.reading}
 }
 
 // defined is the definition that counts, with its revision.
@@ -169,6 +170,11 @@ func (f *fleet) concerned(after *inventory.Inventory, g *addresses.Grant) (names
 func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinitionRequest) (
 	*controllerv1.GetDefinitionResponse, error) {
 	stale := p.fresh(ctx)
+	leave, err := p.reading.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	p.fleet.mu.Lock()
 	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
 	p.fleet.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/identity"
 	"heddle/internal/overlay/span"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/health"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/rpcerrors"
@@ -89,7 +90,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 		return nil, err
 	}
 	changes := append(revoke, store.Change{Key: key, Delete: true, IfVersion: o.Version})
-	changes = append(changes, tokensFor(p.Store, q.GetName())...)
+	changes = append(changes, tokens.JoinsInPlaceOf(p.Store, q.GetName())...)
 	if _, has := p.Store.Get(addresses.Key(q.GetName())); has { // they are free again
 		changes = append(changes, store.Change{Key: addresses.Key(q.GetName()), Delete: true, IfVersion: store.Any})
 	}

@@ -23,6 +23,7 @@ import (
 	"heddle/internal/controller/match"
 	"heddle/internal/controller/netbench"
 	"heddle/internal/controller/part"
+	"heddle/internal/controller/past"
 	"heddle/internal/controller/probes"
 	"heddle/internal/controller/rollout/driverlease"
 	"heddle/internal/controller/segments"
@@ -154,6 +155,9 @@ type Server struct {
 	backups *service.Service
 	// parsing is held while a large definition is read, which takes memory: 820 MB for 22 MB of text.
 	parsing *sync.Mutex
+	// earlier are the definitions that were read of the history, reading are the turns of who asks for one.
+	earlier *past.Kept
+	reading *access.Turns
 	// match brings hosts together between which ports move.
 	match *match.Board
 	// segments says who is where on overlay segments.
@@ -196,6 +200,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		Roster: peers.New(o.Store), quorum: &quorum{},
 		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
+		earlier: &past.Kept{Most: past.MostKept}, reading: &access.Turns{},
 		parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		granted: granting.NewKeeper(o.Log), Loaded: make(chan struct{})}
 	s.TLS.Revoked = s.gate.Check

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"connectrpc.com/connect/v2"
+)
+
+// Turns has what costs much done for one caller at a time: one caller after the other has a turn, and of a caller what
+// came first. However much one of them asks at once, another one waits for one turn of each caller at most. Who manages
+// the cluster has turns of their own, which nobody else takes. The zero value is ready.
+type Turns struct {
+	mu             sync.Mutex
+	others, admins lane
+}
+
+// lane is a row of callers of whom one has the turn.
+type lane struct {
+	taken bool
+	// callers are those of whom something waits, in the order in which they have their turn.
+	callers []string
+	by      map[string][]*turn
+}
+
+// turn is what waits; begins gets one value when it has its turn.
+type turn struct{ begins chan struct{} }
+
+// Take waits for the caller's turn, which ends with leave. The error says that the call ended before it came.
+func (t *Turns) Take(ctx context.Context) (leave func(), err error) {
+	c, asked := Of(ctx)
+	l := &t.others
+	if !asked || c.manages() { // the controller's own calls as well
+		l = &t.admins
+	}
+	w := t.enter(l, c.key())
+	select {
+	case <-w.begins:
+		return sync.OnceFunc(func() { t.leave(l) }), nil
+	case <-ctx.Done():
+	}
+	if !t.remove(l, c.key(), w) { // it had its turn at the same instant
+		t.leave(l)
+	}
+	code := connect.CodeCanceled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = connect.CodeDeadlineExceeded
+	}
+	return nil, connect.NewError(code, fmt.Sprintf("one question of this kind is answered at a "+
+		"time, and yours had not had its turn: ask fewer at once (%v)", ctx.Err()))
+}
+
+func (t *Turns) enter(l *lane, caller string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := &turn{make(chan struct{}, 1)}
+	if !l.taken {
+		l.taken = true
+		w.begins <- struct{}{}
+		return w
+	}
+	if l.by == nil {
+		l.by = map[string][]*turn{}
+	}
+	if len(l.by[caller]) == 0 {
+		l.callers = append(l.callers, caller)
+	}
+	l.by[caller] = append(l.by[caller], w)
+	return w
+}
+
+// leave gives the turn to the next one.
+func (t *Turns) leave(l *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(l.callers) == 0 {
+		l.taken = false
+		return
+	}
+	caller := l.callers[0]
+	next := l.by[caller][0]
+	l.callers, l.by[caller] = l.callers[1:], l.by[caller][1:]
+	if len(l.by[caller]) > 0 {
+		l.callers = append(l.callers, caller)
+	} else {
+		delete(l.by, caller)
+	}
+	next.begins <- struct{}{}
+}
+
+// remove takes out what waits no more; false where it has its turn.
+func (t *Turns) remove(l *lane, caller string, w *turn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(l.by[caller], w)
+	if i < 0 {
+		return false
+	}
+	if l.by[caller] = slices.Delete(l.by[caller], i, i+1); len(l.by[caller]) == 0 {
+		delete(l.by, caller)
+		l.callers = slices.DeleteFunc(l.callers, func(c string) bool { return c == caller })
+	}
+	return true
+}
+
+// Waiting is how many wait.
+func (t *Turns) Waiting() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range []*lane{&t.others, &t.admins} {
+		for _, list := range l.by {
+			n += len(list)
+		}
+	}
+	return n
+}
