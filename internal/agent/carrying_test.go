@@ -15,6 +15,7 @@ import (
 
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/abi"
+	"heddle/internal/agent/portstate"
 	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -69,13 +70,13 @@ func (r *rig) packs() *hostv1.PortBundle {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var macs []observe.MACEntry
+	var what portstate.Read
 	if read != nil {
-		if macs, err = read(); err != nil {
+		if what, err = read(); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	b, err := r.carrying.Pack(id("vm"), macs)
+	b, err := r.carrying.Pack(id("vm"), what)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestS79_AGreatManyMACsDoNotHoldTheLoop(t *testing.T) {
 		list[i] = observe.MACEntry{Switch: "lab", VLAN: 100, Port: id("vm"),
 			MAC: plan.MAC{2, 1, 0, 0, byte(i >> 8), byte(i)}}
 	}
-	b, err := r.carrying.Pack(id("vm"), list)
+	b, err := r.carrying.Pack(id("vm"), portstate.Read{MACs: list})
 	if err != nil {
 		t.Fatal(err)
 	}

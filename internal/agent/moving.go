@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heddle/internal/agent/migration"
+	"heddle/internal/agent/part"
 	"heddle/internal/agent/portstate"
 	"heddle/internal/agent/state"
 	"heddle/internal/agent/transport"
@@ -44,10 +45,11 @@ func adapterOf(n *state.NIC) migration.Adapter {
 }
 
 // newCarrier returns what reads what belongs to ports, and gives it to them.
-func newCarrier(s *shared, cn *connected, ps *ports, cg *changer, t *teaming) *portstate.Carrier {
+func newCarrier(s *shared, parts *part.Table, cn *connected, ps *ports, cg *changer, t *teaming) *portstate.Carrier {
 	return portstate.New(portstate.Host{Reader: s.Reader, Loop: s.Loop, Complain: s.Complain, Dir: s.store.Dir(),
 		Kernel: func() portstate.Kernel { return s.kernel }, Goods: &s.state.Goods,
-		Base: func(id plan.PortID) observe.Base { return s.state.BaseOf(id) }, Wait: s.state.WaitOf,
+		Parts: parts,
+		Base:  func(id plan.PortID) observe.Base { return s.state.BaseOf(id) }, Wait: s.state.WaitOf,
 		Own: cn.own, SetOwn: cn.setOwn, FitsOwn: ps.fitsOwn, Change: cg.change, Save: ps.save,
 		Announce: t.announceMoved})
 }

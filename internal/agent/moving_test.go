@@ -34,7 +34,7 @@ type fakeGoods struct {
 	settles   func() // called when somebody waits for frames that are under way
 }
 
-func (g *fakeGoods) Reads(plan.PortID) (func() ([]observe.MACEntry, error), error) { return nil, nil }
+func (g *fakeGoods) Reads(plan.PortID) (func() (portstate.Read, error), error) { return nil, nil }
 
 func (g *fakeGoods) Settled() error {
 	if g.settles != nil {
@@ -43,7 +43,7 @@ func (g *fakeGoods) Settled() error {
 	return nil
 }
 
-func (g *fakeGoods) Pack(plan.PortID, []observe.MACEntry) (*hostv1.PortBundle, error) {
+func (g *fakeGoods) Pack(plan.PortID, portstate.Read) (*hostv1.PortBundle, error) {
 	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
 }
 

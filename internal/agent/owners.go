@@ -153,7 +153,7 @@ func joinAnswers(s *shared, o *owners) {
 
 // joinCluster makes the owners that speak with controllers and other hosts.
 func joinCluster(s *shared, o *owners) {
-	o.carrying = newCarrier(s, o.connected, o.ports, o.changer, o.teaming)
+	o.carrying = newCarrier(s, o.parts, o.connected, o.ports, o.changer, o.teaming)
 	o.moving.Carry(o.carrying)
 	o.moving.Join(o.connection)
 	o.statics = newStaticPorts(s, o.definition, o.connected, o.ports, o.changer, o.connection)

@@ -3,8 +3,8 @@ package migration
 import (
 	"time"
 
+	"heddle/internal/agent/portstate"
 	"heddle/internal/agent/state"
-	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -12,36 +12,34 @@ import (
 // long for the loop: the goroutine that gives the copies reads them, before each copy. When the guest stops, the port's
 // counters are put together at once, with the MACs as they were read last; the last copy has those that it reads then.
 
-// heard are the MACs of a port as they were read.
+// heard are the MACs of a port, and what parts have of it, as they were read.
 type heard struct {
-	list []observe.MACEntry
-	at   time.Time
+	portstate.Read
+	at time.Time
 }
 
-// now returns the MACs with the times for which they have not been heard by now; none for nil.
-func (h *heard) now() []observe.MACEntry {
+// now returns what was read with its age by now; nothing for nil.
+func (h *heard) now() portstate.Read {
 	if h == nil {
-		return nil
+		return portstate.Read{}
 	}
 	at := time.Now()
-	for i := range h.list {
-		h.list[i].Idle += max(0, at.Sub(h.at)).Seconds()
-	}
+	h.Aged(max(0, at.Sub(h.at)))
 	h.at = at
-	return h.list
+	return h.Read
 }
 
-// macs are the port's MACs as they were read last.
-func (f *transfer) macs() []observe.MACEntry { return f.heard.now() }
+// read is what the port had when it was read last.
+func (f *transfer) read() portstate.Read { return f.heard.now() }
 
-// hear reads MACs; read is nil where there are none.
-func hear(read func() ([]observe.MACEntry, error)) (*heard, error) {
+// hear reads what takes long; read is nil where there is nothing.
+func hear(read func() (portstate.Read, error)) (*heard, error) {
 	h := &heard{at: time.Now()}
 	if read == nil {
 		return h, nil
 	}
 	var err error
-	h.list, err = read()
+	h.Read, err = read()
 	return h, err
 }
 
@@ -66,7 +64,7 @@ func (f *transfer) hearsNow(id plan.PortID) {
 // last copy it first waits until the frames that were under way at the guest's stop are counted: what the port has is
 // read after that.
 func (f *transfer) hears() (fresh *heard) {
-	var read func() ([]observe.MACEntry, error)
+	var read func() (portstate.Read, error)
 	carries, last := false, false
 	err := f.host.Loop.Do(f.ctx, func() (err error) {
 		t := f.part.movedBy(f.key, f)

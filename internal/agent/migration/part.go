@@ -13,7 +13,6 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
@@ -52,15 +51,15 @@ func (a Adapter) key() string { return keyOf(a.VM, a.Name) }
 
 // Baggage is what belongs to a port and travels with it.
 type Baggage interface {
-	// Reads returns what reads the MACs that were learned at the port; nil where there are none. It takes long with
-	// many of them, and may be called beside the loop.
-	Reads(id plan.PortID) (func() ([]observe.MACEntry, error), error)
+	// Reads returns what reads the MACs that were learned at the port, and what parts have of it; nil where there is
+	// nothing. It takes long with many of them, and may be called beside the loop.
+	Reads(id plan.PortID) (func() (portstate.Read, error), error)
 	// Settled returns when everything that was under way through the port at the call is counted. It takes a grace
 	// period of the kernel, some milliseconds, and is called beside the loop.
 	Settled() error
-	// Pack reads the rest of what the port has now, and puts these MACs to it.
-	Pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error)
-	// Unpack makes ready what a port had where it comes from, with its MACs on disk. It takes long with many of them,
+	// Pack reads the rest of what the port has now, and puts what was read to it.
+	Pack(id plan.PortID, read portstate.Read) (*hostv1.PortBundle, error)
+	// Unpack makes ready what a port had where it comes from, with what is large on disk. It takes long with many MACs,
 	// and is called beside the loop. What is not kept is to be discarded.
 	Unpack(b *hostv1.PortBundle) (*portstate.Unpacked, error)
 	// Keep gives a waiting port what it had where it comes from, in place of an earlier copy. It is on disk when Keep

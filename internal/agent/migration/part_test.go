@@ -22,8 +22,8 @@ const vm = "6f9619ff-8b86-d011-b42d-00c04fc96401"
 // macsOnly is a port that has learned MACs and nothing else.
 type macsOnly struct{ Baggage }
 
-func (macsOnly) Pack(_ plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error) {
-	return portstate.Pack(&portstate.Goods{MACs: macs}, spec.Policy{})
+func (macsOnly) Pack(_ plan.PortID, read portstate.Read) (*hostv1.PortBundle, error) {
+	return portstate.Pack(&portstate.Goods{MACs: read.MACs}, spec.Policy{})
 }
 
 // newPart returns a part of a host with one adapter, whose port waits as w says.
@@ -47,7 +47,8 @@ func TestS79_TheLastCopyHasTheMACsOfThen(t *testing.T) {
 	mv := newPart(t, nil)
 	one := []observe.MACEntry{{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 1}}}
 	two := append(slices.Clone(one), observe.MACEntry{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 2}})
-	f := &transfer{part: mv, host: mv.host, baggage: mv.baggage, key: keyOf(vm, "net0"), heard: &heard{list: one}}
+	f := &transfer{part: mv, host: mv.host, baggage: mv.baggage, key: keyOf(vm, "net0"),
+		heard: &heard{Read: portstate.Read{MACs: one}}}
 	mv.transfers[f.key] = f
 	tr := &state.Travel{VM: vm, Adapter: "net0", Port: plan.PortID{Switch: "lab", Name: "vm"}}
 	tr.Away = &moves.Away{Silent: true}
@@ -64,12 +65,12 @@ func TestS79_TheLastCopyHasTheMACsOfThen(t *testing.T) {
 		t.Errorf("%d MACs at the stop, want those that were read before", n)
 	}
 	f.gone = true // what is read now may be another port's
-	f.renews(tr, &heard{list: two})
+	f.renews(tr, &heard{Read: portstate.Read{MACs: two}})
 	if n := macs(); n != 1 {
 		t.Errorf("%d MACs of a table that may be another port's", n)
 	}
 	f.gone = false
-	f.renews(tr, &heard{list: two})
+	f.renews(tr, &heard{Read: portstate.Read{MACs: two}})
 	if n := macs(); n != 2 {
 		t.Errorf("%d MACs in the last copy, want 2", n)
 	}

@@ -11,8 +11,8 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/agent/moves"
+	"heddle/internal/agent/portstate"
 	"heddle/internal/agent/state"
-	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -101,11 +101,11 @@ func (mv *Part) bundle(t *state.Travel) (*hostv1.PortBundle, error) {
 	if mv.baggage == nil {
 		return &hostv1.PortBundle{Version: 1}, nil
 	}
-	var macs []observe.MACEntry
+	var read portstate.Read
 	if f := mv.transfers[keyOf(t.VM, t.Adapter)]; f != nil {
-		macs = f.macs()
+		read = f.read()
 	}
-	return mv.baggage.Pack(t.Port, macs)
+	return mv.baggage.Pack(t.Port, read)
 }
 
 // sends has copies given for all moves from this host.

@@ -2,6 +2,7 @@ package portstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -34,6 +35,8 @@ type Host struct {
 	Loop     *loop.Loop
 	Complain func(what string, err error)
 	Kernel   func() Kernel
+	// Parts are those that have something of ports beside what the carrier knows itself.
+	Parts Parts
 	// Dir is the directory for files with learned MACs.
 	Dir string
 	// Goods is the carrier's document: what came with ports, or is about to leave with them. The list is replaced and
@@ -77,25 +80,23 @@ func (cr *Carrier) put(g state.Goods) {
 // forget forgets what came with a port.
 func (cr *Carrier) forget(id plan.PortID) { *cr.host.Goods = state.GoodsBut(*cr.host.Goods, id) }
 
-// Reads returns what reads, beside the loop, the MACs that were learned at the port.
-func (cr *Carrier) Reads(id plan.PortID) (func() ([]observe.MACEntry, error), error) {
-	return cr.host.Kernel().Travel().MACs(id)
-}
-
 // Settled returns when all frames that were under way are counted. It is called beside the loop.
 func (cr *Carrier) Settled() error { return cr.host.Kernel().Travel().Settled() }
 
-// Pack puts together what the port has now: these MACs, and everything else that came with it and that was added here.
-// Where its guest has left, the bundle is complete, and what was counted here so far belongs to the next host from then
-// on.
-func (cr *Carrier) Pack(id plan.PortID, macs []observe.MACEntry) (*hostv1.PortBundle, error) {
+// Pack puts together what the port has now: what was read of it, and everything else that came with it and that was
+// added here. Where its guest has left, the bundle is complete, and what was counted here so far belongs to the next
+// host from then on.
+func (cr *Carrier) Pack(id plan.PortID, read Read) (*hostv1.PortBundle, error) {
 	now, err := cr.counts(id)
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(read.Unread...); err != nil {
+		cr.host.Complain("read what parts of the agent have of a port that leaves this host", err)
+	}
 	known, base := cr.of(id), cr.host.Base(id)
 	w := cr.host.Wait(id)
-	g := Goods{Complete: w != nil && w.Silent() && w.Left, MACs: macs,
+	g := Goods{Complete: w != nil && w.Silent() && w.Left, MACs: read.MACs, Parts: read.Parts,
 		Base: observe.Base{Counters: base.With(now), Others: base.Others}}
 	if g.Storm, err = cr.host.Kernel().Travel().Spent(id); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (cr *Carrier) counts(id plan.PortID) (observe.Counters, error) {
 // Unpack makes ready what a port had where it comes from: the loop does not wait for the MACs.
 func (cr *Carrier) Unpack(b *hostv1.PortBundle) (u *Unpacked, err error) {
 	came := Unpack(b, cr.host.Kernel().MACTable())
-	if len(came.MACs) == 0 {
+	if len(came.MACs)+len(came.Parts) == 0 {
 		return &Unpacked{Came: came}, nil
 	}
 	file, err := cr.files.write(b)
@@ -156,6 +157,8 @@ func (cr *Carrier) Keep(id plan.PortID, number uint64, u *Unpacked) error {
 	if next.Own == nil {
 		next.Own = &own
 	}
+	next.LeftOut = slices.Clone(came.Unknown)
+	cr.keepParts(&next, came.Parts)
 	if err := u.take(func(file string) error { return cr.files.put(id, file) }); err != nil {
 		return err
 	}
@@ -185,7 +188,6 @@ func (cr *Carrier) spend(g *state.Goods) {
 // settle makes the record, and the settings that came, those of the port. What its port group does not allow here, or
 // this host can't do, is left out.
 func (cr *Carrier) settle(g *state.Goods, came *Goods) error {
-	g.LeftOut = slices.Clone(came.Unknown)
 	set, blocked := cr.fitting(g, came)
 	own := state.OwnPolicy{Policy: set.Over(g.Own.Policy), Blocked: blocked}
 	edit := func() {
@@ -248,20 +250,20 @@ func (cr *Carrier) fits(g *state.Goods, set spec.Policy, blocked *bool) string {
 	return cr.host.FitsOwn(g.ID.Name, state.OwnPolicy{Policy: set.Over(g.Own.Policy), Blocked: blocked})
 }
 
-// Install gives the port the rest of what came with it, since its guest runs here: its learned MACs. Many of them are
-// given in several turns of the loop.
+// Install gives the port the rest of what came with it, since its guest runs here: its learned MACs, and what parts
+// have of it. Many of them, and what parts have, are given in several turns of the loop.
 func (cr *Carrier) Install(id plan.PortID) error {
 	g := cr.of(id)
 	if g == nil || g.Number == 0 {
 		return nil
 	}
 	next := *g
-	next.Installed, next.Storm, next.MACs = true, nil, 0
+	next.Installed, next.Storm, next.MACs, next.Parts = true, nil, 0, nil
 	cr.put(next)
-	if g.MACs == 0 {
+	if g.MACs == 0 && len(g.Parts) == 0 {
 		return nil
 	}
-	if g.MACs > learnAtOnce { // which takes long to read
+	if g.MACs > learnAtOnce || len(g.Parts) > 0 { // which takes long to read
 		path, err := cr.files.take(id)
 		if err != nil {
 			return lostMACs(id, err)
@@ -270,28 +272,33 @@ func (cr *Carrier) Install(id plan.PortID) error {
 		return nil
 	}
 	defer cr.files.remove(id) // at the end: an agent that is killed before it has learned them does it again
-	list, err := readMACs(cr.files.path(id), g.MACs)
+	read, err := readFile(cr.files.path(id), g.MACs)
 	if err != nil {
 		return lostMACs(id, err)
 	}
-	return cr.learn(id, cr.foreign(id, list, time.Since(g.At)))
+	return cr.learn(id, cr.foreign(id, read.MACs, time.Since(g.At)))
 }
 
 func lostMACs(id plan.PortID, err error) error {
 	return fmt.Errorf("the MACs that port %s had learned are learned anew: %w", id.Name, err)
 }
 
-// learnMany gives a port many MACs, in portions. It runs beside the loop.
+// learnMany gives a port many MACs, in portions, and what parts have of it. It runs beside the loop.
 func (cr *Carrier) learnMany(g state.Goods, path string) {
-	list, err := cr.files.read(path, g.MACs)
+	read, err := cr.files.read(path, g.MACs)
 	if err != nil {
-		_ = cr.host.Loop.Do(context.Background(), func() error { // which fails where the agent is stopping
+		_ = cr.inLoop(func() { // which fails where the agent is stopping
 			cr.host.Complain("give a port the MACs that it had learned", lostMACs(g.ID, err))
-			return nil
 		})
 		return
 	}
-	cr.learnRest(g.ID, list, g.At)
+	cr.learnRest(g.ID, read.MACs, g.At)
+	cr.land(g, slices.DeleteFunc(read.Parts, func(p PartState) bool { return !slices.Contains(g.Parts, p.Part) }))
+}
+
+// inLoop calls f in the loop; the error is of an agent that is stopping.
+func (cr *Carrier) inLoop(f func()) error {
+	return cr.host.Loop.Do(context.Background(), func() error { f(); return nil })
 }
 
 // learn gives the port MACs, and announces those that were not known here yet.
@@ -369,7 +376,7 @@ func (cr *Carrier) Drop(id plan.PortID) {
 	}
 	cr.files.remove(id)
 	next := *g
-	next.Number, next.MACs, next.Storm, next.LeftOut = min(1, g.Number), 0, nil, nil
+	next.Number, next.MACs, next.Parts, next.Storm, next.LeftOut = min(1, g.Number), 0, nil, nil, nil
 	if g.Installed {
 		cr.put(next)
 		return

@@ -14,12 +14,11 @@ import (
 	hostv1 "heddle/api/heddle/host/v1"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/ownfile"
-	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
-// macFiles are files beside the state with the learned MACs that came with ports and wait for their guests. A port may
-// have a hundred thousand, and the state is written often.
+// macFiles are files beside the state with the learned MACs, and what parts have, that came with ports and wait for
+// their guests. A port may have a hundred thousand, and the state is written often.
 type macFiles struct{ dir string }
 
 const macFilePrefix = "macs-"
@@ -29,9 +28,9 @@ func (f macFiles) path(id plan.PortID) string {
 	return filepath.Join(f.dir, macFilePrefix+hex.EncodeToString(sum[:16]))
 }
 
-// write writes MACs to a file that is no port's yet, and returns its path.
+// write writes MACs, and what parts have, to a file that is no port's yet, and returns its path.
 func (f macFiles) write(b *hostv1.PortBundle) (path string, err error) {
-	text, err := proto.Marshal(&hostv1.PortBundle{Macs: b.GetMacs(), Idle: b.GetIdle()})
+	text, err := proto.Marshal(&hostv1.PortBundle{Macs: b.GetMacs(), Idle: b.GetIdle(), Parts: b.GetParts()})
 	if err != nil {
 		return "", err
 	}
@@ -39,7 +38,7 @@ func (f macFiles) write(b *hostv1.PortBundle) (path string, err error) {
 	return path, ownfile.Replace(path, text)
 }
 
-// put makes a file that was written that of a port; "" for a port without MACs, which has none.
+// put makes a file that was written that of a port; "" for a port with nothing in it, which has none.
 func (f macFiles) put(id plan.PortID, written string) error {
 	if written == "" {
 		f.remove(id)
@@ -51,10 +50,10 @@ func (f macFiles) put(id plan.PortID, written string) error {
 // Unpacked is what a port had where it comes from, made ready beside the loop.
 type Unpacked struct {
 	Came *Goods
-	file string // with its MACs; "" without any, and once it is the port's
+	file string // with its MACs and what parts have; "" without any, and once it is the port's
 }
 
-// take makes the MACs those of a port, by put.
+// take makes the file that of a port, by put.
 func (u *Unpacked) take(put func(file string) error) error {
 	if err := put(u.file); err != nil {
 		return err
@@ -83,23 +82,25 @@ func (f macFiles) unnamed() string {
 	return filepath.Join(f.dir, macFilePrefix+"new-"+hex.EncodeToString(id))
 }
 
-// read reads MACs, at most most, from a file, and removes it.
-func (f macFiles) read(path string, most int) ([]observe.MACEntry, error) {
+// read reads MACs, at most most, and what parts have from a file, and removes it.
+func (f macFiles) read(path string, most int) (Read, error) {
 	defer func() { _ = os.Remove(path) }() // or it is tidied up at the next start
-	return readMACs(path, most)
+	return readFile(path, most)
 }
 
-// readMACs reads MACs, at most most, from a file.
-func readMACs(path string, most int) ([]observe.MACEntry, error) {
+// readFile reads MACs, at most most, and what parts have from a file.
+func readFile(path string, most int) (r Read, err error) {
 	text, err := ownfile.Read(path)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	b := &hostv1.PortBundle{}
 	if err := proto.Unmarshal(text, b); err != nil {
-		return nil, err
+		return r, err
 	}
-	return MACsOf(b.GetMacs(), b.GetIdle(), most), nil
+	r.MACs = MACsOf(b.GetMacs(), b.GetIdle(), most)
+	r.Parts, _ = partsOf(b.GetParts())
+	return r, nil
 }
 
 // remove deletes a port's file. One that is left over is tidied up at the next start.
@@ -109,7 +110,7 @@ func (f macFiles) remove(id plan.PortID) { _ = os.Remove(f.path(id)) }
 func (f macFiles) tidy(list []state.Goods) error {
 	wanted := map[string]bool{}
 	for i := range list {
-		if list[i].MACs > 0 {
+		if list[i].MACs > 0 || len(list[i].Parts) > 0 {
 			wanted[f.path(list[i].ID)] = true
 		}
 	}

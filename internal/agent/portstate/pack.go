@@ -34,6 +34,8 @@ type Goods struct {
 	// MACs are the learned ones; only the segment, the address and the idle time count.
 	MACs  []observe.MACEntry
 	Storm []observe.Spent
+	// Parts is what parts of the agent have of it beside that.
+	Parts []PartState
 	// Settings are what the port sets for itself, each by itself.
 	Settings []Setting
 	// Blocked is what a command has set; nil for nothing.
@@ -56,6 +58,7 @@ func Pack(g *Goods, own spec.Policy) (*hostv1.PortBundle, error) {
 		b.Counters = append(b.Counters, &hostv1.PortCount{Name: n.Name, Value: n.Value})
 	}
 	b.Macs, b.Idle = packMACs(g.MACs)
+	b.Parts = packParts(g.Parts, len(g.MACs))
 	for _, s := range g.Storm {
 		b.Storm = append(b.Storm, &hostv1.StormSpent{Class: observe.ClassName(s.Class), Billionths: s.Billionths,
 			Idle: millis(s.Idle)})
@@ -128,6 +131,8 @@ func Unpack(b *hostv1.PortBundle, most int) *Goods {
 	}
 	g.Storm = storm(b.GetStorm())
 	g.settings(b.GetPolicy())
+	parts, unknown := partsOf(b.GetParts())
+	g.Parts, g.Unknown = parts, append(g.Unknown, unknown...)
 	return g
 }
 

@@ -26,6 +26,8 @@ type Goods struct {
 	// MACs are in the file beside the state.
 	Storm []observe.Spent `json:"storm,omitzero"`
 	MACs  int             `json:"macs,omitzero"`
+	// Parts are the parts of the agent for which there is something in that file.
+	Parts []string `json:"parts,omitempty"`
 	// Own is what the port had set for itself here before the first copy.
 	Own *OwnPolicy `json:"own,omitzero"`
 	// LeftOut says what of the port's settings does not apply on this host, for people.

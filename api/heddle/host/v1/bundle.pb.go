@@ -41,7 +41,10 @@ type PortBundle struct {
 	// policy is what the port sets for itself; the rest is inherited.
 	Policy []*v1.PolicySetting `protobuf:"bytes,7,rep,name=policy,proto3" json:"policy,omitempty"`
 	// blocked is set where a command has blocked or unblocked the port.
-	Blocked       *bool `protobuf:"varint,8,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
+	Blocked *bool `protobuf:"varint,8,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
+	// parts is what parts of the agent have of the port beside all that, each by its name. A host names to people those that
+	// it does not have.
+	Parts         []*PartState `protobuf:"bytes,9,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +135,86 @@ func (x *PortBundle) GetBlocked() bool {
 	return false
 }
 
+func (x *PortBundle) GetParts() []*PartState {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// PartState is what a part of the agent has of a port.
+type PartState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// part is its name, the same on every host.
+	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
+	// chunks are in a form of the part's own, of 64 KiB at most each. Each is of use without the others.
+	Chunks [][]byte `protobuf:"bytes,2,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	// age is how long ago they were read when the bundle was made, in milliseconds.
+	Age uint32 `protobuf:"varint,3,opt,name=age,proto3" json:"age,omitempty"`
+	// left_out is how many more chunks there were, for which the bundle had no room.
+	LeftOut       uint32 `protobuf:"varint,4,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartState) Reset() {
+	*x = PartState{}
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartState) ProtoMessage() {}
+
+func (x *PartState) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartState.ProtoReflect.Descriptor instead.
+func (*PartState) Descriptor() ([]byte, []int) {
+	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PartState) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *PartState) GetChunks() [][]byte {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
+func (x *PartState) GetAge() uint32 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *PartState) GetLeftOut() uint32 {
+	if x != nil {
+		return x.LeftOut
+	}
+	return 0
+}
+
 // PortCount is one counter. A host that does not know its name keeps it for the next host.
 type PortCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -144,7 +227,7 @@ type PortCount struct {
 
 func (x *PortCount) Reset() {
 	*x = PortCount{}
-	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -156,7 +239,7 @@ func (x *PortCount) String() string {
 func (*PortCount) ProtoMessage() {}
 
 func (x *PortCount) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -169,7 +252,7 @@ func (x *PortCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortCount.ProtoReflect.Descriptor instead.
 func (*PortCount) Descriptor() ([]byte, []int) {
-	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{1}
+	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PortCount) GetName() string {
@@ -201,7 +284,7 @@ type StormSpent struct {
 
 func (x *StormSpent) Reset() {
 	*x = StormSpent{}
-	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +296,7 @@ func (x *StormSpent) String() string {
 func (*StormSpent) ProtoMessage() {}
 
 func (x *StormSpent) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +309,7 @@ func (x *StormSpent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StormSpent.ProtoReflect.Descriptor instead.
 func (*StormSpent) Descriptor() ([]byte, []int) {
-	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{2}
+	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StormSpent) GetClass() string {
@@ -254,7 +337,7 @@ var File_heddle_host_v1_bundle_proto protoreflect.FileDescriptor
 
 const file_heddle_host_v1_bundle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\x1a\x1aheddle/agent/v1/word.proto\"\xb6\x02\n" +
+	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\x1a\x1aheddle/agent/v1/word.proto\"\xe7\x02\n" +
 	"\n" +
 	"PortBundle\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1a\n" +
@@ -264,9 +347,15 @@ const file_heddle_host_v1_bundle_proto_rawDesc = "" +
 	"\x04idle\x18\x05 \x03(\rR\x04idle\x120\n" +
 	"\x05storm\x18\x06 \x03(\v2\x1a.heddle.host.v1.StormSpentR\x05storm\x126\n" +
 	"\x06policy\x18\a \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x1d\n" +
-	"\ablocked\x18\b \x01(\bH\x00R\ablocked\x88\x01\x01B\n" +
+	"\ablocked\x18\b \x01(\bH\x00R\ablocked\x88\x01\x01\x12/\n" +
+	"\x05parts\x18\t \x03(\v2\x19.heddle.host.v1.PartStateR\x05partsB\n" +
 	"\n" +
-	"\b_blocked\"5\n" +
+	"\b_blocked\"d\n" +
+	"\tPartState\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\tR\x04part\x12\x16\n" +
+	"\x06chunks\x18\x02 \x03(\fR\x06chunks\x12\x10\n" +
+	"\x03age\x18\x03 \x01(\rR\x03age\x12\x19\n" +
+	"\bleft_out\x18\x04 \x01(\rR\aleftOut\"5\n" +
 	"\tPortCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\"V\n" +
@@ -290,22 +379,24 @@ func file_heddle_host_v1_bundle_proto_rawDescGZIP() []byte {
 	return file_heddle_host_v1_bundle_proto_rawDescData
 }
 
-var file_heddle_host_v1_bundle_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_heddle_host_v1_bundle_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_heddle_host_v1_bundle_proto_goTypes = []any{
 	(*PortBundle)(nil),       // 0: heddle.host.v1.PortBundle
-	(*PortCount)(nil),        // 1: heddle.host.v1.PortCount
-	(*StormSpent)(nil),       // 2: heddle.host.v1.StormSpent
-	(*v1.PolicySetting)(nil), // 3: heddle.agent.v1.PolicySetting
+	(*PartState)(nil),        // 1: heddle.host.v1.PartState
+	(*PortCount)(nil),        // 2: heddle.host.v1.PortCount
+	(*StormSpent)(nil),       // 3: heddle.host.v1.StormSpent
+	(*v1.PolicySetting)(nil), // 4: heddle.agent.v1.PolicySetting
 }
 var file_heddle_host_v1_bundle_proto_depIdxs = []int32{
-	1, // 0: heddle.host.v1.PortBundle.counters:type_name -> heddle.host.v1.PortCount
-	2, // 1: heddle.host.v1.PortBundle.storm:type_name -> heddle.host.v1.StormSpent
-	3, // 2: heddle.host.v1.PortBundle.policy:type_name -> heddle.agent.v1.PolicySetting
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2, // 0: heddle.host.v1.PortBundle.counters:type_name -> heddle.host.v1.PortCount
+	3, // 1: heddle.host.v1.PortBundle.storm:type_name -> heddle.host.v1.StormSpent
+	4, // 2: heddle.host.v1.PortBundle.policy:type_name -> heddle.agent.v1.PolicySetting
+	1, // 3: heddle.host.v1.PortBundle.parts:type_name -> heddle.host.v1.PartState
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_heddle_host_v1_bundle_proto_init() }
@@ -320,7 +411,7 @@ func file_heddle_host_v1_bundle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_host_v1_bundle_proto_rawDesc), len(file_heddle_host_v1_bundle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
