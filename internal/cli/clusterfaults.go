@@ -46,6 +46,14 @@ func ClusterFaults(ctx context.Context, f *api.Fleet, hostsToo bool) (wrong []ap
 	return wrong
 }
 
+// AskFaults asks for ClusterFaults beside what else is asked: both are of all hosts, and take their time where there
+// are many. What it returns waits for them.
+func AskFaults(ctx context.Context, f *api.Fleet, hostsToo bool) (wrong func() []api.HealthFinding) {
+	said := make(chan []api.HealthFinding, 1)
+	go func() { said <- ClusterFaults(ctx, f, hostsToo) }()
+	return func() []api.HealthFinding { return <-said }
+}
+
 // PrintFaults prints them below an answer.
 func PrintFaults(w io.Writer, wrong []api.HealthFinding) error {
 	for _, f := range wrong {

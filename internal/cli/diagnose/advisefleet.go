@@ -43,35 +43,40 @@ type fleetAdvice struct {
 func adviseAll(c *cobra.Command, d cli.Deps, t *cli.Target, o *cli.Output, q api.AdviseRequest) error {
 	all := *t
 	all.Patience = q.For
+	wrong, err := faultsOf(c, t)
+	if err != nil {
+		return err
+	}
 	list, away, err := cli.AskHosts(c, &all, func(t *cli.Target) (*api.Advice, error) { return advice(c, t, q) })
 	if err != nil {
 		return err
 	}
 	a := joinAdvice(list)
 	a.Unreachable, a.Stale = away.Unreachable, away.Stale
-	if a.Wrong, err = faultsOf(c, t); err != nil {
-		return err
-	}
+	a.Wrong = wrong()
 	for _, h := range away.Hosts {
 		a.Away = append(a.Away, h.Name)
 	}
 	err = o.Print(d, a, func(w io.Writer) error { return writeFleetAdvice(w, d, a, time.Now()) })
-	wrong := slices.ContainsFunc(list, func(s cli.Said[*api.Advice]) bool { return !s.Answer.Healthy() })
-	if wrong || !a.whole() || len(a.Wrong) > 0 {
+	ill := slices.ContainsFunc(list, func(s cli.Said[*api.Advice]) bool { return !s.Answer.Healthy() })
+	if ill || !a.whole() || len(a.Wrong) > 0 {
 		err = errors.Join(err, &cli.SilentError{Status: cli.ExitFailure})
 	}
 	return errors.Join(err, away.Report(d))
 }
 
-// faultsOf are those of the cluster whose hosts are asked.
-func faultsOf(c *cobra.Command, t *cli.Target) ([]api.HealthFinding, error) {
+// faultsOf asks for those of the cluster while its hosts are asked; what it returns waits for them.
+func faultsOf(c *cobra.Command, t *cli.Target) (func() []api.HealthFinding, error) {
 	f, err := t.Fleet()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), cli.CallTimeout)
-	defer cancel()
-	return cli.ClusterFaults(ctx, f, true), nil
+	wrong := cli.AskFaults(ctx, f, true)
+	return func() []api.HealthFinding {
+		defer cancel()
+		return wrong()
+	}, nil
 }
 
 // whole reports whether all hosts have answered, by controllers of which none is away.

@@ -213,11 +213,12 @@ type hostList struct {
 }
 
 func listHosts(ctx context.Context, f *api.Fleet) (*hostList, error) {
+	wrong := cli.AskFaults(ctx, f, false)
 	hosts, err := f.Hosts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &hostList{hosts, cli.ClusterFaults(ctx, f, false)}, nil
+	return &hostList{hosts, wrong()}, nil
 }
 
 func hostTable(list *api.FleetHosts) *cli.Table {

@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -153,13 +152,7 @@ func (s Front) ends() []pki.Expiring {
 			list = append(list, e)
 		}
 	}
-	for _, o := range s.Store.List(store.KindHost) {
-		var doc hostDoc
-		if json.Unmarshal(o.Doc, &doc) == nil && !doc.Expires.IsZero() {
-			list = append(list, pki.Expiring{Subject: pki.HostSubject, ID: o.ID, Name: doc.Name,
-				Made: doc.Expires.Add(-pki.CertificateLife), Ends: doc.Expires})
-		}
-	}
+	list = append(list, certificatesEnd(s.fleet)...)
 	for _, r := range s.tokens.All() {
 		list = append(list, r.Expiring())
 	}
@@ -168,6 +161,19 @@ func (s Front) ends() []pki.Expiring {
 			if e, ok := r.Expiring(); ok {
 				list = append(list, e)
 			}
+		}
+	}
+	return list
+}
+
+// certificatesEnd are the certificates of hosts: as the fleet has read them, which ten thousand need not be again.
+func certificatesEnd(f *fleet) (list []pki.Expiring) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if !h.doc.Expires.IsZero() {
+			list = append(list, pki.Expiring{Subject: pki.HostSubject, ID: h.id, Name: h.doc.Name,
+				Made: h.doc.Expires.Add(-pki.CertificateLife), Ends: h.doc.Expires})
 		}
 	}
 	return list
