@@ -18,9 +18,10 @@ func TestThePageOfAFeatureNamesItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policy, _, _ := strings.Cut(string(text), "\n# Add a capability of processes")
 	var named []string
 	path := regexp.MustCompile("`((?:bpf|docs|internal)/[^`]*\\.[a-z]+|CHANGELOG\\.md)`")
-	for _, m := range path.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range path.FindAllStringSubmatch(policy, -1) {
 		if m[1] != "docs/reference/statements.yaml" {
 			named = append(named, m[1])
 		}
@@ -48,6 +49,31 @@ func TestThePageOfAFeatureNamesItsFiles(t *testing.T) {
 	if len(stands) > files || len(directories) > dirs {
 		t.Errorf("the field stands in %d files of %d directories; it was in %d of %d", len(stands), len(directories),
 			files, dirs)
+	}
+}
+
+// The page on how a capability is added names each file of its example, and one file of the program knows the example:
+// its list of features.
+func TestThePageOfACapabilityNamesItsFiles(t *testing.T) {
+	const folder, list = "internal/feature/staticports/fleet", "cmd/heddle-controller/features/features.go"
+	text, err := os.ReadFile(filepath.Join(root, "docs/explanation/add-a-feature.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, capability, _ := strings.Cut(string(text), "\n# Add a capability of processes")
+	var named []string
+	for _, m := range regexp.MustCompile("`("+folder+"/[^`]+)`").FindAllStringSubmatch(capability, -1) {
+		named = append(named, m[1])
+	}
+	slices.Sort(named)
+	tests := func(path string) bool { return strings.HasSuffix(path, "_test.go") }
+	stands := slices.DeleteFunc(filesWith(t, regexp.MustCompile(""), folder), tests)
+	if !slices.Equal(named, stands) {
+		t.Errorf("the page names\n%s\nand there are\n%s", strings.Join(named, "\n"), strings.Join(stands, "\n"))
+	}
+	know := slices.DeleteFunc(filesWith(t, regexp.MustCompile(`"heddle/`+folder+`"`), "cmd", "internal"), tests)
+	if !slices.Equal(know, []string{list}) || !strings.Contains(capability, "`"+list+"`") {
+		t.Errorf("these know the feature: %s; want %s alone, which the page names", strings.Join(know, " "), list)
 	}
 }
 
