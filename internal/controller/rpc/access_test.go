@@ -25,14 +25,15 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/identity"
 	"heddle/internal/platform/audit"
+	"heddle/internal/platform/serve"
 )
 
 // front is a controller that answers people over TLS.
 type front struct {
 	*controller
-	door    *door
-	address string
-	auditAt string
+	listener *serve.Listener
+	address  string
+	auditAt  string
 }
 
 // answersPeople lets a controller answer people.
@@ -45,12 +46,13 @@ func answersPeople(t *testing.T) *front {
 func answersAt(t *testing.T, c *controller) *front {
 	t.Helper()
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	f := &front{controller: c, door: newDoor(l, c.TLS.PeopleTLS(), c.refused), address: l.Addr().String(),
+	f := &front{controller: c, listener: serve.NewListener(l, c.TLS.PeopleTLS(), c.refused, serve.Bounds{}),
+		address: l.Addr().String(),
 		auditAt: c.auditDir}
 	srv := Front{c.Server}.APIServer()
 	var g sync.WaitGroup
 	g.Go(func() {
-		if err := srv.Serve(f.door); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -394,21 +396,21 @@ func TestAccess_IdleConnections(t *testing.T) {
 	if err := viewer.lists(t); err != nil {
 		t.Fatal(err)
 	}
-	f.await("it is known", func() bool { return f.door.known.size() == 1 && f.door.guests.size() == 0 })
+	f.await("it is known", func() bool { held := f.listener.Held(); return held.Known == 1 && held.Guests == 0 })
 	var idle []net.Conn
 	t.Cleanup(func() {
 		for _, c := range idle {
 			_ = c.Close()
 		}
 	})
-	for range mostGuests + 20 {
+	for range 256 + 20 {
 		idle = append(idle, must(tls.Dial("tcp", f.address, f.trusting()))(t))
 	}
-	f.await("the oldest are ended", func() bool { return f.door.guests.size() <= mostGuests })
+	f.await("the oldest are ended", func() bool { return f.listener.Held().Guests <= 256 })
 	if err := viewer.lists(t); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.door.known.size(); n != 1 {
+	if n := f.listener.Held().Known; n != 1 {
 		t.Errorf("%d connections are known: the one before was ended", n)
 	}
 }

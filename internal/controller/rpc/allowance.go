@@ -10,15 +10,14 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/serve"
 )
 
 const (
 	// guestBody bounds what a caller without a certificate may send, and a host outside of its streams, in bytes: a
 	// token, and a request for a certificate.
 	guestBody = 64 << 10
-	// mostAsking is how many requests a connection without a certificate may have under way, guestAskTime how long the
-	// body of each may take to come.
-	mostAsking   = 4
+	// guestAskTime is how long the body of a request without a certificate may take to come.
 	guestAskTime = 10 * time.Second
 	// mostFollowing is how many streams of each kind one host may have at a time: of slices, of overlay segments and of
 	// probes. It needs one, and another for a moment when it comes again; each may make the controller read a message
@@ -55,25 +54,11 @@ func (a *allowance) bound(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return a.one(&a.describing, c.peer.Name.ID, mostDescribing, "questions")
 	case c.peer == nil:
 		r.Body = access.Within(w, http.MaxBytesReader(w, r.Body, guestBody), guestAskTime)
-		return guest(r)
+		return serve.Guest(r)
 	case isHost:
 		r.Body = http.MaxBytesReader(w, r.Body, guestBody)
 	}
 	return func() {}, nil
-}
-
-// guest counts another request of a connection without a certificate.
-func guest(r *http.Request) (leave func(), err error) {
-	v := visitorOf(r)
-	if v == nil {
-		return func() {}, nil
-	}
-	if v.asking.Add(1) > mostAsking {
-		v.asking.Add(-1)
-		return nil, fmt.Errorf("who shows no certificate has at most %d requests under way: end those before",
-			mostAsking)
-	}
-	return func() { v.asking.Add(-1) }, nil
 }
 
 // streams counts those of one kind.

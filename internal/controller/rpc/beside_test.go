@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/platform/serve"
 )
 
 // uplinkText is what the first message of probes says of an uplink.
@@ -37,7 +38,7 @@ func (c *controller) impatient() (address string) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(c.t)
 	srv := s.HTTP(s.Hosts())
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(newDoor(l, s.TLS.TLS(), s.refused)) }()
+	go func() { done <- srv.Serve(serve.NewListener(l, s.TLS.TLS(), s.refused, serve.Bounds{})) }()
 	c.t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			c.t.Error(err)

@@ -30,6 +30,7 @@ import (
 	"heddle/internal/platform/audit"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
+	"heddle/internal/platform/serve"
 	"heddle/internal/platform/store"
 )
 
@@ -58,7 +59,7 @@ type controller struct {
 	authority *pki.Authority
 	disk      *store.Store
 	log       *lines
-	door      *door
+	listener  *serve.Listener
 	address   string
 	auditDir  string
 	later     atomic.Int64 // how much time has passed
@@ -167,11 +168,11 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	srv := c.HTTP(c.Hosts())
-	c.door = newDoor(l, c.TLS.TLS(), c.refused)
+	c.listener = serve.NewListener(l, c.TLS.TLS(), c.refused, serve.Bounds{Waiting: 500})
 	var g sync.WaitGroup
 	g.Go(func() { c.Run(ctx) })
 	g.Go(func() {
-		if err := srv.Serve(c.door); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(c.listener); !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})

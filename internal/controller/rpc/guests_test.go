@@ -48,7 +48,7 @@ func TestS136_WhoShowsNoCertificateHoldsLittle(t *testing.T) {
 	t.Cleanup(func() { cancel(); slow.Wait() })
 	refused := make(chan struct{})
 	once := sync.OnceFunc(func() { close(refused) })
-	for range mostAsking + 2 {
+	for range 4 + 2 {
 		body, end := io.Pipe()
 		context.AfterFunc(ctx, func() { _ = end.Close() })
 		slow.Go(func() {

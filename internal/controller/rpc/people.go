@@ -1,20 +1,14 @@
 package rpc
 
 import (
-	"context"
-	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os/user"
-	"strconv"
 	"time"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sys/unix"
 
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/api"
@@ -22,6 +16,7 @@ import (
 	"heddle/internal/controller/metrics"
 	"heddle/internal/controller/segments"
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/serve"
 )
 
 // people is the half of the server that people call.
@@ -61,7 +56,7 @@ const metricsPath = "/metrics"
 func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
 		Rollouts: openRollouts{s.fleet}.states, Drives: s.drives, Together: s.fleet.together.Tally.Counts,
-		Refused: s.refused.counts, Network: s.verdict}),
+		Refused: s.refused.Counts, Network: s.verdict}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }
@@ -73,20 +68,16 @@ func (s Front) drives() bool {
 }
 
 // People answers on the controller's own socket, whose mode says who may call.
-func (s Front) People() http.Handler { return s.guard.Local(s.calls(), socketUser) }
+func (s Front) People() http.Handler { return s.guard.Local(s.calls(), serve.SocketUser) }
 
 // API answers people and tools who show a token: the listener is that of APIListener.
 func (s Front) API() http.Handler {
-	return s.guard.Remote(s.calls(), func(r *http.Request) {
-		if v := visitorOf(r); v != nil {
-			v.stay()
-		}
-	})
+	return s.guard.Remote(s.calls(), serve.Admit)
 }
 
 // APIListener makes TLS of a listener for people and tools. Who has not shown a token is bounded there.
 func (s Front) APIListener(l net.Listener) net.Listener {
-	return newDoor(l, s.TLS.PeopleTLS(), s.refused)
+	return serve.NewListener(l, s.TLS.PeopleTLS(), s.refused, serve.Bounds{})
 }
 
 // APIServer is the server of API: requests are bounded in size and time.
@@ -96,44 +87,4 @@ func (s Front) APIServer() *http.Server {
 	srv.HTTP2.MaxConcurrentStreams = 64
 	srv.HTTP2.WriteByteTimeout = 30 * time.Second
 	return srv
-}
-
-type connectionKey struct{}
-
-// connected keeps the connection of a request where its handler finds it.
-func connected(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
-}
-
-func visitorOf(r *http.Request) *visitor {
-	c, ok := r.Context().Value(connectionKey{}).(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	v, _ := c.NetConn().(*visitor)
-	return v
-}
-
-// socketUser is who calls at the socket, as the kernel knows it.
-func socketUser(r *http.Request) string {
-	const unknown = "the controller's socket"
-	c, ok := r.Context().Value(connectionKey{}).(*net.UnixConn)
-	if !ok {
-		return unknown
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return unknown
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil || failed != nil {
-		return unknown
-	}
-	if u, err := user.LookupId(strconv.Itoa(int(cred.Uid))); err == nil {
-		return u.Username
-	}
-	return fmt.Sprintf("uid %d", cred.Uid)
 }

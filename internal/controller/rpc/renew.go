@@ -38,7 +38,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 		return nil, err
 	}
 	if err := doc.mayRenew(s.Authority.Get(), now); err != nil {
-		s.refused.note(addressOf(ctx), &identity.PeerError{Fault: identity.TooOften, Name: peer.Name, Err: err})
+		s.refused.Note(addressOf(ctx), &identity.PeerError{Fault: identity.TooOften, Name: peer.Name, Err: err})
 		return nil, err
 	}
 	issued, err := s.Authority.Renew(peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, now)

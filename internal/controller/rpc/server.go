@@ -38,6 +38,7 @@ import (
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/pki"
 	"heddle/internal/platform/pki/issuing"
+	"heddle/internal/platform/serve"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
 )
@@ -144,7 +145,7 @@ type Server struct {
 	tokens   tokens.Service
 	auditing auditing.Service
 	// refused are the connections that could ask for nothing.
-	refused *refusals
+	refused *serve.Refusals
 	// allowance bounds what hosts may send at a time.
 	allowance *allowance
 	// filling gives hosts the addresses that they lack.
@@ -199,7 +200,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		Roster: peers.New(o.Store), quorum: &quorum{},
-		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
+		refused: serve.NewRefusals(o.Log), allowance: &allowance{}, filling: &batch.Call{},
 		earlier: &past.Kept{Most: past.MostKept}, reading: &access.Turns{},
 		parsing: &sync.Mutex{}, sight: &driverlease.Sight{},
 		granted: granting.NewKeeper(o.Log), Loaded: make(chan struct{})}
@@ -332,21 +333,23 @@ func (s *Server) withCaller(r *http.Request) context.Context {
 	c := caller{address: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		if c.peer, c.err = s.TLS.Renewing(r.TLS); c.err != nil {
-			s.refused.note(c.address, c.err)
+			s.refused.Note(c.address, c.err)
 		}
 	}
 	return context.WithValue(r.Context(), callerKey{}, c)
 }
 
 // Listener makes TLS of a listener for hosts. Who has not proved who they are is bounded there.
-func (s *Server) Listener(l net.Listener) net.Listener { return newDoor(l, s.TLS.TLS(), s.refused) }
+func (s *Server) Listener(l net.Listener) net.Listener {
+	return serve.NewListener(l, s.TLS.TLS(), s.refused, serve.Bounds{})
+}
 
 // HTTP is the server of one handler. Streams last, so that nothing but a request's beginning is bounded in time.
 func (s *Server) HTTP(h http.Handler) *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	protocols.SetHTTP1(true)
-	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
+	return &http.Server{Handler: h, ConnContext: serve.WithConnection, ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes: maxHeader, IdleTimeout: 5 * time.Minute, Protocols: protocols,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,

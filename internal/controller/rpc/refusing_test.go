@@ -3,21 +3,16 @@ package rpc
 import (
 	"crypto/tls"
 	"fmt"
-	"log/slog"
-	"net"
-	"strings"
-	"testing"
-	"testing/synctest"
-	"time"
-
 	"heddle/internal/identity"
 	"heddle/internal/platform/pki"
+	"net"
+	"testing"
 )
 
 // Who comes with the certificate of another cluster, or with no TLS at all, is refused, counted by reason, and fills no
 // log.
 func TestDoor_RefusalsAreCountedAndTheLogIsBounded(t *testing.T) {
-	const tries = 40
+	const tries, noTLS = 40, "no-tls"
 	c := newController(t)
 	key := must(identity.NewKey())(t)
 	other := newAuthority(t)
@@ -41,44 +36,19 @@ func TestDoor_RefusalsAreCountedAndTheLogIsBounded(t *testing.T) {
 	}
 	foreign := identity.Foreign.String()
 	c.await("all are counted", func() bool {
-		n := c.refused.counts()
-		return n[foreign] == tries && n[refusedNoTLS] == tries
+		n := c.refused.Counts()
+		return n[foreign] == tries && n[noTLS] == tries
 	})
-	for _, reason := range []string{foreign, refusedNoTLS} {
+	for _, reason := range []string{foreign, noTLS} {
 		t.Run(reason, func(t *testing.T) {
 			if n := c.log.count("a connection is refused", "reason="+reason); n == 0 || n > tries/2 {
 				t.Errorf("%d lines in the log for %d connections", n, tries)
 			}
 		})
 	}
-	for reason, n := range c.refused.counts() {
-		if n != 0 && reason != foreign && reason != refusedNoTLS {
+	for reason, n := range c.refused.Counts() {
+		if n != 0 && reason != foreign && reason != noTLS {
 			t.Errorf("%d are %s", n, reason)
 		}
 	}
-}
-
-// Connections that are ended to make room are told of in few lines, each with how many they were.
-func TestDoor_ACrowdIsToldOfInFewLines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		r := newRefusals(slog.New(slog.NewTextHandler(&log, nil)))
-		const tries = 5000
-		crowd := func() {
-			for range tries {
-				r.note("192.0.2.1:4000", net.ErrClosed)
-			}
-		}
-		crowd()
-		time.Sleep(refusalEvery)
-		crowd()
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "connections=1 ") ||
-			!strings.Contains(lines[1], fmt.Sprintf("connections=%d ", tries)) {
-			t.Errorf("the log is %q", lines)
-		}
-		if n := r.counts()[refusedCrowded]; n != 2*tries {
-			t.Errorf("%d are counted", n)
-		}
-	})
 }

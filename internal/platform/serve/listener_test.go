@@ -1,4 +1,4 @@
-package rpc
+package serve
 
 import (
 	"crypto/rand"
@@ -18,47 +18,8 @@ import (
 	"heddle/internal/identity"
 )
 
-// Connections that say nothing, and such without a certificate, are bounded, and keep no host out.
-func TestS104_IdleConnectionsAreBounded(t *testing.T) {
-	c := newController(t)
-	c.define(clusterText)
-	token := must(identity.ParseJoinToken(c.token()))(t)
-	conf := identity.JoinTLS(token, identity.NewClock(time.Now))
-	const few = 500
-	c.door.waiting.mu.Lock()
-	c.door.waiting.most = few
-	c.door.waiting.mu.Unlock()
-	var idle []net.Conn
-	t.Cleanup(func() {
-		for _, conn := range idle {
-			_ = conn.Close()
-		}
-	})
-	for range mostGuests + 20 {
-		conn := must(tls.Dial("tcp", c.address, conf))(t)
-		idle = append(idle, conn)
-	}
-	for range 1000 {
-		idle = append(idle, must(net.Dial("tcp", c.address))(t))
-	}
-	c.await("the oldest are ended", func() bool {
-		idle = append(idle, must(net.Dial("tcp", c.address))(t)) // a new connection ends older ones
-		return c.door.waiting.size() <= mostWaiting && c.door.guests.size() <= mostGuests
-	})
-	m := c.up("esx1")
-	if n := c.door.guests.size(); n > mostGuests {
-		t.Errorf("%d connections have no certificate", n)
-	}
-	if m.lost() != 0 {
-		t.Error(m.said)
-	}
-	if len(c.door.slots) != 0 {
-		t.Errorf("%d handshakes are computed, and nobody shakes hands", len(c.door.slots))
-	}
-}
-
 // More hosts than a controller can shake hands with at a time come at once: each has its turn, and none is sent away.
-func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
+func TestListener_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 	const hosts = 700
 	cert := selfSigned(t)
 	release := make(chan struct{})
@@ -70,7 +31,7 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 		return conf, nil
 	}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d := newDoor(l, served, newRefusals(slog.New(slog.DiscardHandler)))
+	d := NewListener(l, served, NewRefusals(slog.New(slog.DiscardHandler)), Bounds{})
 	t.Cleanup(func() { _ = l.Close() })
 	var taken sync.WaitGroup
 	taken.Go(func() {
@@ -95,7 +56,7 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 			}
 		})
 	}
-	awaitDoor(t, func() bool { return d.queue.size() >= hosts-handshakes || t.Failed() })
+	awaitListener(t, func() bool { return d.queue.size() >= hosts-handshakes || t.Failed() })
 	close(release)
 	came.Wait()
 	if t.Failed() {
@@ -107,8 +68,8 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 	}
 }
 
-// awaitDoor waits until a door has come so far.
-func awaitDoor(t *testing.T, is func() bool) {
+// awaitListener waits until a door has come so far.
+func awaitListener(t *testing.T, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -134,16 +95,16 @@ func (s *starved) Accept() (net.Conn, error) {
 func TestS104_WithoutDescriptorsTheOldestIdleConnectionsEnd(t *testing.T) {
 	cert := selfSigned(t)
 	l := &starved{Listener: must(net.Listen("tcp", "127.0.0.1:0"))(t)}
-	d := newDoor(l, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+	d := NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }},
-		newRefusals(slog.New(slog.DiscardHandler)))
+		NewRefusals(slog.New(slog.DiscardHandler)), Bounds{})
 	t.Cleanup(func() { _ = l.Close() })
 	var idle []net.Conn
 	for range 3 {
 		c := must(net.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		idle = append(idle, c)
-		awaitDoor(t, func() bool { return d.waiting.size() >= len(idle) })
+		awaitListener(t, func() bool { return d.waiting.size() >= len(idle) })
 	}
 	l.left.Store(2)
 	came, conf := make(chan error, 1), &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
@@ -183,7 +144,7 @@ func (g *greeting) Write(b []byte) (int, error) {
 }
 
 // Who leaves while it waits for its turn takes none.
-func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
+func TestListener_WhoLeavesTakesNoTurn(t *testing.T) {
 	cert := selfSigned(t)
 	release, asked := make(chan struct{}), make(chan struct{}, 2*handshakes)
 	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
@@ -193,7 +154,7 @@ func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
 			return nil, nil
 		}}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d := newDoor(l, conf, newRefusals(slog.New(slog.DiscardHandler)))
+	d := NewListener(l, conf, NewRefusals(slog.New(slog.DiscardHandler)), Bounds{})
 	t.Cleanup(func() { _ = l.Close() })
 	client := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
 	var ended sync.WaitGroup
@@ -205,13 +166,13 @@ func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			continue
 		}
-		awaitDoor(t, func() bool { return d.queue.size() > i-handshakes })
+		awaitListener(t, func() bool { return d.queue.size() > i-handshakes })
 		if err := c.NetConn().Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	close(release)
-	awaitDoor(t, func() bool { return d.queue.size() == 0 && len(d.slots) == 0 })
+	awaitListener(t, func() bool { return d.queue.size() == 0 && len(d.slots) == 0 })
 	ended.Wait()
 	if n := len(asked); n != 0 {
 		t.Errorf("%d that had left had a handshake computed", n)

@@ -1,4 +1,4 @@
-package rpc
+package serve
 
 import (
 	"crypto/tls"
@@ -22,8 +22,8 @@ const (
 	refusedNoTLS   = "no-tls"  // what was said is no handshake of a client of ours
 )
 
-// refusals counts the connections that were refused before they could ask for anything, and logs a few of each reason.
-type refusals struct {
+// Refusals counts the connections that were refused before they could ask for anything, and logs a few of each reason.
+type Refusals struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -41,8 +41,9 @@ const (
 	refusalEvery = 10 * time.Second
 )
 
-func newRefusals(log *slog.Logger) *refusals {
-	r := &refusals{log: log, by: map[string]int64{}, limit: event.Limiter[string]{Burst: refusalBurst,
+// NewRefusals has counted nothing.
+func NewRefusals(log *slog.Logger) *Refusals {
+	r := &Refusals{log: log, by: map[string]int64{}, limit: event.Limiter[string]{Burst: refusalBurst,
 		Every: refusalEvery}, crowds: event.Limiter[string]{Burst: 1, Every: refusalEvery}}
 	for _, f := range identity.PeerFaults() {
 		r.by[f.String()] = 0
@@ -51,8 +52,8 @@ func newRefusals(log *slog.Logger) *refusals {
 	return r
 }
 
-// note takes one in.
-func (r *refusals) note(address string, err error) {
+// Note takes one in.
+func (r *Refusals) Note(address string, err error) {
 	reason := refusalOf(err)
 	r.mu.Lock()
 	r.by[reason]++
@@ -90,8 +91,8 @@ func refusalOf(err error) string {
 	return refusedNoTLS
 }
 
-// counts are how many there were, by reason.
-func (r *refusals) counts() map[string]int64 {
+// Counts are how many there were, by reason.
+func (r *Refusals) Counts() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.by)

@@ -1,4 +1,4 @@
-package rpc
+package serve
 
 import (
 	"net/netip"
@@ -7,9 +7,9 @@ import (
 	"heddle/internal/platform/access"
 )
 
-// doorQueue gives seats to those who have said hello: one network after the other has its turn, and of a network who
+// queue gives seats to those who have said hello: one network after the other has its turn, and of a network who
 // came first. However many come from one network, those of others wait for one turn of it at most.
-type doorQueue struct {
+type queue struct {
 	// most is how many wait; fair is how many of one network may be among them when there are as many.
 	most, fair int
 
@@ -29,14 +29,14 @@ type doorQueue struct {
 // queued is one who waits for a seat; seated gets true with it, false where there is no room.
 type queued struct{ seated chan bool }
 
-func newDoorQueue(most, fair, seats int) *doorQueue {
-	q := &doorQueue{most: most, fair: fair, free: seats, by: map[netip.Addr][]*queued{}}
+func newQueue(most, fair, seats int) *queue {
+	q := &queue{most: most, fair: fair, free: seats, by: map[netip.Addr][]*queued{}}
 	q.less = sync.NewCond(&q.mu)
 	return q
 }
 
 // room waits until another one may come.
-func (q *doorQueue) room() {
+func (q *queue) room() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.in >= q.most && !q.crowded() {
@@ -45,12 +45,12 @@ func (q *doorQueue) room() {
 }
 
 // crowded reports whether one network has more than its part of those who wait. The caller holds mu.
-func (q *doorQueue) crowded() bool {
+func (q *queue) crowded() bool {
 	_, n := q.largest()
 	return n > q.fair
 }
 
-func (q *doorQueue) largest() (of netip.Addr, n int) {
+func (q *queue) largest() (of netip.Addr, n int) {
 	for network, list := range q.by {
 		if len(list) > n {
 			of, n = network, len(list)
@@ -61,7 +61,7 @@ func (q *doorQueue) largest() (of netip.Addr, n int) {
 
 // enter waits for a seat; false: there is no room for another one of that network. The caller calls admitted once the
 // handshake is computed, or will not be, and rise when it gives the seat back.
-func (q *doorQueue) enter(from string) bool {
+func (q *queue) enter(from string) bool {
 	q.mu.Lock()
 	q.in++
 	if q.free > 0 {
@@ -87,7 +87,7 @@ func (q *doorQueue) enter(from string) bool {
 }
 
 // drop sends away who came last of the network that has most waiting. The caller holds mu.
-func (q *doorQueue) drop() {
+func (q *queue) drop() {
 	of, n := q.largest()
 	last := q.by[of][n-1]
 	q.by[of] = q.by[of][:n-1]
@@ -96,7 +96,7 @@ func (q *doorQueue) drop() {
 }
 
 // rise gives a seat to the next one.
-func (q *doorQueue) rise() {
+func (q *queue) rise() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == 0 {
@@ -116,21 +116,21 @@ func (q *doorQueue) rise() {
 }
 
 // admitted says that one of those who came waits no more.
-func (q *doorQueue) admitted() {
+func (q *queue) admitted() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.in--
 	q.less.Broadcast()
 }
 
-func (q *doorQueue) size() int {
+func (q *queue) size() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.in
 }
 
 // taken is how many seats of so many are taken.
-func (q *doorQueue) taken(of int) int {
+func (q *queue) taken(of int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return of - q.free

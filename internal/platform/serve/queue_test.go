@@ -1,4 +1,4 @@
-package rpc
+package serve
 
 import (
 	"crypto/tls"
@@ -40,13 +40,13 @@ func TestS135_HellosOfOneNetworkKeepNoOtherOut(t *testing.T) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d := newDoor(l, conf, newRefusals(slog.New(slog.DiscardHandler)))
+	d := NewListener(l, conf, NewRefusals(slog.New(slog.DiscardHandler)), Bounds{})
 	t.Cleanup(func() { _ = l.Close() })
 	first := hello(t)
 	for range mostQueued + 2*seats {
 		_, _ = from(t, "127.0.0.2", l.Addr().String()).Write(first) // one that was sent away hears nothing
 	}
-	awaitDoor(t, func() bool { return d.queue.size() > mostQueued/2 })
+	awaitListener(t, func() bool { return d.queue.size() > mostQueued/2 })
 	c := tls.Client(from(t, "127.0.0.3", l.Addr().String()), &tls.Config{MinVersion: tls.VersionTLS13,
 		InsecureSkipVerify: true})
 	if err := c.Handshake(); err != nil {
@@ -64,8 +64,8 @@ func TestS135_HellosOfOneNetworkKeepNoOtherOut(t *testing.T) {
 }
 
 // A queue that is full sends away the last of the network that has most waiting, if that has more than its part.
-func TestDoorQueue_WhoIsSentAway(t *testing.T) {
-	q := newDoorQueue(4, 2, 1)
+func TestQueue_WhoIsSentAway(t *testing.T) {
+	q := newQueue(4, 2, 1)
 	if !q.enter("192.0.2.1:1") { // the one seat
 		t.Fatal("it is sent away")
 	}
@@ -78,7 +78,7 @@ func TestDoorQueue_WhoIsSentAway(t *testing.T) {
 				came <- "not " + from
 			}
 		}()
-		awaitDoor(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting == in })
+		awaitListener(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting == in })
 	}
 	for i := range 3 {
 		comes("192.0.2.1:1", i+1)
@@ -102,9 +102,9 @@ func TestS135_ConnectionsOfOneNetworkEndNoOthers(t *testing.T) {
 	visit := func(name, network string) *visitor {
 		here, there := net.Pipe()
 		t.Cleanup(func() { _, _ = here.Close(), there.Close() })
-		d := &door{waiting: c, proving: newCrowd(1), guests: newCrowd(1), known: newCrowd(1)}
-		return &visitor{Conn: &parting{here, func() { closed += name + " " }}, door: d,
-			network: netip.MustParseAddr(network)}
+		d := &Listener{waiting: c, proving: newCrowd(1), guests: newCrowd(1), known: newCrowd(1)}
+		return &visitor{Conn: &parting{here, func() { closed += name + " " }}, of: d,
+			from: netip.MustParseAddr(network)}
 	}
 	c.enter(visit("host", "192.0.2.9"))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

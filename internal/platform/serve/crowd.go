@@ -1,4 +1,4 @@
-package rpc
+package serve
 
 import (
 	"container/list"
@@ -26,7 +26,7 @@ func (c *crowd) enter(v *visitor) {
 		c.at, c.of = map[*visitor]*list.Element{}, map[netip.Addr]int{}
 	}
 	c.at[v] = c.order.PushBack(v)
-	c.of[v.network]++
+	c.of[v.network()]++
 	var over *visitor
 	if c.order.Len() > c.most {
 		over = c.excess()
@@ -44,7 +44,7 @@ func (c *crowd) excess() *visitor {
 		most = max(most, n)
 	}
 	for e := c.order.Front(); e != nil; e = e.Next() {
-		if v, ok := e.Value.(*visitor); ok && c.of[v.network] == most {
+		if v, ok := e.Value.(*visitor); ok && c.of[v.network()] == most {
 			return v
 		}
 	}
@@ -68,8 +68,8 @@ func (c *crowd) leave(v *visitor) {
 	if e, ok := c.at[v]; ok {
 		c.order.Remove(e)
 		delete(c.at, v)
-		if c.of[v.network]--; c.of[v.network] == 0 {
-			delete(c.of, v.network)
+		if c.of[v.network()]--; c.of[v.network()] == 0 {
+			delete(c.of, v.network())
 		}
 	}
 }

@@ -1,18 +1,13 @@
-package rpc
+package serve
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
-	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
-
-	"heddle/internal/platform/access"
 )
 
 // Bounds of connections that have not proved who they are.
@@ -47,32 +42,48 @@ const (
 	partingTime = time.Second
 )
 
-// door is a listener for TLS: what it accepts has shaken hands.
-type door struct {
+// Listener is a listener for TLS: what it accepts has shaken hands.
+type Listener struct {
 	net.Listener
 	conf    *tls.Config
-	refused *refusals
+	refused *Refusals
 	ready   chan net.Conn
 	ended   chan struct{}
 	err     error // when ended
 	slots   chan struct{}
-	queue   *doorQueue
+	queue   *queue
 	waiting *crowd
 	proving *crowd
 	guests  *crowd
 	known   *crowd // those of them that were admitted
 }
 
-func newDoor(l net.Listener, conf *tls.Config, refused *refusals) *door {
-	d := &door{Listener: l, conf: conf, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}),
-		slots: make(chan struct{}, handshakes), queue: newDoorQueue(mostQueued, fairQueued, seats),
+// Bounds are those of a listener that may be others than usual; 0 stands for the usual one.
+type Bounds struct {
+	// Waiting is how many connections have said nothing yet.
+	Waiting int
+}
+
+// NewListener makes TLS of a listener, and counts whom it refuses.
+func NewListener(l net.Listener, conf *tls.Config, refused *Refusals, b Bounds) *Listener {
+	d := &Listener{Listener: l, conf: conf, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}),
+		slots: make(chan struct{}, handshakes), queue: newQueue(mostQueued, fairQueued, seats),
 		proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
-		waiting: newCrowd(mostWaiting), known: newCrowd(mostKnown)}
+		waiting: newCrowd(cmp.Or(b.Waiting, mostWaiting)), known: newCrowd(mostKnown)}
 	go d.run()
 	return d
 }
 
-func (d *door) run() {
+// Held are the connections that a listener has and that have not proved who they are, and those of them that were
+// admitted since.
+type Held struct{ Waiting, Proving, Guests, Known, Computing int }
+
+// Held counts them.
+func (d *Listener) Held() Held {
+	return Held{d.waiting.size(), d.proving.size(), d.guests.size(), d.known.size(), len(d.slots)}
+}
+
+func (d *Listener) run() {
 	defer close(d.ended)
 	for {
 		d.queue.room()
@@ -90,7 +101,7 @@ func (d *door) run() {
 			d.proving.end()
 			return
 		}
-		v := &visitor{Conn: c, door: d, rise: func() {}, network: access.NetworkOf(c.RemoteAddr().String())}
+		v := newVisitor(c, d)
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
@@ -107,7 +118,7 @@ const roomPause = 2 * time.Millisecond
 
 // makeRoom ends the oldest of those that have not said anything, or have not proved who they are. It gives the process
 // time to end others where there is none.
-func (d *door) makeRoom() {
+func (d *Listener) makeRoom() {
 	for _, c := range []*crowd{d.waiting, d.proving, d.guests} {
 		if c.endOldest() {
 			break
@@ -117,7 +128,7 @@ func (d *door) makeRoom() {
 }
 
 // Accept is the next connection that has shaken hands.
-func (d *door) Accept() (net.Conn, error) {
+func (d *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.ready:
 		return c, nil
@@ -127,7 +138,7 @@ func (d *door) Accept() (net.Conn, error) {
 }
 
 // greet shakes hands.
-func (d *door) greet(v *visitor) {
+func (d *Listener) greet(v *visitor) {
 	conf := d.conf.Clone()
 	choose := conf.GetConfigForClient
 	slow := time.AfterFunc(handshakeTime, func() { _ = v.Close() })
@@ -145,15 +156,15 @@ func (d *door) greet(v *visitor) {
 	err := c.Handshake()
 	slow.Stop()
 	v.computed()
-	v.rise()
+	v.giveSeat()
 	if err != nil {
-		d.refused.note(v.RemoteAddr().String(), err)
+		d.refused.Note(v.RemoteAddr().String(), err)
 		v.part()
 		return
 	}
 	d.proving.leave(v)
 	if len(c.ConnectionState().PeerCertificates) == 0 {
-		v.leaves = time.AfterFunc(guestTime, func() { _ = v.Close() })
+		v.leavesAfter(guestTime)
 		d.guests.enter(v)
 	}
 	select {
@@ -169,16 +180,16 @@ var errGone = errors.New("the other side has gone")
 
 // admit waits for the turn of somebody who has said hello. The seat's time begins with the handshake: for how long it
 // waits for a slot is not its doing.
-func (d *door) admit(v *visitor) error {
+func (d *Listener) admit(v *visitor) error {
 	d.waiting.leave(v)
 	if !d.queue.enter(v.RemoteAddr().String()) {
 		return net.ErrClosed
 	}
 	defer d.queue.admitted()
-	v.rise = sync.OnceFunc(d.queue.rise)
+	giveSeat := v.sits(d.queue.rise)
 	d.slots <- struct{}{}
-	time.AfterFunc(seatTime, v.rise)
-	v.computes = true
+	time.AfterFunc(seatTime, giveSeat)
+	v.begin()
 	if v.gone() {
 		return errGone
 	}
@@ -186,81 +197,18 @@ func (d *door) admit(v *visitor) error {
 	return nil
 }
 
-// visitor is a connection below TLS.
-type visitor struct {
-	net.Conn
-	door    *door
-	network netip.Addr
-	// asking is how many requests it has under way, as long as it has proved nothing.
-	asking atomic.Int32
-	// For the goroutine that shakes hands.
-	computes bool   // it holds a slot
-	rise     func() // gives its seat back
-	// leaves ends it when it has stayed for long enough without proving who it is.
-	leaves *time.Timer
-	stayed sync.Once
+// stays has a guest that was admitted stay.
+func (d *Listener) stays(v *visitor) {
+	d.guests.leave(v)
+	d.known.enter(v)
 }
 
-// stay lets a connection without a certificate stay: who is there has proved it in another way.
-func (v *visitor) stay() {
-	v.stayed.Do(func() {
-		v.leaves.Stop()
-		v.door.guests.leave(v)
-		v.door.known.enter(v)
-	})
-}
+// computed takes in that a handshake is computed.
+func (d *Listener) computed() { <-d.slots }
 
-// Write sends; with the first of it, the handshake's costly part is done.
-func (v *visitor) Write(b []byte) (int, error) {
-	v.computed()
-	return v.Conn.Write(b)
-}
-
-func (v *visitor) computed() {
-	if v.computes {
-		v.computes = false
-		<-v.door.slots
+// left takes in that a connection has ended.
+func (d *Listener) left(v *visitor) {
+	for _, c := range []*crowd{d.waiting, d.proving, d.guests, d.known} {
+		c.leave(v)
 	}
-}
-
-// gone reports whether the other side has closed the connection, and nothing of it is left to be read.
-func (v *visitor) gone() bool {
-	n, err := v.peek()
-	return err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
-}
-
-// peek looks for a byte that has come, and leaves it there.
-func (v *visitor) peek() (n int, err error) {
-	c, ok := v.Conn.(syscall.Conn)
-	if !ok {
-		return 0, errors.ErrUnsupported
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	// Control, and not Read: that would wait for the one who reads.
-	failed := raw.Control(func(fd uintptr) {
-		n, _, err = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	})
-	return n, errors.Join(err, failed)
-}
-
-// Close ends it.
-func (v *visitor) Close() error {
-	v.door.waiting.leave(v)
-	v.door.proving.leave(v)
-	v.door.guests.leave(v)
-	v.door.known.leave(v)
-	return v.Conn.Close()
-}
-
-// part ends a connection that is refused. What the other side sent meanwhile is read: a connection that is closed
-// before loses the alert that says why.
-func (v *visitor) part() {
-	if c, ok := v.Conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil &&
-		v.SetReadDeadline(time.Now().Add(partingTime)) == nil {
-		_, _ = io.CopyN(io.Discard, v.Conn, 64<<10) // however that ends
-	}
-	_ = v.Close()
 }
