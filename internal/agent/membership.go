@@ -32,16 +32,7 @@ type membership struct {
 // options are what the agent is in a conversation with a controller.
 func (m *membership) options() cluster.Options {
 	return cluster.Options{Host: member{m}, Together: member{m}, Version: m.version, ChecksMeant: true,
-		Calls: m.looking, Ports: m.statics, Moves: m.moving, Segments: m.segments(), Talks: m.parts.Talks(),
-		Kept: m.kept}
-}
-
-// segments is the host's part in overlay segments; nil for an agent that has none.
-func (m *membership) segments() cluster.Segments {
-	if m.locating.Keeper() == nil {
-		return nil
-	}
-	return m.locating.Keeper()
+		Calls: m.looking, Ports: m.statics, Moves: m.moving, Talks: m.parts.Talks(), Kept: m.kept}
 }
 
 // Settled is called in the loop after each reconcile: what the host has may be another.

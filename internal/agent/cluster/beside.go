@@ -24,9 +24,8 @@ type Talk struct {
 	Hold func(ctx context.Context, to *connect.Client) error
 }
 
-// beginTalks begins all conversations beside the one about the definition.
+// beginTalks begins the conversations of the host's parts.
 func (s *session) beginTalks(g *errgroup.Group, to *connect.Client) {
-	g.Go(s.followSegments)
 	for _, t := range s.Talks {
 		g.Go(func() error {
 			return s.beside(t.About, t.Unknown, t.Wanted, func() error { return t.Hold(s.ctx, to) })

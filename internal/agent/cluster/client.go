@@ -87,8 +87,6 @@ type Options struct {
 	Moves Moves
 	// Together may be nil: the host makes no change at an instant.
 	Together Together
-	// Segments may be nil: the host has no overlay segments.
-	Segments Segments
 	// Talks are the conversations of the host's parts beside the one about the definition.
 	Talks []Talk
 	Log   *slog.Logger

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/active"
+	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/loop"
 	"heddle/internal/agent/segments"
 	"heddle/internal/agent/state"
@@ -80,8 +81,13 @@ func (l *Part) Open(dir string, self func() string, lost func([]netip.Addr)) {
 	l.keeper = segments.New(segments.Options{Dir: dir, Self: self, Log: l.host.Log, Changed: l.changed})
 }
 
-// Keeper is the host's part in the conversation about overlay segments; nil before Open.
-func (l *Part) Keeper() *segments.Keeper { return l.keeper }
+// Talks are the conversations of this part with the controllers.
+func (l *Part) Talks() []cluster.Talk {
+	if l.keeper == nil {
+		return nil
+	}
+	return []cluster.Talk{l.keeper.Talk()}
+}
 
 // changed has the loop take what the controllers said. It is called by any goroutine, and does not wait.
 func (l *Part) changed() {

@@ -9,7 +9,8 @@ import (
 	"heddle/internal/overlay/wire"
 )
 
-// Wanted implements cluster.Segments.
+// Wanted returns once the host has overlay segments; false when ctx has ended. Like the others here, it is called from
+// any goroutine.
 func (k *Keeper) Wanted(ctx context.Context) bool {
 	k.mu.Lock()
 	wanted := k.wanted
@@ -22,7 +23,7 @@ func (k *Keeper) Wanted(ctx context.Context) bool {
 	}
 }
 
-// Begin implements cluster.Segments.
+// Begin is the first message of a conversation: all that the host has, and what it knows already.
 func (k *Keeper) Begin() *controllerv1.FollowSegmentsRequest {
 	self := k.Self()
 	k.mu.Lock()
@@ -33,10 +34,10 @@ func (k *Keeper) Begin() *controllerv1.FollowSegmentsRequest {
 	return &controllerv1.FollowSegmentsRequest{Hello: hello, Report: wire.Report(&r)}
 }
 
-// Changed implements cluster.Segments.
+// Changed has a value when there may be something to say.
 func (k *Keeper) Changed() <-chan struct{} { return k.changed }
 
-// Say implements cluster.Segments.
+// Say is what there is to say; nil for nothing.
 func (k *Keeper) Say() *controllerv1.FollowSegmentsRequest {
 	self := k.Self()
 	k.mu.Lock()
@@ -56,7 +57,7 @@ func (k *Keeper) Say() *controllerv1.FollowSegmentsRequest {
 // may have come by another controller.
 const againAfter = time.Second
 
-// Heard implements cluster.Segments.
+// Heard takes in what the controller says, and returns what the host answers; nil for nothing.
 func (k *Keeper) Heard(m *controllerv1.FollowSegmentsResponse) (*controllerv1.FollowSegmentsRequest, error) {
 	updates := make([]*span.Update, len(m.GetUpdates()))
 	for i, one := range m.GetUpdates() {
@@ -117,7 +118,7 @@ func (k *Keeper) refused(list []uint32) {
 	})
 }
 
-// End implements cluster.Segments.
+// End ends a conversation.
 func (k *Keeper) End() {
 	k.mu.Lock()
 	k.own.End()

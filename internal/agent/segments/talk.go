@@ -1,72 +1,56 @@
-package cluster
+package segments
 
 import (
 	"context"
 	"time"
 
+	"connectrpc.com/connect/v2"
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/agent/cluster"
 )
-
-// Segments is what the host has and knows of overlay segments. Its methods are called from any goroutine.
-type Segments interface {
-	// Wanted returns once the host has overlay segments; false when ctx has ended.
-	Wanted(ctx context.Context) bool
-	// Begin is the first message of a conversation: all that the host has, and what it knows already.
-	Begin() *controllerv1.FollowSegmentsRequest
-	// Changed has a value when there may be something to say; Say is what, nil for nothing.
-	Changed() <-chan struct{}
-	Say() *controllerv1.FollowSegmentsRequest
-	// Heard takes in what the controller says, and is what the host answers; nil for nothing.
-	Heard(*controllerv1.FollowSegmentsResponse) (*controllerv1.FollowSegmentsRequest, error)
-	// End ends the conversation.
-	End()
-}
 
 // sayEvery is the least time between two reports of segments: what changes meanwhile goes together.
 const sayEvery = 20 * time.Millisecond
 
-// followSegments keeps a conversation about overlay segments.
-func (s *session) followSegments() error {
-	if s.Segments == nil {
-		return nil
-	}
-	return s.beside("overlay segments", "the controller knows no overlay segments: update it; until then this host "+
-		"goes on by what it knows of other hosts", s.Segments.Wanted, s.talkOfSegments)
+// Talk is the conversation about overlay segments with the controllers.
+func (k *Keeper) Talk() cluster.Talk {
+	return cluster.Talk{About: "overlay segments", Unknown: "the controller knows no overlay segments: update it; " +
+		"until then this host goes on by what it knows of other hosts", Wanted: k.Wanted, Hold: k.hold}
 }
 
-// talkOfSegments has one conversation.
-func (s *session) talkOfSegments() error {
-	ctx, cancel := context.WithCancel(s.ctx)
+// hold has one conversation.
+func (k *Keeper) hold(ctx context.Context, to *connect.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.rpc.FollowSegments(ctx)
+	stream, err := controllerv1connect.NewHostServiceClient(to).FollowSegments(ctx)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
-	defer s.Segments.End()
-	if err := SendFirst(stream, s.Segments.Begin()); err != nil {
+	defer k.End()
+	if err := cluster.SendFirst(stream, k.Begin()); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	answers := make(chan *controllerv1.FollowSegmentsRequest)
-	g.Go(func() error { defer cancel(); return s.hearOfSegments(gctx, stream, answers) })
-	g.Go(func() error { defer cancel(); return s.saySegments(gctx, stream, answers) })
+	g.Go(func() error { defer cancel(); return k.hears(gctx, stream, answers) })
+	g.Go(func() error { defer cancel(); return k.says(gctx, stream, answers) })
 	return g.Wait()
 }
 
-type segmentStream = controllerv1connect.HostServiceFollowSegmentsClientStream
+type stream = controllerv1connect.HostServiceFollowSegmentsClientStream
 
-func (s *session) hearOfSegments(ctx context.Context, stream segmentStream,
-	answers chan<- *controllerv1.FollowSegmentsRequest) error {
+// hears takes in what the controller says, until ctx ends.
+func (k *Keeper) hears(ctx context.Context, from stream, answers chan<- *controllerv1.FollowSegmentsRequest) error {
 	for {
-		m, err := stream.Receive()
+		m, err := from.Receive()
 		if err != nil {
 			return err
 		}
-		answer, err := s.Segments.Heard(m)
+		answer, err := k.Heard(m)
 		if err != nil {
 			return err
 		}
@@ -81,18 +65,18 @@ func (s *session) hearOfSegments(ctx context.Context, stream segmentStream,
 	}
 }
 
-func (s *session) saySegments(ctx context.Context, stream segmentStream,
-	answers <-chan *controllerv1.FollowSegmentsRequest) error {
-	changed := s.Segments.Changed()
+// says tells the controller what there is to say, and what it is answered, until ctx ends.
+func (k *Keeper) says(ctx context.Context, to stream, answers <-chan *controllerv1.FollowSegmentsRequest) error {
+	changed := k.Changed()
 	var again <-chan time.Time // while what changes is gathered
 	for {
 		var m *controllerv1.FollowSegmentsRequest
 		select {
 		case m = <-answers:
 		case <-again:
-			changed, again = s.Segments.Changed(), nil
+			changed, again = k.Changed(), nil
 		case <-changed:
-			m = s.Segments.Say()
+			m = k.Say()
 			changed, again = nil, time.After(sayEvery)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -100,7 +84,7 @@ func (s *session) saySegments(ctx context.Context, stream segmentStream,
 		if m == nil {
 			continue
 		}
-		if err := stream.Send(m); err != nil {
+		if err := to.Send(m); err != nil {
 			return err
 		}
 	}

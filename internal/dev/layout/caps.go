@@ -51,10 +51,8 @@ func methodsOfTypes() bound {
 // methodsOnState bounds the methods that work on one state, those of wrappers and of embedding types included.
 func methodsOnState() bound {
 	return bound{"methods that reach its state", 45, map[string]int{
-		"internal/agent.shared":             354,
-		"internal/agent/cluster.Client":     47,
-		"internal/agent/cluster.Options":    47,
-		"internal/agent/cluster.offering":   51,
+		"internal/agent.shared":             353,
+		"internal/agent/cluster.offering":   47,
 		"internal/api.adapter":              54,
 		"internal/api.clusterCalls":         51,
 		"internal/api.moveCalls":            49,

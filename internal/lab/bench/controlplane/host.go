@@ -200,7 +200,7 @@ func (c *crowd) run(ctx context.Context) {
 				}
 			}}
 		if h.locating != nil {
-			o.Segments = h.locating
+			o.Talks = []cluster.Talk{h.locating.Talk()}
 		}
 		h.client = cluster.New(o)
 		c.running.Go(func() { h.client.Run(ctx) })
