@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -27,7 +28,7 @@ func (l locator) Bindings() ([]overlay.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	heard, err := readAll[abi.BindingKey, abi.Binding](o.maps.Bindings)
+	heard, err := entries.All[abi.BindingKey, abi.Binding](o.maps.Bindings)
 	if err != nil {
 		return nil, err
 	}
@@ -140,12 +141,12 @@ func (l locator) Bind(sw string, all bool, put []overlay.Binding, removed []over
 // only what this host has told them, and that is how it knows it.
 func (o *overlays) unbind(key abi.BindingKey) error {
 	var heard abi.Binding
-	err := remove(o.maps.ToldBindings, key)
+	err := entries.Delete(o.maps.ToldBindings, key)
 	if err == nil {
 		err = o.maps.Bindings.Lookup(key, &heard)
 	}
 	if err == nil && heard.Flags&abi.BindingHere == 0 {
-		err = remove(o.maps.Bindings, key)
+		err = entries.Delete(o.maps.Bindings, key)
 	}
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("forget which MAC has an address: %w", err)
@@ -155,7 +156,7 @@ func (o *overlays) unbind(key abi.BindingKey) error {
 
 // unbindTold forgets what controllers have told, except for what stays.
 func (o *overlays) unbindTold(stays func(abi.BindingKey) bool) error {
-	told, err := readAll[abi.BindingKey, abi.ToldBinding](o.maps.ToldBindings)
+	told, err := entries.All[abi.BindingKey, abi.ToldBinding](o.maps.ToldBindings)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (o *overlays) unbindTold(stays func(abi.BindingKey) bool) error {
 		if stays(key) {
 			continue
 		}
-		if err := remove(o.maps.ToldBindings, key); err != nil {
+		if err := entries.Delete(o.maps.ToldBindings, key); err != nil {
 			return fmt.Errorf("forget which MAC has an address: %w", err)
 		}
 	}
@@ -178,7 +179,7 @@ func (l locator) Unbind(list []overlay.Bound) error {
 		if !ok {
 			continue
 		}
-		if err := remove(l.overlays.maps.Bindings, key); err != nil {
+		if err := entries.Delete(l.overlays.maps.Bindings, key); err != nil {
 			return fmt.Errorf("forget which MAC has %s: %w", list[i].IP, err)
 		}
 	}
@@ -193,7 +194,7 @@ func (o *overlays) unbindStale() error {
 		return err
 	}
 	segments := o.boundSegments()
-	heard, err := readAll[abi.BindingKey, abi.Binding](o.maps.Bindings)
+	heard, err := entries.All[abi.BindingKey, abi.Binding](o.maps.Bindings)
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (o *overlays) unbindStale() error {
 		if holds || there && int64(b.Contested-now) > 0 && b.Contested != 0 {
 			continue
 		}
-		if err := remove(o.maps.Bindings, key); err != nil {
+		if err := entries.Delete(o.maps.Bindings, key); err != nil {
 			return fmt.Errorf("forget which MAC has an address: %w", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 )
 
 // tunnelStandIn is the part of a capturing build for the tunnels' devices: nothing while no switch has a tunnel.
@@ -133,7 +134,7 @@ func (b *capturingBuild) forget(s *compile.Slots) error {
 	var errs []error
 	for n := range b.known {
 		if !have[n] {
-			errs = append(errs, remove(b.capturing.Maps["capture_segments"], n))
+			errs = append(errs, entries.Delete(b.capturing.Maps["capture_segments"], n))
 			delete(b.known, n)
 		}
 	}

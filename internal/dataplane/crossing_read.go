@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/observe"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
@@ -59,9 +60,9 @@ func (r *CrossingRecorder) Tables(sw string) (t CrossingTables, err error) {
 	}
 	t = CrossingTables{Bindings: map[overlay.Address]abi.Binding{}, Told: map[overlay.Address]abi.ToldBinding{},
 		Speakers: map[Located]abi.NeighbourSpeaker{}}
-	heard, err1 := readAll[abi.BindingKey, abi.Binding](r.maps.Bindings)
-	told, err2 := readAll[abi.BindingKey, abi.ToldBinding](r.maps.ToldBindings)
-	speakers, err3 := readAll[abi.LocationKey, abi.NeighbourSpeaker](r.maps.Speakers)
+	heard, err1 := entries.All[abi.BindingKey, abi.Binding](r.maps.Bindings)
+	told, err2 := entries.All[abi.BindingKey, abi.ToldBinding](r.maps.ToldBindings)
+	speakers, err3 := entries.All[abi.LocationKey, abi.NeighbourSpeaker](r.maps.Speakers)
 	if err := errors.Join(err1, err2, err3, r.readLocations(slot, segments, &t)); err != nil {
 		return t, err
 	}
@@ -97,7 +98,7 @@ func (r *CrossingRecorder) readLocations(slot uint32, segments map[uint32]compil
 	t *CrossingTables) error {
 	t.Shown, t.Said = map[Located]ShownAt{}, map[overlay.Key]overlay.Location{}
 	t.Held = map[netip.Addr]int{}
-	all, err := readAll[abi.LocationKey, abi.Location](r.maps.Locations)
+	all, err := entries.All[abi.LocationKey, abi.Location](r.maps.Locations)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,13 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 
+	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -16,20 +20,7 @@ import (
 type DryRun struct {
 	r     *Recorder
 	ticks uint64
-}
-
-// DryRun loads the recording build, which takes some 100 ms, and fills its tables. Close it after use.
-func (s *Snapshot) DryRun() (*DryRun, error) {
-	var build dryBuild
-	r, err := newRecorder(s.hz, max(uint32(len(s.macs.keys)), s.room), &build, build.to)
-	if err != nil {
-		return nil, err
-	}
-	d := &DryRun{r: r, ticks: s.ticks}
-	if err := d.fill(s); err != nil {
-		return nil, errors.Join(fmt.Errorf("copy the live tables for a dry run: %w", err), r.Close())
-	}
-	return d, nil
+	keep  func(*Recorder) error
 }
 
 func (d *DryRun) fill(s *Snapshot) error {
@@ -47,9 +38,9 @@ func (d *DryRun) fill(s *Snapshot) error {
 		d.r.slots.Ports[id], d.r.ids[slot] = slot, id
 	}
 	d.r.slots.Segments, d.r.trunks = s.overlays, s.trunks
-	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks),
-		s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
-		s.speakers.write(m.Speakers), s.outside.Show(seesOutside(m)),
+	return errors.Join(s.macs.Write(m.Macs), s.held.Write(m.Held), s.ownMarks.Write(m.OwnMarks), s.marks.Write(m.Marks),
+		s.buckets.Write(m.StormBuckets), s.awake.Write(m.Awake), s.speakers.Write(m.Speakers),
+		s.outside.Show(seesOutside(m)),
 		m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 
@@ -67,5 +58,45 @@ func (d *DryRun) FrameFrom(sw string, vni uint32, frame []byte) (*Recorded, erro
 	return d.Frame(plan.PortID{Switch: sw, Name: spec.TunnelName}, in)
 }
 
-// Close frees the tables and programs.
-func (d *DryRun) Close() error { return d.r.Close() }
+// Close ends the dry run; what is loaded is kept for the next one.
+func (d *DryRun) Close() error { return d.keep(d.r) }
+
+// keptFor is how long what a dry run has loaded is kept for the next one. It takes some 20 MB of kernel memory.
+const keptFor = time.Minute
+
+// DryRun begins a dry run on the copies. Close it after use. The recording build stays loaded from one to the next: the
+// kernel's verifier takes 100 ms to a second for it, and filling the tables takes milliseconds.
+func (s *Snapshot) DryRun() (*DryRun, error) {
+	r, err := s.recorder()
+	if err != nil {
+		return nil, err
+	}
+	d := &DryRun{r: r, ticks: s.ticks, keep: s.loaded.Put}
+	if err := d.fill(s); err != nil {
+		return nil, errors.Join(fmt.Errorf("copy the live tables for a dry run: %w", err), r.Close())
+	}
+	return d, nil
+}
+
+// recorder is one with empty tables that have room for the copies.
+func (s *Snapshot) recorder() (*Recorder, error) {
+	room := max(uint32(len(s.macs.Keys)), s.room)
+	if r, ok := s.loaded.Take(); ok {
+		if r.hz == s.hz && r.objects.Macs.MaxEntries() == room && r.forget() == nil {
+			return r, nil
+		}
+		_ = r.Close() // another one does its work
+	}
+	var build dryBuild
+	return newRecorder(s.hz, room, &build, build.to)
+}
+
+// forget empties the tables whose contents depend on what a dry run copied; those that have an entry for each port are
+// written as a whole by the next one.
+func (r *Recorder) forget() error {
+	r.slots, r.ids, r.trunks = compile.NewSlots(), map[uint32]plan.PortID{}, nil
+	m := &r.objects.vswitchMaps
+	return errors.Join(entries.Empty[abi.MACKey, abi.Learned](m.Macs),
+		entries.Empty[abi.MACKey, uint64](m.Marks),
+		entries.Delete(m.OutsideLocations, uint32(0)), entries.Delete(m.OutsideEndpoints, uint32(0)))
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/idle"
 )
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
@@ -31,8 +32,9 @@ type Kernel struct {
 	overlays *overlays // nil while no switch has had a tunnel
 	captures *Captures
 	flows    *Flows
-	standIn  *capturingBuild // the devices have the programs that look for this one; nil while nothing is captured
-	bare     bool            // no MAC is learned, and the active plan lets none be learned
+	standIn  *capturingBuild        // the devices have the programs that look for it; nil while nothing is captured
+	loaded   *idle.Place[*Recorder] // of dry runs
+	bare     bool                   // no MAC is learned, and the active plan lets none be learned
 	tweak    tweak
 }
 
@@ -67,7 +69,8 @@ func open(o Options, t tweak) (*Kernel, error) {
 			return nil, fmt.Errorf("create pin directory: %w", err)
 		}
 	}
-	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
+	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t,
+		loaded: idle.NewPlace[*Recorder](keptFor)}
 	k.captures, k.overlays = &Captures{kernel: k}, &overlays{kernel: k}
 	k.locator = locator{k.overlays}
 	if err := k.load(o.MACTable); err != nil {
@@ -176,7 +179,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 // Close closes this process's handles. Everything pinned continues to work.
 func (k *Kernel) Close() error {
 	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from),
-		k.overlays.close()}
+		k.overlays.close(), k.loaded.Close()}
 	for _, l := range []*links{k.links, k.egress} {
 		if l != nil {
 			errs = append(errs, l.close())

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -114,7 +115,7 @@ func (o *overlays) forgetTold(gone map[uint32]bool) error {
 		if at.Whole != abi.ToldInSegment || !gone[at.Segment] {
 			continue
 		}
-		if err := remove(o.maps.Locations, at); err != nil {
+		if err := entries.Delete(o.maps.Locations, at); err != nil {
 			return fmt.Errorf("forget where a MAC is: %w", err)
 		}
 		delete(o.announced.all, at)
@@ -163,7 +164,7 @@ func (o *overlays) announce(put map[abi.LocationKey]abi.Location, gone []abi.Loc
 			delete(o.announced.all, at)
 			continue
 		}
-		if err := remove(o.maps.Locations, at); err != nil {
+		if err := entries.Delete(o.maps.Locations, at); err != nil {
 			return fmt.Errorf("forget where a MAC is: %w", err)
 		}
 		delete(o.announced.all, at)

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -54,11 +55,11 @@ func (r *NeighbourReader) List(keep func(*overlay.Bound) bool) ([]overlay.Bound,
 	if r == nil {
 		return nil, nil
 	}
-	heard, err := readAll[abi.BindingKey, abi.Binding](r.maps.Bindings)
+	heard, err := entries.All[abi.BindingKey, abi.Binding](r.maps.Bindings)
 	if err != nil {
 		return nil, err
 	}
-	told, err := readAll[abi.BindingKey, abi.ToldBinding](r.maps.ToldBindings)
+	told, err := entries.All[abi.BindingKey, abi.ToldBinding](r.maps.ToldBindings)
 	if err != nil {
 		return nil, err
 	}

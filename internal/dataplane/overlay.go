@@ -15,6 +15,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/dataplane/outside"
 	"heddle/internal/overlay"
 	"heddle/internal/plan"
@@ -214,16 +215,16 @@ func seesOutside(m *vswitchMaps) outside.Tables {
 func (o *overlays) adopt(s *compile.Slots) error {
 	var err error
 	w := &o.written
-	if w.Tunnels, err = readAll[uint32, abi.Tunnel](o.maps.Tunnels); err != nil {
+	if w.Tunnels, err = entries.All[uint32, abi.Tunnel](o.maps.Tunnels); err != nil {
 		return err
 	}
-	if w.Segments, err = readAll[uint32, abi.OverlaySegment](o.maps.OverlaySegments); err != nil {
+	if w.Segments, err = entries.All[uint32, abi.OverlaySegment](o.maps.OverlaySegments); err != nil {
 		return err
 	}
-	if w.Numbers, err = readAll[abi.SegmentName, uint32](o.maps.OverlayNumbers); err != nil {
+	if w.Numbers, err = entries.All[abi.SegmentName, uint32](o.maps.OverlayNumbers); err != nil {
 		return err
 	}
-	named, err := readAll[abi.EndpointName, uint32](o.maps.EndpointNumbers)
+	named, err := entries.All[abi.EndpointName, uint32](o.maps.EndpointNumbers)
 	if err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func (o *overlays) adopt(s *compile.Slots) error {
 		e.Held = 0
 		w.Endpoints[name], o.numbers[name] = e, number
 	}
-	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
+	located, err := entries.All[abi.LocationKey, abi.Location](o.maps.Locations)
 	if err != nil {
 		return err
 	}
@@ -263,19 +264,6 @@ func (o *overlays) adopt(s *compile.Slots) error {
 		}
 	}
 	return nil
-}
-
-// readAll reads a table as a whole.
-func readAll[K comparable, V any](m *ebpf.Map) (map[K]V, error) {
-	var c contents[K, V]
-	if err := c.read(m); err != nil {
-		return nil, fmt.Errorf("read the tunnels' tables: %w", err)
-	}
-	all := make(map[K]V, len(c.keys))
-	for i, k := range c.keys {
-		all[k] = c.values[i]
-	}
-	return all, nil
 }
 
 // note records on which devices the tunnels' programs must run.

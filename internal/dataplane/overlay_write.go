@@ -9,6 +9,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 )
 
 // prepare writes what a plan that is about to become active adds; what it no longer has stays until
@@ -66,7 +67,7 @@ func (o *overlays) removeStale(want *compile.TunnelTables) error {
 		if _, stays := want.Tunnels[name.Slot]; !stays {
 			continue
 		}
-		if err := remove(o.maps.OverlayNumbers, name); err != nil {
+		if err := entries.Delete(o.maps.OverlayNumbers, name); err != nil {
 			return fmt.Errorf("remove from the tunnels' tables: %w", err)
 		}
 		stale[name.Slot<<16|w.Numbers[name]] = true
@@ -105,7 +106,7 @@ func (o *overlays) settle(d binding.Desired) error {
 	w, want := &o.written, compile.Tunnels(d, o.kernel.slots, o.numbers)
 	for _, name := range compile.Gone(w.Endpoints, want.Endpoints) {
 		number := o.numbers[name]
-		if err := errors.Join(remove(o.maps.EndpointNumbers, name),
+		if err := errors.Join(entries.Delete(o.maps.EndpointNumbers, name),
 			o.maps.Endpoints.Put(number, &abi.Endpoint{})); err != nil {
 			return fmt.Errorf("forget an endpoint of a tunnel: %w", err)
 		}
@@ -131,18 +132,10 @@ func (o *overlays) settle(d binding.Desired) error {
 
 func removeGone[K comparable, V any](m *ebpf.Map, had, want map[K]V) error {
 	for _, key := range compile.Gone(had, want) {
-		if err := remove(m, key); err != nil {
+		if err := entries.Delete(m, key); err != nil {
 			return err
 		}
 		delete(had, key)
-	}
-	return nil
-}
-
-// remove deletes an entry; it is no error if there is none.
-func remove[K any](m *ebpf.Map, key K) error {
-	if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return err
 	}
 	return nil
 }
@@ -172,7 +165,7 @@ func (o *overlays) sweepShown() error {
 	if err != nil {
 		return err
 	}
-	located, err := readAll[abi.LocationKey, abi.Location](o.maps.Locations)
+	located, err := entries.All[abi.LocationKey, abi.Location](o.maps.Locations)
 	if err != nil {
 		return err
 	}
@@ -193,7 +186,7 @@ func (o *overlays) sweepShown() error {
 			held[l.Endpoint]++
 			continue
 		}
-		if err := remove(o.maps.Locations, key); err != nil {
+		if err := entries.Delete(o.maps.Locations, key); err != nil {
 			return fmt.Errorf("forget a learned location: %w", err)
 		}
 	}

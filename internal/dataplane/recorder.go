@@ -29,6 +29,7 @@ type Recorder struct {
 	control *ebpf.Memory
 	records *ebpf.Memory
 	now     time.Duration
+	hz      uint64 // ticks a second
 	flows   *Flows
 }
 
@@ -108,7 +109,7 @@ func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) 
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
 	spec.Maps["macs"].MaxEntries = macs
-	r := &Recorder{slots: compile.NewSlots(), ids: map[uint32]plan.PortID{}}
+	r := &Recorder{slots: compile.NewSlots(), ids: map[uint32]plan.PortID{}, hz: hz}
 	if err := spec.LoadAndAssign(build, nil); err != nil {
 		return nil, errors.Join(explainLoad(err), r.Close())
 	}

@@ -10,6 +10,8 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
+	"heddle/internal/dataplane/idle"
 	"heddle/internal/dataplane/outside"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
@@ -31,6 +33,7 @@ type Snapshot struct {
 	// Speakers are the ports that sent last with a MAC that another port owns (S111).
 	Speakers []observe.Speaker
 
+	loaded    *idle.Place[*Recorder] // of dry runs
 	hz, ticks uint64
 	room      uint32 // for learned MACs
 	slots     map[plan.PortID]uint32
@@ -39,13 +42,13 @@ type Snapshot struct {
 	tunnels   tunnelMaps                    // the live tables; none on a host without overlay segments
 	control   abi.Control
 	plan      [][]byte // the active half of each plan table, in the order of halves
-	macs      contents[abi.MACKey, abi.Learned]
-	marks     contents[abi.MACKey, uint64]
-	held      contents[uint32, uint64]
-	ownMarks  contents[uint32, abi.OwnMark]
-	buckets   contents[uint32, abi.StormBucket]
-	awake     contents[uint32, uint64]
-	speakers  contents[uint32, abi.Speaker]
+	macs      entries.Of[abi.MACKey, abi.Learned]
+	marks     entries.Of[abi.MACKey, uint64]
+	held      entries.Of[uint32, uint64]
+	ownMarks  entries.Of[uint32, abi.OwnMark]
+	buckets   entries.Of[uint32, abi.StormBucket]
+	awake     entries.Of[uint32, uint64]
+	speakers  entries.Of[uint32, abi.Speaker]
 	outside   outside.Copy
 }
 
@@ -79,12 +82,6 @@ type SpentAt struct {
 	At         time.Duration
 }
 
-// contents are the entries of a table that has no halves.
-type contents[K, V any] struct {
-	keys   []K
-	values []V
-}
-
 // halfBytes returns the size of one half of a table with two halves, in bytes.
 func halfBytes(table *ebpf.Map) int64 {
 	return int64(table.MaxEntries()) / 2 * int64(table.ValueSize())
@@ -98,7 +95,7 @@ func planMaps(m *vswitchMaps) []*ebpf.Map {
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied
 // in their old or new state.
 func (k *Kernel) Snapshot() (*Snapshot, error) {
-	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
+	s := &Snapshot{loaded: k.loaded, hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
 	var err error
 	if s.control, err = k.tables.inForce(); err != nil {
 		return nil, err
@@ -111,9 +108,8 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 		s.plan = append(s.plan, b)
 	}
-	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks),
-		s.buckets.read(m.StormBuckets), s.awake.read(m.Awake),
-		s.speakers.read(m.Speakers))
+	err = errors.Join(s.macs.Read(m.Macs), s.held.Read(m.Held), s.ownMarks.Read(m.OwnMarks), s.marks.Read(m.Marks),
+		s.buckets.Read(m.StormBuckets), s.awake.Read(m.Awake), s.speakers.Read(m.Speakers))
 	if err != nil {
 		return nil, fmt.Errorf("copy what was learned: %w", err)
 	}
@@ -139,33 +135,6 @@ func (s *Snapshot) at(ticks uint64) time.Duration {
 	return time.Duration(ticks/s.hz)*time.Second + time.Duration(ticks%s.hz)*time.Second/time.Duration(s.hz)
 }
 
-// batch is how many entries are copied in one system call.
-const batch = 4096
-
-func (c *contents[K, V]) read(m *ebpf.Map) error {
-	n := min(batch, int(m.MaxEntries()))
-	keys, values := make([]K, n), make([]V, n)
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := m.BatchLookup(&cursor, keys, values, nil)
-		c.keys, c.values = append(c.keys, keys[:n]...), append(c.values, values[:n]...)
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (c *contents[K, V]) write(m *ebpf.Map) error {
-	if len(c.keys) == 0 {
-		return nil
-	}
-	_, err := m.BatchUpdate(c.keys, c.values, nil)
-	return err
-}
-
 // name adds the names of ports and switches to the records of senders.
 func (s *Snapshot) name(places *compile.Slots) {
 	decode := places.Decode()
@@ -183,8 +152,8 @@ func (s *Snapshot) name(places *compile.Slots) {
 			s.Sent = append(s.Sent, one)
 		}
 	}
-	for i, k := range s.macs.keys {
-		e := s.macs.values[i]
+	for i, k := range s.macs.Keys {
+		e := s.macs.Values[i]
 		if port, ok := ports[e.Slot]; ok {
 			one := LearnedAt{Port: port, MAC: k.MAC, Seen: s.at(e.Seen)}
 			one.VNI, one.VLAN, one.AD = decode(k.Segment)
@@ -194,21 +163,21 @@ func (s *Snapshot) name(places *compile.Slots) {
 			sent(k, e.Sent-1)
 		}
 	}
-	for i, k := range s.marks.keys {
-		sent(k, s.marks.values[i])
+	for i, k := range s.marks.Keys {
+		sent(k, s.marks.Values[i])
 	}
-	for _, m := range s.ownMarks.values {
+	for _, m := range s.ownMarks.Values {
 		sent(m.Key, m.At)
 	}
 	s.Awake = map[plan.PortID]uint32{}
-	for i, slot := range s.awake.keys {
-		if port, ok := ports[slot]; ok && s.awake.values[i] != 0 {
-			s.Awake[port] = uint32(s.awake.values[i])
+	for i, slot := range s.awake.Keys {
+		if port, ok := ports[slot]; ok && s.awake.Values[i] != 0 {
+			s.Awake[port] = uint32(s.awake.Values[i])
 		}
 	}
 	s.Speakers = speakersOf(&s.speakers, ports)
-	for i, slot := range s.buckets.keys {
-		for class, word := range s.buckets.values[i].Word {
+	for i, slot := range s.buckets.Keys {
+		for class, word := range s.buckets.Values[i].Word {
 			if port, ok := ports[slot]; ok && word != 0 {
 				s.Spent = append(s.Spent, s.spent(port, class, word))
 			}

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
 // Speakers lists the MACs with which another port than the owner sent last, sorted by the owner.
 func (k *Kernel) Speakers() ([]observe.Speaker, error) {
-	var all contents[uint32, abi.Speaker]
-	if err := all.read(k.objects.Speakers); err != nil {
+	var all entries.Of[uint32, abi.Speaker]
+	if err := all.Read(k.objects.Speakers); err != nil {
 		return nil, fmt.Errorf("read where the MACs of siblings are: %w", err)
 	}
 	ports := make(map[uint32]plan.PortID, len(k.slots.Ports))
@@ -27,9 +28,9 @@ func (k *Kernel) Speakers() ([]observe.Speaker, error) {
 }
 
 // speakersOf decodes the table; ports are those in the plan, by slot.
-func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []observe.Speaker) {
-	for i, slot := range all.keys {
-		word := all.values[i].Word
+func speakersOf(all *entries.Of[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []observe.Speaker) {
+	for i, slot := range all.Keys {
+		word := all.Values[i].Word
 		owner, is := ports[slot]
 		port, here := ports[uint32(word>>abi.SpeakerSlotShift)]
 		if word == 0 || !is || !here || owner == port {

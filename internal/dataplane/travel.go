@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -69,7 +70,7 @@ func (k travel) learnedAt(id plan.PortID, slot uint32, held uint64) (list []obse
 		return nil, err
 	}
 	decode := k.slots.Decode()
-	keys, values := make([]abi.MACKey, batch), make([]abi.Learned, batch)
+	keys, values := make([]abi.MACKey, entries.Batch), make([]abi.Learned, entries.Batch)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := k.objects.Macs.BatchLookup(&cursor, keys, values, nil)

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/plan"
 )
 
@@ -47,7 +48,7 @@ func (o *overlays) openTrunks() (err error) {
 	if o.trunks.out, err = adoptLinks(o.pinDir(trunkOutDir), ebpf.AttachTCXEgress, p.Out, k.log); err != nil {
 		return err
 	}
-	o.trunks.written, err = readAll[uint32, abi.OverlayTrunk](o.maps.OverlayTrunks)
+	o.trunks.written, err = entries.All[uint32, abi.OverlayTrunk](o.maps.OverlayTrunks)
 	return err
 }
 

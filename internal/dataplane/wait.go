@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/entries"
 	"heddle/internal/plan"
 )
 
@@ -46,13 +47,13 @@ func (k waits) Begun() (map[plan.PortID]uint32, error) {
 }
 
 func (k waits) Over() (map[plan.PortID]uint32, error) {
-	var all contents[uint32, uint64]
-	if err := all.read(k.objects.Awake); err != nil {
+	var all entries.Of[uint32, uint64]
+	if err := all.Read(k.objects.Awake); err != nil {
 		return nil, fmt.Errorf("read which ports' waits are over: %w", err)
 	}
-	by := make(map[uint32]uint32, len(all.keys))
-	for i, slot := range all.keys {
-		if n := all.values[i]; n != 0 {
+	by := make(map[uint32]uint32, len(all.Keys))
+	for i, slot := range all.Keys {
+		if n := all.Values[i]; n != 0 {
 			by[slot] = uint32(n)
 		}
 	}

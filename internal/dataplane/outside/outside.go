@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/entries"
 )
 
 // Tables are those of the tunnels, or the two of the switch program by which it finds them.
@@ -23,8 +24,8 @@ func (in Tables) Show(tunnels Tables) error {
 
 // Copy is a copy of the tunnels' tables; nothing on a host without a tunnel.
 type Copy struct {
-	locations entries[abi.LocationKey, abi.Location]
-	endpoints entries[uint32, abi.Endpoint]
+	locations table[abi.LocationKey, abi.Location]
+	endpoints table[uint32, abi.Endpoint]
 }
 
 // Read copies the tables.
@@ -44,12 +45,12 @@ func (c *Copy) Show(in Tables) error {
 	if c.endpoints.spec == nil {
 		return nil
 	}
-	locations, err := c.locations.table()
+	locations, err := c.locations.make()
 	if err != nil {
 		return err
 	}
 	defer locations.Close()
-	endpoints, err := c.endpoints.table()
+	endpoints, err := c.endpoints.make()
 	if err != nil {
 		return err
 	}
@@ -57,38 +58,23 @@ func (c *Copy) Show(in Tables) error {
 	return in.Show(Tables{locations, endpoints})
 }
 
-// entries are those of one table.
-type entries[K, V any] struct {
-	spec   *ebpf.MapSpec
-	keys   []K
-	values []V
+// table is a copy of one table.
+type table[K, V any] struct {
+	spec    *ebpf.MapSpec
+	entries entries.Of[K, V]
 }
 
-// batch is how many entries one system call copies.
-const batch = 4096
-
-func (e *entries[K, V]) read(m *ebpf.Map) error {
-	e.spec = &ebpf.MapSpec{Type: m.Type(), KeySize: m.KeySize(), ValueSize: m.ValueSize(), Flags: m.Flags(),
+func (t *table[K, V]) read(m *ebpf.Map) error {
+	t.spec = &ebpf.MapSpec{Type: m.Type(), KeySize: m.KeySize(), ValueSize: m.ValueSize(), Flags: m.Flags(),
 		MaxEntries: m.MaxEntries()}
-	keys, values := make([]K, batch), make([]V, batch)
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := m.BatchLookup(&cursor, keys, values, nil)
-		e.keys, e.values = append(e.keys, keys[:n]...), append(e.values, values[:n]...)
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return t.entries.Read(m)
 }
 
-// table makes a table with the entries.
-func (e *entries[K, V]) table() (*ebpf.Map, error) {
-	m, err := ebpf.NewMap(e.spec)
-	if err == nil && len(e.keys) > 0 {
-		_, err = m.BatchUpdate(e.keys, e.values, nil)
+// make makes a table with the entries.
+func (t *table[K, V]) make() (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(t.spec)
+	if err == nil {
+		err = t.entries.Write(m)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a table for a dry run: %w", err), m.Close())

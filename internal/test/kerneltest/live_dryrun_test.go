@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -229,5 +230,31 @@ func (h *host) rehearseAndSend(frames ...sending) {
 		if d := cmp.Diff(got, want[i]); d != "" {
 			h.t.Errorf("%s at %s (-live program +dry run):\n%s", f.frame, f.at, d)
 		}
+	}
+}
+
+// What is kept loaded from one dry run to the next remembers nothing of it: neither MACs, nor which sources sent, nor
+// what a port has spent, and it takes what has changed since.
+func TestADryRunKnowsNothingOfTheOneBefore(t *testing.T) {
+	const text = `
+  uplinks: [{name: u1, device: dev1}]
+  portGroups:
+  - {name: nest, security: {forgedTransmits: accept, macLearning: {enabled: true, unicastFlooding: false}}}
+  - {name: plain, stormControl: {broadcast: 1, burst: 1s}}
+`
+	h := newHost(t, text, "vm1 nest", "vm2 plain", "vm3 plain")
+	frames := []sending{{"vm2", "nest1 vm2 0800"}, {"vm1", "all nest1 0806"}, {"vm2", "nest1 vm2 0800"},
+		{"vm3", "all vm3 0806"}, {"vm3", "all vm3 0806"}, {"u1", "all vm9 0806"}}
+	first := h.rehearse(frames)
+	if d := cmp.Diff(first, h.rehearse(frames)); d != "" {
+		t.Errorf("the second dry run differs from the first:\n%s", d)
+	}
+	if slices.Equal(first[0], first[2]) || slices.Equal(first[3], first[4]) {
+		t.Errorf("the frames leave nothing behind: %q", first)
+	}
+	h.text = strings.Replace(h.text, "name: plain, ", "name: plain, blocked: true, ", 1)
+	h.inForce(h.plan())
+	if got := h.rehearse(frames[:1]); !strings.Contains(got[0][0], "port-blocked") {
+		t.Errorf("after the port group was blocked: %q", got)
 	}
 }
