@@ -52,21 +52,21 @@ func each[Hook any](l capabilities, call func(capable, Hook)) {
 	}
 }
 
-// take has the parts take in a batch of the store: each the objects of its kinds, in the order of the batch. It returns
-// the hosts whose parts of the definition are to be made anew.
-func (l capabilities) take(events map[store.Kind][]store.Event, anew bool) map[string]bool {
+// take has the parts take in a batch of the store: each the objects of its kinds, together, so that no host is told a
+// part of them. It returns the hosts whose parts of the definition are to be made anew.
+func (l capabilities) take(b store.Batch) map[string]bool {
 	changed := map[string]bool{}
 	each(l, func(c capable, p capability.Taker) {
 		var own []store.Event
-		for _, k := range c.Kinds {
-			if !k.Unread {
-				own = append(own, events[k.Name]...)
+		for _, e := range b.Events {
+			if c.Takes(e.Kind) {
+				own = append(own, e)
 			}
 		}
-		if len(own) == 0 && !anew {
+		if len(own) == 0 && !b.Reset {
 			return
 		}
-		for id := range p.Take(own, anew) {
+		for id := range p.Take(own, b.Reset) {
 			changed[id] = true
 		}
 	})

@@ -21,6 +21,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/cmd/heddle-controller/features"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/controller/history"
@@ -154,7 +155,7 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 	t.Cleanup(func() { _ = record.Close() })
 	c.Server = must(New(Options{Audit: record, Store: st, Past: store.PastOf(st), KeepHistory: history.DefaultKeep(),
 		Authority: pki.NewCurrent(c.authority), Epoch: 1,
-		Capabilities: withStaticPorts(),
+		Capabilities: features.List(),
 		SpreadTime:   time.Hour, // hosts stay where a test has them
 		Log:          slog.New(slog.NewTextHandler(c.log, nil)),
 		Steady:       func() time.Duration { return time.Since(clockBegan) + time.Duration(c.later.Load()) },

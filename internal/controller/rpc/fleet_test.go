@@ -10,6 +10,7 @@ import (
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/cmd/heddle-controller/features"
 	"heddle/internal/controller/definition"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/platform/peers"
@@ -76,7 +77,7 @@ type member struct {
 
 func fleetOf(t *testing.T, objects *slice.Set) *fleet {
 	f := newFleet(slog.New(slog.DiscardHandler), 1)
-	f.have(capabilitiesOf(&Server{Options: Options{Log: f.log, Capabilities: withStaticPorts()}, fleet: f}), f.adapters,
+	f.have(capabilitiesOf(&Server{Options: Options{Log: f.log, Capabilities: features.List()}, fleet: f}), f.adapters,
 		f.together)
 	f.take(events(&slice.Set{}, objects, 1))
 	return f

@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/cmd/heddle-controller/features"
 	"heddle/internal/identity"
 	"heddle/internal/platform/access/tokens"
 	"heddle/internal/platform/pki"
@@ -42,7 +43,7 @@ func grows() map[string]string {
 		"account": "not written", "audit": "not written: the log is files, each of a bounded size",
 		"past": "the history, of which the bounds are --history's",
 	}
-	for _, c := range withStaticPorts() {
+	for _, c := range features.List() {
 		for _, k := range c.Kinds {
 			all[string(k.Name)] = k.Bound
 		}
@@ -66,7 +67,8 @@ func TestS122_EachKindOfObjectsHasABound(t *testing.T) {
 		}
 		return err
 	}
-	err := errors.Join(filepath.WalkDir("..", read), filepath.WalkDir("../../platform", read))
+	err := errors.Join(filepath.WalkDir("..", read), filepath.WalkDir("../../platform", read),
+		filepath.WalkDir("../../feature", read))
 	if err != nil || len(kinds) < 20 {
 		t.Fatal(len(kinds), err)
 	}

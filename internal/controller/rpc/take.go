@@ -18,8 +18,6 @@ type taking struct {
 	// revision is that of the definition, there are the ids of the hosts that the batch names.
 	revision int64
 	there    map[string]bool
-	// others are the objects of capabilities, which are taken in together: no host is told a part of them.
-	others map[store.Kind][]store.Event
 	// staged: changes that are not folded may be others; rolled: rollouts are; roster: the list of controllers is.
 	staged, rolled, roster bool
 }
@@ -91,7 +89,7 @@ func (f *fleet) take(b store.Batch) {
 	defer f.mu.Unlock()
 	f.loaded, f.read = true, b.Revision
 	t := &taking{objects: f.base, revision: f.revision, there: map[string]bool{}, roster: b.Reset, staged: b.Reset,
-		rolled: b.Reset, others: map[store.Kind][]store.Event{}}
+		rolled: b.Reset}
 	if b.Reset {
 		t.objects, t.own, f.staged = &slice.Set{}, true, definition.Staging{}
 		f.addresses.Reset()
@@ -102,9 +100,8 @@ func (f *fleet) take(b store.Batch) {
 		if take := f.takers[e.Kind]; take != nil {
 			take(t, e)
 		}
-		t.others[e.Kind] = append(t.others[e.Kind], e)
 	}
-	for id := range f.capabilities.take(t.others, b.Reset) {
+	for id := range f.capabilities.take(b) {
 		ownChanged(f, f.hosts[id])
 	}
 	if b.Reset {
