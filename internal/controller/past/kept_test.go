@@ -1,10 +1,14 @@
 package past
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/platform/access"
 	"heddle/internal/slice"
 )
 
@@ -47,5 +51,29 @@ func TestS189_WhatIsTheSameIsHeldOnce(t *testing.T) {
 	a, _ := set.Get(key)
 	if b, _ := now.Get(key); &a.Doc[0] != &b.Doc[0] || set.Hash() != now.Hash() {
 		t.Error("the document is held twice")
+	}
+}
+
+// Who waits for etcd holds up nobody else.
+func TestS189_WhoWaitsForTheStoreHasNoTurn(t *testing.T) {
+	in, goOn := make(chan struct{}), make(chan error)
+	r := Reader{Kept: &Kept{}, Turns: &access.Turns{}, Sync: func(context.Context) error {
+		close(in)
+		return <-goOn
+	}}
+	said := make(chan error)
+	go func() {
+		_, err := r.CompareDefinitions(t.Context(), &controllerv1.CompareDefinitionsRequest{From: 1, To: 2})
+		said <- err
+	}()
+	<-in
+	leave, err := r.Turns.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	goOn <- errors.New("etcd does not answer")
+	if err := <-said; err == nil {
+		t.Error("compared without etcd")
 	}
 }

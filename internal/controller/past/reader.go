@@ -119,7 +119,7 @@ func changeOf(e history.Entry) *controllerv1.DefinitionChange {
 // CompareDefinitions says what is different between two definitions.
 func (r Reader) CompareDefinitions(ctx context.Context, q *controllerv1.CompareDefinitionsRequest) (
 	*controllerv1.CompareDefinitionsResponse, error) {
-	leave, err := r.Turns.Take(ctx)
+	leave, err := r.begins(ctx, q.GetFrom(), q.GetTo())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func differing(from, to *slice.Set) (was, is *slice.Set) {
 // GetPastDefinition reads an earlier definition.
 func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDefinitionRequest) (
 	*controllerv1.GetPastDefinitionResponse, error) {
-	leave, err := r.Turns.Take(ctx)
+	leave, err := r.begins(ctx, q.GetRevision())
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (r Reader) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDe
 
 // At is the definition of a revision, which must not be changed; 0 for the one that is in force.
 func (r Reader) At(ctx context.Context, revision int64) (*slice.Set, int64, error) {
-	leave, err := r.Turns.Take(ctx)
+	leave, err := r.begins(ctx, revision)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -191,13 +191,22 @@ func (r Reader) At(ctx context.Context, revision int64) (*slice.Set, int64, erro
 	return r.at(ctx, revision)
 }
 
+// begins waits for the caller's turn. That all is read which was written before is awaited first, where it matters:
+// while etcd does not answer, nobody waits for the turn of who waits for that.
+func (r Reader) begins(ctx context.Context, revisions ...int64) (leave func(), err error) {
+	read := func(n int64) bool { return n == 0 || r.Kept.Get(n) == nil }
+	if slices.ContainsFunc(revisions, read) {
+		if err := r.Sync(ctx); err != nil {
+			return nil, rpcerrors.OfStore(err)
+		}
+	}
+	return r.Turns.Take(ctx)
+}
+
 // at is At for who has a turn.
 func (r Reader) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
 	if set := r.Kept.Get(revision); set != nil && revision != 0 {
 		return set, revision, nil
-	}
-	if err := r.Sync(ctx); err != nil {
-		return nil, 0, rpcerrors.OfStore(err)
 	}
 	now, current := r.Now()
 	if revision == 0 || revision == current {
