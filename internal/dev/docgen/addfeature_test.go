@@ -52,17 +52,27 @@ func TestThePageOfAFeatureNamesItsFiles(t *testing.T) {
 	}
 }
 
-// The page on how a capability is added names each file of its example, and one file of the program knows the example:
-// its list of features.
+// The page on how a capability is added names each file of its examples, and one file of the program knows each: its
+// list of features.
 func TestThePageOfACapabilityNamesItsFiles(t *testing.T) {
-	const folder, list = "internal/feature/staticports/fleet", "cmd/heddle-controller/features/features.go"
 	text, err := os.ReadFile(filepath.Join(root, "docs/explanation/add-a-feature.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, capability, _ := strings.Cut(string(text), "\n# Add a capability of processes")
+	for folder, list := range map[string]string{
+		"internal/feature/staticports/fleet": "cmd/heddle-controller/features/features.go",
+		"internal/feature/probes/host":       "cmd/heddle/features/hosts/hosts.go",
+	} {
+		t.Run(folder, func(t *testing.T) { pageNames(t, capability, folder, list) })
+	}
+}
+
+// pageNames holds the text of a page against the files of a feature's half, and against those that know it.
+func pageNames(t *testing.T, text, folder, list string) {
+	t.Helper()
 	var named []string
-	for _, m := range regexp.MustCompile("`("+folder+"/[^`]+)`").FindAllStringSubmatch(capability, -1) {
+	for _, m := range regexp.MustCompile("`("+folder+"/[^`]+)`").FindAllStringSubmatch(text, -1) {
 		named = append(named, m[1])
 	}
 	slices.Sort(named)
@@ -72,7 +82,7 @@ func TestThePageOfACapabilityNamesItsFiles(t *testing.T) {
 		t.Errorf("the page names\n%s\nand there are\n%s", strings.Join(named, "\n"), strings.Join(stands, "\n"))
 	}
 	know := slices.DeleteFunc(filesWith(t, regexp.MustCompile(`"heddle/`+folder+`"`), "cmd", "internal"), tests)
-	if !slices.Equal(know, []string{list}) || !strings.Contains(capability, "`"+list+"`") {
+	if !slices.Equal(know, []string{list}) || !strings.Contains(text, "`"+list+"`") {
 		t.Errorf("these know the feature: %s; want %s alone, which the page names", strings.Join(know, " "), list)
 	}
 }
