@@ -223,6 +223,14 @@ func (f *fakeDevices) SetAlias(d hostdev.Device, alias string) error {
 	return err
 }
 
+func (f *fakeDevices) SetName(d hostdev.Device, name string) error {
+	if err := f.did("name %s %s", d.Name, name); err != nil {
+		return err
+	}
+	f.rename(d.Name, name)
+	return nil
+}
+
 func (f *fakeDevices) Addresses(d hostdev.Device) ([]netip.Prefix, error) {
 	return slices.Clone(f.addresses[d.Index]), nil
 }

@@ -28,12 +28,16 @@ func (hd *Part) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt bool
 		}
 		fresh = true
 	}
+	misnamed := hd.keepNames(p, end)
 	why, known := hd.enforced[p.ID]
 	if fresh || doubt || !known {
 		why = hd.enforce(p, end, !fresh && known)
 		hd.enforced[p.ID] = why
 	}
-	if !why.None() {
+	if !misnamed.None() { // once it is there under its name, everything is compared
+		delete(hd.enforced, p.ID)
+	}
+	if why = problem.First(why, misnamed); !why.None() {
 		now.Report(p.ID, why)
 	}
 	d, ok, err := hd.host.Devices().DeviceAt(end.Index)
@@ -46,9 +50,13 @@ func (hd *Part) hostInterface(now *active.Draft, p *plan.Port, fresh, doubt bool
 // newPair makes the pair. An existing device with one of its names that is not ours is an error.
 func (hd *Part) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	name := devices.SwitchEnd(p.Device)
+	rec := hd.host.Document.PairOf(p.Device)
 	for _, taken := range []string{p.Device, name} {
-		if _, ok, err := hd.host.Devices().Device(taken); err != nil || ok {
-			if err == nil {
+		if d, ok, err := hd.host.Devices().Device(taken); err != nil || ok {
+			if err == nil && rec != nil && rec.Has(d) {
+				err = fmt.Errorf("the switch's end %s of interface %s is in another network namespace: move it back, "+
+					"or remove the interface (ip link delete %s), which is then made anew", name, taken, taken)
+			} else if err == nil {
 				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the "+
 					"port another device name", taken)
 			}

@@ -38,6 +38,7 @@ type Devices interface {
 	SetMTU(d hostdev.Device, mtu int) error
 	SetMAC(d hostdev.Device, mac plan.MAC) error
 	SetAlias(d hostdev.Device, alias string) error
+	SetName(d hostdev.Device, name string) error
 	Holder(netip.Addr) (hostdev.Device, bool, error)
 	Addresses(d hostdev.Device) ([]netip.Prefix, error)
 	AddAddress(d hostdev.Device, p netip.Prefix) error

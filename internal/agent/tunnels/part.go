@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 
@@ -25,6 +26,7 @@ type Devices interface {
 	CreateTunnel(hostdev.Tunnel) error
 	Delete(hostdev.Device) error
 	SetUp(d hostdev.Device, up bool) error
+	SetName(d hostdev.Device, name string) error
 	SetIPv6(d hostdev.Device, on bool) error
 	Holder(netip.Addr) (hostdev.Device, bool, error)
 	Addresses(d hostdev.Device) ([]netip.Prefix, error)
@@ -128,6 +130,9 @@ func ownAbroad(own []netip.Addr, r *overlay.Reach) (err error) {
 func (t *Tunnels) device(tun *plan.Tunnel) (hostdev.Device, error) {
 	alias := devices.TunnelAlias(t.host.Agent, tun.ID.Switch)
 	dev, there, err := t.host.Devices().Device(tun.Device)
+	if err == nil && !there {
+		dev, there, err = t.renamed(tun, alias)
+	}
 	if err != nil {
 		return dev, err
 	}
@@ -142,6 +147,10 @@ func (t *Tunnels) device(tun *plan.Tunnel) (hostdev.Device, error) {
 	}
 	if !there {
 		err = t.host.Devices().CreateTunnel(hostdev.Tunnel{Name: tun.Device, Port: uint16(tun.Port), Alias: alias})
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%w: another VXLAN device of this host has UDP port %d; if the tunnel's own was moved "+
+				"into another network namespace, move it back or remove it there", err, tun.Port)
+		}
 		if err != nil {
 			return dev, err
 		}

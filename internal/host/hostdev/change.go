@@ -133,6 +133,11 @@ func (h *Host) SetAlias(d Device, alias string) error {
 	return h.change(d, "set the alias", func(l netlink.Link) error { return h.set.LinkSetAlias(l, alias) })
 }
 
+// SetName renames the device. A kernel before 6.2 refuses that while the device is up.
+func (h *Host) SetName(d Device, name string) error {
+	return h.change(d, "set the name "+name, func(l netlink.Link) error { return h.set.LinkSetName(l, name) })
+}
+
 // Addresses lists the device's addresses, apart from the IPv6 link-local ones. Those that are deprecated, temporary or
 // secondary come last.
 func (h *Host) Addresses(d Device) ([]netip.Prefix, error) {

@@ -20,7 +20,7 @@ type Host struct {
 	watch   *watcher
 	carrier *carrierWatch
 	routes  *routeWatch
-	links   map[uint32]link
+	links   links
 	// born numbers the devices in links in the order in which they were first seen; births is the number of devices
 	// so far.
 	born      map[uint32]uint64
@@ -75,7 +75,7 @@ func Open() (*Host, error) {
 		eth.Close()
 		return nil, err
 	}
-	h := &Host{ask: ask, watch: watch, carrier: carrier, routes: routes, set: set, eth: eth, links: map[uint32]link{},
+	h := &Host{ask: ask, watch: watch, carrier: carrier, routes: routes, set: set, eth: eth, links: links{},
 		born: map[uint32]uint64{}, names: map[string]uint32{}, addresses: addresses{},
 		stacked: map[uint32]map[uint32]bool{},
 		peers:   peers{}, shown: map[string]*Device{}}

@@ -20,6 +20,11 @@ func (p Problem) Fix() string {
 	case OwnerAwaited:
 		return fmt.Sprintf("Start its VM, or disconnect the port if the VM is gone: heddle port disconnect %s.",
 			printable.ShellWord(p.Peer))
+	case DeviceRenamed:
+		return fmt.Sprintf("Give %s its name back (ip link set %s name %s), after another device with that name has "+
+			"another one.", p.Peer, p.Peer, p.Device)
+	case DeviceMoved:
+		return fmt.Sprintf("Move %s back into the network namespace of the agent.", p.Device)
 	case IPv6Off:
 		return fmt.Sprintf("Switch IPv6 on there (sysctl -w net.ipv6.conf.%s.disable_ipv6=0), or take the IPv6 "+
 			"addresses out of the port.", p.Device)

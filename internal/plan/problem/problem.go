@@ -40,7 +40,10 @@ const (
 	AttachFailed Code = "attach-failed" // Device can't be attached: Detail
 	LinkDown     Code = "link-down"     // Device or the guest's end of it is down; Kind as UplinkKind
 	LinkSetDown  Code = "link-set-down" // the hypervisor has set the link of VM Peer's adapter behind Device down
-	RunsBefore   Code = "runs-before"   // other people's programs see frames before the switch
+	// DeviceRenamed: Device, which the agent made, is called Peer, and can't have its name: Detail, or another has it.
+	DeviceRenamed Code = "device-renamed"
+	DeviceMoved   Code = "device-moved" // Device, which the agent made, is in another network namespace
+	RunsBefore    Code = "runs-before"  // other people's programs see frames before the switch
 )
 
 // States of adapters and guests.

@@ -48,6 +48,8 @@ func (p Problem) ofDevice() string {
 		}
 		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
 			p.Device, p.Have, p.Want, p.Peer, p.Device, p.Want)
+	case DeviceRenamed, DeviceMoved:
+		return p.ofMadeDevice()
 	case IPv6Off:
 		return fmt.Sprintf("IPv6 is switched off on %s (sysctl net.ipv6.conf.%s.disable_ipv6), so that it lacks its "+
 			"IPv6 addresses: switch it on (sysctl -w net.ipv6.conf.%s.disable_ipv6=0), or take them out of the port",
@@ -87,6 +89,20 @@ func (p Problem) lowEndpoint() string {
 			"its own)", p.Want, p.Kind)
 	}
 	return text + fmt.Sprintf("raise it (ip link set %s mtu %d)", p.Device, p.Want)
+}
+
+// ofMadeDevice says where a device is that the agent made under another name or elsewhere.
+func (p Problem) ofMadeDevice() string {
+	switch {
+	case p.Code == DeviceMoved:
+		return fmt.Sprintf("interface %s was moved into another network namespace: this host has none of its "+
+			"addresses; move it back (ip -n NAMESPACE link set %s netns 1)", p.Device, p.Device)
+	case p.Detail != "":
+		return fmt.Sprintf("interface %s was renamed to %s, and its name can't be given back: %s", p.Device, p.Peer,
+			p.Detail)
+	}
+	return fmt.Sprintf("interface %s was renamed to %s, and another device is called %s by now: give that one another "+
+		"name, then the interface gets its own back", p.Device, p.Peer, p.Device)
 }
 
 // failed returns the error text of whatever failed, if it is known.

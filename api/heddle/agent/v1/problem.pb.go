@@ -158,6 +158,10 @@ const (
 	ProblemCode_PROBLEM_CODE_ENDPOINT_SHARED ProblemCode = 86
 	// libvirt has set the link of its guest's adapter down
 	ProblemCode_PROBLEM_CODE_LINK_SET_DOWN ProblemCode = 100
+	// a device that the agent made was renamed, and another has its name
+	ProblemCode_PROBLEM_CODE_DEVICE_RENAMED ProblemCode = 120
+	// a device that the agent made was moved into another network namespace
+	ProblemCode_PROBLEM_CODE_DEVICE_MOVED ProblemCode = 121
 )
 
 // Enum value maps for ProblemCode.
@@ -229,6 +233,8 @@ var (
 		80:  "PROBLEM_CODE_DEVICE_IN_USE",
 		86:  "PROBLEM_CODE_ENDPOINT_SHARED",
 		100: "PROBLEM_CODE_LINK_SET_DOWN",
+		120: "PROBLEM_CODE_DEVICE_RENAMED",
+		121: "PROBLEM_CODE_DEVICE_MOVED",
 	}
 	ProblemCode_value = map[string]int32{
 		"PROBLEM_CODE_UNSPECIFIED":            0,
@@ -297,6 +303,8 @@ var (
 		"PROBLEM_CODE_DEVICE_IN_USE":          80,
 		"PROBLEM_CODE_ENDPOINT_SHARED":        86,
 		"PROBLEM_CODE_LINK_SET_DOWN":          100,
+		"PROBLEM_CODE_DEVICE_RENAMED":         120,
+		"PROBLEM_CODE_DEVICE_MOVED":           121,
 	}
 )
 
@@ -479,7 +487,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xa8\x1a\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\x8e\x1b\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -549,7 +557,9 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x19PROBLEM_CODE_NOT_ETHERNET\x10I\x1a\x10\x8a\xb5\x18\fnot-ethernet\x121\n" +
 	"\x1aPROBLEM_CODE_DEVICE_IN_USE\x10P\x1a\x11\x8a\xb5\x18\rdevice-in-use\x125\n" +
 	"\x1cPROBLEM_CODE_ENDPOINT_SHARED\x10V\x1a\x13\x8a\xb5\x18\x0fendpoint-shared\x121\n" +
-	"\x1aPROBLEM_CODE_LINK_SET_DOWN\x10d\x1a\x11\x8a\xb5\x18\rlink-set-down*\xd4\x01\n" +
+	"\x1aPROBLEM_CODE_LINK_SET_DOWN\x10d\x1a\x11\x8a\xb5\x18\rlink-set-down\x123\n" +
+	"\x1bPROBLEM_CODE_DEVICE_RENAMED\x10x\x1a\x12\x8a\xb5\x18\x0edevice-renamed\x12/\n" +
+	"\x19PROBLEM_CODE_DEVICE_MOVED\x10y\x1a\x10\x8a\xb5\x18\fdevice-moved*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +
