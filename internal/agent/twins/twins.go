@@ -37,8 +37,11 @@ type Ledger struct{ of map[key]heard }
 func (l *Ledger) Heard(port plan.PortID, mac plan.MAC, at time.Time) (tell bool) {
 	k := key{port, mac}
 	h, known := l.of[k]
-	if !known && len(l.of) >= most || l.of == nil {
+	if l.of == nil {
 		l.of = map[key]heard{}
+	}
+	if !known && len(l.of) >= most {
+		l.forget()
 	}
 	switch {
 	case !known || at.Sub(h.last) > forgotten:
@@ -52,4 +55,17 @@ func (l *Ledger) Heard(port plan.PortID, mac plan.MAC, at time.Time) (tell bool)
 	}
 	l.of[k] = h
 	return tell
+}
+
+// forget forgets the one that has been silent for the longest time: a station that goes on is told also while a guest
+// changes its MAC all the time.
+func (l *Ledger) forget() {
+	var oldest key
+	var last time.Time
+	for k, h := range l.of {
+		if last.IsZero() || h.last.Before(last) {
+			oldest, last = k, h.last
+		}
+	}
+	delete(l.of, oldest)
 }

@@ -58,3 +58,21 @@ func TestS196_SingleFramesFarApartAreNoStation(t *testing.T) {
 		}
 	}
 }
+
+// TestS196_AStationIsToldBesideAGuestThatChangesItsMAC: what is remembered is full, and the oldest goes.
+func TestS196_AStationIsToldBesideAGuestThatChangesItsMAC(t *testing.T) {
+	var l Ledger
+	port, other := plan.PortID{Switch: "s", Name: "vm1"}, plan.PortID{Switch: "s", Name: "vm2"}
+	mac, at := plan.MAC{2, 5: 1}, time.Unix(1e9, 0)
+	var told bool
+	for second := range 7 {
+		told = l.Heard(port, mac, at.Add(time.Duration(second)*time.Second)) || told
+		for n := range most - 1 {
+			l.Heard(other, plan.MAC{2, 1, byte(second), 0, byte(n >> 8), byte(n)},
+				at.Add(time.Duration(second)*time.Second+time.Millisecond))
+		}
+	}
+	if !told || len(l.of) > most {
+		t.Errorf("told %v, %d are remembered", told, len(l.of))
+	}
+}
