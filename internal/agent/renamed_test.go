@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -90,7 +92,7 @@ func TestS197_ATunnelThatSomebodyRenamesHasItsNameAgain(t *testing.T) {
 				}
 			}
 			if fails {
-				r.dev.fail["name mine "+tun.Device] = errors.New("device busy")
+				r.dev.fail["name mine "+tun.Device] = unix.EBUSY
 			}
 			r.dev.changes = nil
 			r.settler.settle()

@@ -61,7 +61,8 @@ func (d *DryRun) FrameFrom(sw string, vni uint32, frame []byte) (*Recorded, erro
 // Close ends the dry run; what is loaded is kept for the next one.
 func (d *DryRun) Close() error { return d.keep(d.r) }
 
-// keptFor is how long what a dry run has loaded is kept for the next one. It takes some 20 MB of kernel memory.
+// keptFor is how long what a dry run has loaded is kept for the next one: some 20 MB of kernel memory. What has a
+// larger table of MACs than a host has by default is not kept.
 const keptFor = time.Minute
 
 // DryRun begins a dry run on the copies. Close it after use. The recording build stays loaded from one to the next: the
@@ -72,6 +73,9 @@ func (s *Snapshot) DryRun() (*DryRun, error) {
 		return nil, err
 	}
 	d := &DryRun{r: r, ticks: s.ticks, keep: s.loaded.Put}
+	if r.objects.Macs.MaxEntries() > abi.DefaultMACs {
+		d.keep = (*Recorder).Close
+	}
 	if err := d.fill(s); err != nil {
 		return nil, errors.Join(fmt.Errorf("copy the live tables for a dry run: %w", err), r.Close())
 	}

@@ -14,7 +14,8 @@ import (
 // number, and the first ones are taken.
 type Portable interface {
 	// Dumps returns what reads the chunks of a port; nil for none. It is called in the loop; what it returns is called
-	// beside the loop, may take long, and returns chunks that nobody changes.
+	// beside the loop, and in it where the port is removed before it was ever read: it must not wait for the loop. It
+	// returns chunks that nobody changes.
 	Dumps(id plan.PortID) (read func() ([][]byte, error), err error)
 	// Room is how many bytes of chunks a port may bring with it to this host; it is called in the loop, before the
 	// guest runs here.

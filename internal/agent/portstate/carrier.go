@@ -159,7 +159,9 @@ func (cr *Carrier) Keep(id plan.PortID, number uint64, u *Unpacked) error {
 	}
 	next.LeftOut = slices.Clone(came.Unknown)
 	cr.keepParts(&next, came.Parts)
-	if err := u.take(func(file string) error { return cr.files.put(id, file) }); err != nil {
+	if next.MACs == 0 && len(next.Parts) == 0 {
+		cr.files.remove(id) // of an earlier copy; nothing of this one is taken
+	} else if err := u.take(func(file string) error { return cr.files.put(id, file) }); err != nil {
 		return err
 	}
 	cr.spend(&next)

@@ -19,6 +19,7 @@ const (
 	// bundleBytes is what MACs and parts have together, macBytes what a MAC has at most.
 	bundleBytes = 3 << 20
 	macBytes    = 13
+	maxChunks   = 256 // of a part
 )
 
 // Parts are the parts of the agent that have something of ports.
@@ -86,6 +87,11 @@ func (cr *Carrier) Reads(id plan.PortID) (func() (Read, error), error) {
 	}, nil
 }
 
+// fitsIn says whether the chunk of a part that has this number, from 0, is taken where there is so much room.
+func fitsIn(room, number int, c []byte) bool {
+	return len(c) > 0 && len(c) <= part.MaxChunk && len(c) <= room && number < maxChunks
+}
+
 // packParts makes the message of the parts, with as many chunks as there is room for beside so many MACs. A part's
 // chunks are taken in their order, until one does not fit.
 func packParts(list []PartState, macs int) (out []*hostv1.PartState) {
@@ -93,7 +99,7 @@ func packParts(list []PartState, macs int) (out []*hostv1.PartState) {
 	for _, p := range list[:min(maxParts, len(list))] {
 		m := &hostv1.PartState{Part: p.Part, Age: millis(p.Age), LeftOut: uint32(min(p.LeftOut, math.MaxUint32))}
 		for i, c := range p.Chunks {
-			if len(c) > part.MaxChunk || len(c) > room {
+			if !fitsIn(room, i, c) {
 				m.LeftOut += uint32(len(p.Chunks) - i)
 				break
 			}
@@ -115,7 +121,7 @@ func partsOf(list []*hostv1.PartState) (out []PartState, unknown []string) {
 		seen[name] = true
 		p := PartState{Part: name, Age: time.Duration(m.GetAge()) * time.Millisecond, LeftOut: int(m.GetLeftOut())}
 		for i, c := range m.GetChunks() {
-			if len(c) > part.MaxChunk || len(c) > room {
+			if !fitsIn(room, i, c) {
 				p.LeftOut += len(m.GetChunks()) - i
 				break
 			}

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/platform/access"
 	"heddle/internal/platform/peers"
 	"heddle/internal/platform/store"
+	"heddle/internal/spec"
 )
 
 // Capability is one that a program gives its controllers.
@@ -81,8 +82,8 @@ type Hosts struct {
 	// that it is not to have yet.
 	Defined    func() *inventory.Inventory
 	DefinedFor func(id string) (*inventory.Inventory, error)
-	// Serves reports whether the part of a host has a port group.
-	Serves func(id, group string) (bool, error)
+	// Serves reports whether the part of a host has a port group, and gives the port group as that host has it.
+	Serves func(id, group string) (spec.PortGroup, bool, error)
 	// Say logs what comes of what a host says, at a rate that is bounded for each host.
 	Say func(id string, level slog.Level, text string, args ...any)
 }

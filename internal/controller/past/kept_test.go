@@ -56,16 +56,29 @@ func TestS189_WhatIsTheSameIsHeldOnce(t *testing.T) {
 
 // Who waits for etcd holds up nobody else.
 func TestS189_WhoWaitsForTheStoreHasNoTurn(t *testing.T) {
+	for what, ask := range map[string]func(Reader) error{
+		"compare": func(r Reader) error {
+			_, err := r.CompareDefinitions(t.Context(), &controllerv1.CompareDefinitionsRequest{From: 1, To: 2})
+			return err
+		},
+		"list": func(r Reader) error {
+			_, err := r.ListChanges(t.Context(), &controllerv1.ListChangesRequest{})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) { waitsWithoutTurn(t, ask) })
+	}
+}
+
+func waitsWithoutTurn(t *testing.T, ask func(Reader) error) {
+	t.Helper()
 	in, goOn := make(chan struct{}), make(chan error)
 	r := Reader{Kept: &Kept{}, Turns: &access.Turns{}, Sync: func(context.Context) error {
 		close(in)
 		return <-goOn
 	}}
 	said := make(chan error)
-	go func() {
-		_, err := r.CompareDefinitions(t.Context(), &controllerv1.CompareDefinitionsRequest{From: 1, To: 2})
-		said <- err
-	}()
+	go func() { said <- ask(r) }()
 	<-in
 	leave, err := r.Turns.Take(t.Context())
 	if err != nil {
@@ -74,6 +87,6 @@ func TestS189_WhoWaitsForTheStoreHasNoTurn(t *testing.T) {
 	leave()
 	goOn <- errors.New("etcd does not answer")
 	if err := <-said; err == nil {
-		t.Error("compared without etcd")
+		t.Error("answered without etcd")
 	}
 }

@@ -48,7 +48,7 @@ const (
 // ListChanges lists changes of the definition, the newest first.
 func (r Reader) ListChanges(ctx context.Context, q *controllerv1.ListChangesRequest) (
 	*controllerv1.ListChangesResponse, error) {
-	leave, err := r.Turns.Take(ctx)
+	leave, err := r.begins(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

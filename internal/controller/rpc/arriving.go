@@ -38,7 +38,7 @@ func (s arriving) DescribeArrival(ctx context.Context, q *controllerv1.DescribeA
 		return nil, rpcerrors.Removed()
 	}
 	group := q.GetSwitch() + "/" + q.GetPortGroup()
-	if is, err := servesGroup(s.fleet, to.id, group); !is || err != nil {
+	if _, is, err := servesGroup(s.fleet, to.id, group); !is || err != nil {
 		return &controllerv1.DescribeArrivalResponse{}, nil // which the host finds out by itself
 	}
 	out := &controllerv1.DescribeArrivalResponse{}

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/controller/pipeline"
 	"heddle/internal/platform/store"
 	"heddle/internal/slice"
+	"heddle/internal/spec"
 )
 
 // capabilities are the parts of those that a controller has.
@@ -121,7 +122,7 @@ func knownHosts(s *Server) capability.Hosts {
 			}
 			return f.inventory, nil
 		},
-		Serves: func(id, group string) (bool, error) { return servesGroup(f, id, group) },
+		Serves: func(id, group string) (spec.PortGroup, bool, error) { return servesGroup(f, id, group) },
 		Say: func(id string, level slog.Level, text string, args ...any) {
 			f.mu.Lock()
 			h := f.hosts[id]
@@ -145,19 +146,25 @@ func knownHost(f *fleet, find func() *host) (fanout.Host, bool) {
 }
 
 // servesGroup reports whether what a host is to have has a port group. A host that was removed serves none.
-func servesGroup(f *fleet, id, group string) (bool, error) {
+func servesGroup(f *fleet, id, group string) (g spec.PortGroup, is bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.hosts[id]
 	if h == nil {
-		return false, nil
+		return g, false, nil
 	}
 	set, err := f.target(h)
 	if err != nil {
-		return false, err
+		return g, false, err
 	}
-	_, is := set.Get(slice.Key{Kind: slice.PortGroup, Name: group})
-	return is, nil
+	if _, is = set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !is {
+		return g, false, nil
+	}
+	v, err := withheld{f}.definitionOf(f.inventory, h)
+	if err != nil {
+		return g, false, err
+	}
+	return v.Group(group), true, nil
 }
 
 // run does what the parts do by themselves, until ctx ends.

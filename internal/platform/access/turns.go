@@ -36,7 +36,11 @@ func (t *Turns) Take(ctx context.Context) (leave func(), err error) {
 	if !asked || c.manages() { // the controller's own calls as well
 		l = &t.admins
 	}
-	w := t.enter(l, c.key())
+	w, waiting := t.enter(l, c.key())
+	if w == nil {
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Sprintf("one question of this kind is "+
+			"answered at a time, and %d of yours wait for their turn: ask fewer at once", waiting))
+	}
 	select {
 	case <-w.begins:
 		return sync.OnceFunc(func() { t.leave(l) }), nil
@@ -53,14 +57,21 @@ func (t *Turns) Take(ctx context.Context) (leave func(), err error) {
 		"time, and yours had not had its turn: ask fewer at once (%v)", ctx.Err()))
 }
 
-func (t *Turns) enter(l *lane, caller string) *turn {
+// mostWaiting is how much waits of one caller: what waits has one of the controller's places for calls.
+const mostWaiting = 16
+
+// enter gives a turn that begins at once or later; nil where so much waits of the caller that no more may.
+func (t *Turns) enter(l *lane, caller string) (w *turn, waiting int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := &turn{make(chan struct{}, 1)}
+	w = &turn{make(chan struct{}, 1)}
 	if !l.taken {
 		l.taken = true
 		w.begins <- struct{}{}
-		return w
+		return w, 0
+	}
+	if waiting = len(l.by[caller]); waiting >= mostWaiting {
+		return nil, waiting
 	}
 	if l.by == nil {
 		l.by = map[string][]*turn{}
@@ -69,7 +80,7 @@ func (t *Turns) enter(l *lane, caller string) *turn {
 		l.callers = append(l.callers, caller)
 	}
 	l.by[caller] = append(l.by[caller], w)
-	return w
+	return w, waiting
 }
 
 // leave gives the turn to the next one.

@@ -94,3 +94,34 @@ func TestS189_WhoGoesAwayLosesTheTurn(t *testing.T) {
 		leave()
 	}
 }
+
+// So many questions of one caller wait and no more, and another caller's wait all the same.
+func TestS189_OneCallersQuestionsWaitWithinABound(t *testing.T) {
+	turns := &Turns{}
+	first, err := turns.Take(asks(t, "a", roles.Viewer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, mostWaiting+1)
+	wait := func(who string) {
+		waits(t, turns, asks(t, who, roles.Viewer), func(leave func(), err error) {
+			if err == nil {
+				leave()
+			}
+			ended <- err
+		})
+	}
+	for range mostWaiting {
+		wait("a")
+	}
+	if _, err := turns.Take(asks(t, "a", roles.Viewer)); connect.CodeOf(err) != connect.CodeResourceExhausted {
+		t.Errorf("one more: %v", err)
+	}
+	wait("b")
+	first()
+	for range mostWaiting + 1 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

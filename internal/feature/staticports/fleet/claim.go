@@ -101,7 +101,7 @@ func (p *Ports) Claim(ctx context.Context, id string, c *part.Conn,
 
 // mayServe is a port group that a host may serve.
 func (p *Ports) mayServe(id, group string) (spec.PortGroup, error) {
-	serves, err := p.Hosts.Serves(id, group)
+	g, serves, err := p.Hosts.Serves(id, group)
 	if err != nil {
 		return spec.PortGroup{}, err
 	}
@@ -110,11 +110,7 @@ func (p *Ports) mayServe(id, group string) (spec.PortGroup, error) {
 			"host %s does not serve port group %s: it is not in the definition, or the "+
 				"host lacks the labels that the port group asks for", p.Hosts.Name(id), group)
 	}
-	v, err := p.Hosts.DefinedFor(id)
-	if err != nil {
-		return spec.PortGroup{}, err
-	}
-	return v.Group(group), nil
+	return g, nil
 }
 
 // bindAttempts is how often a claim is made that was overtaken by another one about the same port.

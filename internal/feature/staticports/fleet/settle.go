@@ -149,7 +149,7 @@ func (p *Ports) settling(n part.Adapter, q *controllerv1.SettleStaticPortRequest
 			"see heddle port static list", q.GetHost(), n.Name, n.VM))
 	}
 	group := now.GetSwitch() + "/" + now.GetPortGroup()
-	serves, err := p.Hosts.Serves(h.ID, group)
+	_, serves, err := p.Hosts.Serves(h.ID, group)
 	if err != nil {
 		return r, nil, err
 	}
