@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/entries"
 )
 
 // kind of flow; each kind has its own tables.
@@ -178,22 +179,16 @@ const discardAtOnce = 16
 
 // discard removes the tables of the set from the kernel, first the one whose presence shows that the others exist.
 func (t *flowTables) discard() error {
-	remove := func(outer *ebpf.Map, i uint32) error {
-		if err := outer.Delete(i); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return err
-		}
-		return nil
-	}
-	if err := remove(t.maps.SharedFlows, uint32(t.set)); err != nil {
+	if err := entries.Delete(t.maps.SharedFlows, uint32(t.set)); err != nil {
 		return err
 	}
 	var all errgroup.Group
 	all.SetLimit(discardAtOnce)
 	for cpu := range t.own {
 		for k := range kinds {
-			all.Go(func() error { return remove(k.outer(t.maps), t.index(cpu)) })
+			all.Go(func() error { return entries.Delete(k.outer(t.maps), t.index(cpu)) })
 		}
-		all.Go(func() error { return remove(t.maps.FlowPlaces, t.index(cpu)) })
+		all.Go(func() error { return entries.Delete(t.maps.FlowPlaces, t.index(cpu)) })
 	}
 	return errors.Join(all.Wait(), t.close())
 }

@@ -33,7 +33,8 @@ func (hd *Part) keepName(id plan.PortID, d hostdev.Device, name string) problem.
 		return why
 	}
 	if err := hd.host.Devices().SetName(d, name); err != nil {
-		return problem.Problem{Code: why.Code, Device: name, Peer: d.Name, Detail: err.Error()}
+		why.Detail = err.Error()
+		return why
 	}
 	hd.restoring.Restored(id, false, d.Name, "the name "+name)
 	return problem.Problem{}

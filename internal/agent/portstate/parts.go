@@ -87,9 +87,16 @@ func (cr *Carrier) Reads(id plan.PortID) (func() (Read, error), error) {
 	}, nil
 }
 
-// fitsIn says whether the chunk of a part that has this number, from 0, is taken where there is so much room.
-func fitsIn(room, number int, c []byte) bool {
-	return len(c) > 0 && len(c) <= part.MaxChunk && len(c) <= room && number < maxChunks
+// fitting are the first chunks of a part that are taken where there is so much room, how many are left out, and the
+// room that is left.
+func fitting(chunks [][]byte, room int) (taken [][]byte, leftOut, left int) {
+	for i, c := range chunks {
+		if len(c) == 0 || len(c) > part.MaxChunk || len(c) > room || i == maxChunks {
+			return taken, len(chunks) - i, room
+		}
+		taken, room = append(taken, c), room-len(c)
+	}
+	return taken, 0, room
 }
 
 // packParts makes the message of the parts, with as many chunks as there is room for beside so many MACs. A part's
@@ -98,13 +105,9 @@ func packParts(list []PartState, macs int) (out []*hostv1.PartState) {
 	room := min(maxPartBytes, bundleBytes-macBytes*macs)
 	for _, p := range list[:min(maxParts, len(list))] {
 		m := &hostv1.PartState{Part: p.Part, Age: millis(p.Age), LeftOut: uint32(min(p.LeftOut, math.MaxUint32))}
-		for i, c := range p.Chunks {
-			if !fitsIn(room, i, c) {
-				m.LeftOut += uint32(len(p.Chunks) - i)
-				break
-			}
-			m.Chunks, room = append(m.Chunks, c), room-len(c)
-		}
+		var more int
+		m.Chunks, more, room = fitting(p.Chunks, room)
+		m.LeftOut += uint32(more)
 		out = append(out, m)
 	}
 	return out
@@ -120,13 +123,9 @@ func partsOf(list []*hostv1.PartState) (out []PartState, unknown []string) {
 		}
 		seen[name] = true
 		p := PartState{Part: name, Age: time.Duration(m.GetAge()) * time.Millisecond, LeftOut: int(m.GetLeftOut())}
-		for i, c := range m.GetChunks() {
-			if !fitsIn(room, i, c) {
-				p.LeftOut += len(m.GetChunks()) - i
-				break
-			}
-			p.Chunks, room = append(p.Chunks, c), room-len(c)
-		}
+		var more int
+		p.Chunks, more, room = fitting(m.GetChunks(), room)
+		p.LeftOut += more
 		if p.LeftOut > 0 {
 			unknown = append(unknown, fmt.Sprintf("%s: %d of %d portions, which have no room in a move", name,
 				p.LeftOut, p.LeftOut+len(p.Chunks)))

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"connectrpc.com/connect/v2"
+
+	"heddle/internal/platform/rounds"
 )
 
 // Turns has what costs much done for one caller at a time: one caller after the other has a turn, and of a caller what
@@ -20,10 +21,8 @@ type Turns struct {
 
 // lane is a row of callers of whom one has the turn.
 type lane struct {
-	taken bool
-	// callers are those of whom something waits, in the order in which they have their turn.
-	callers []string
-	by      map[string][]*turn
+	taken   bool
+	waiting rounds.Of[string, *turn]
 }
 
 // turn is what waits; begins gets one value when it has its turn.
@@ -70,16 +69,10 @@ func (t *Turns) enter(l *lane, caller string) (w *turn, waiting int) {
 		w.begins <- struct{}{}
 		return w, 0
 	}
-	if waiting = len(l.by[caller]); waiting >= mostWaiting {
+	if waiting = l.waiting.Count(caller); waiting >= mostWaiting {
 		return nil, waiting
 	}
-	if l.by == nil {
-		l.by = map[string][]*turn{}
-	}
-	if len(l.by[caller]) == 0 {
-		l.callers = append(l.callers, caller)
-	}
-	l.by[caller] = append(l.by[caller], w)
+	l.waiting.Add(caller, w)
 	return w, waiting
 }
 
@@ -87,44 +80,24 @@ func (t *Turns) enter(l *lane, caller string) (w *turn, waiting int) {
 func (t *Turns) leave(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(l.callers) == 0 {
-		l.taken = false
+	if next, ok := l.waiting.Next(); ok {
+		next.begins <- struct{}{}
 		return
 	}
-	caller := l.callers[0]
-	next := l.by[caller][0]
-	l.callers, l.by[caller] = l.callers[1:], l.by[caller][1:]
-	if len(l.by[caller]) > 0 {
-		l.callers = append(l.callers, caller)
-	} else {
-		delete(l.by, caller)
-	}
-	next.begins <- struct{}{}
+	l.taken = false
 }
 
 // remove takes out what waits no more; false where it has its turn.
 func (t *Turns) remove(l *lane, caller string, w *turn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.Index(l.by[caller], w)
-	if i < 0 {
-		return false
-	}
-	if l.by[caller] = slices.Delete(l.by[caller], i, i+1); len(l.by[caller]) == 0 {
-		delete(l.by, caller)
-		l.callers = slices.DeleteFunc(l.callers, func(c string) bool { return c == caller })
-	}
-	return true
+	_, there := l.waiting.Remove(caller, func(one *turn) bool { return one == w })
+	return there
 }
 
 // Waiting is how many wait.
-func (t *Turns) Waiting() (n int) {
+func (t *Turns) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, l := range []*lane{&t.others, &t.admins} {
-		for _, list := range l.by {
-			n += len(list)
-		}
-	}
-	return n
+	return t.others.waiting.Len() + t.admins.waiting.Len()
 }

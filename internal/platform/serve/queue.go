@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"heddle/internal/platform/access"
+	"heddle/internal/platform/rounds"
 )
 
 // queue gives seats to those who have said hello: one network after the other has its turn, and of a network who
@@ -18,19 +19,16 @@ type queue struct {
 	free int
 	// in is how many have come and were not let in yet, seated or not.
 	in int
-	// waiting is how many of them have no seat.
-	waiting int
-	// turns are the networks of which somebody waits, in the order in which they have their turn.
-	turns []netip.Addr
-	by    map[netip.Addr][]*queued
-	less  *sync.Cond // somebody waits no more
+	// waiting are those of them who have no seat, by their networks.
+	waiting rounds.Of[netip.Addr, *queued]
+	less    *sync.Cond // somebody waits no more
 }
 
 // queued is one who waits for a seat; seated gets true with it, false where there is no room.
 type queued struct{ seated chan bool }
 
 func newQueue(most, fair, seats int) *queue {
-	q := &queue{most: most, fair: fair, free: seats, by: map[netip.Addr][]*queued{}}
+	q := &queue{most: most, fair: fair, free: seats}
 	q.less = sync.NewCond(&q.mu)
 	return q
 }
@@ -46,17 +44,8 @@ func (q *queue) room() {
 
 // crowded reports whether one network has more than its part of those who wait. The caller holds mu.
 func (q *queue) crowded() bool {
-	_, n := q.largest()
+	_, n := q.waiting.Largest()
 	return n > q.fair
-}
-
-func (q *queue) largest() (of netip.Addr, n int) {
-	for network, list := range q.by {
-		if len(list) > n {
-			of, n = network, len(list)
-		}
-	}
-	return of, n
 }
 
 // enter waits for a seat; false: there is no room for another one of that network. The caller calls admitted once the
@@ -72,12 +61,8 @@ func (q *queue) enter(from string) bool {
 	if q.in > q.most && q.crowded() {
 		q.drop()
 	}
-	network, w := access.NetworkOf(from), &queued{make(chan bool, 1)}
-	if len(q.by[network]) == 0 {
-		q.turns = append(q.turns, network)
-	}
-	q.by[network] = append(q.by[network], w)
-	q.waiting++
+	w := &queued{make(chan bool, 1)}
+	q.waiting.Add(access.NetworkOf(from), w)
 	q.mu.Unlock()
 	if <-w.seated {
 		return true
@@ -88,31 +73,21 @@ func (q *queue) enter(from string) bool {
 
 // drop sends away who came last of the network that has most waiting. The caller holds mu.
 func (q *queue) drop() {
-	of, n := q.largest()
-	last := q.by[of][n-1]
-	q.by[of] = q.by[of][:n-1]
-	q.waiting--
-	last.seated <- false
+	of, _ := q.waiting.Largest()
+	if last, ok := q.waiting.Remove(of, func(*queued) bool { return true }); ok {
+		last.seated <- false
+	}
 }
 
 // rise gives a seat to the next one.
 func (q *queue) rise() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting == 0 {
-		q.free++
+	if next, ok := q.waiting.Next(); ok {
+		next.seated <- true
 		return
 	}
-	network := q.turns[0]
-	q.turns = q.turns[1:]
-	next := q.by[network][0]
-	if q.by[network] = q.by[network][1:]; len(q.by[network]) > 0 {
-		q.turns = append(q.turns, network)
-	} else {
-		delete(q.by, network)
-	}
-	q.waiting--
-	next.seated <- true
+	q.free++
 }
 
 // admitted says that one of those who came waits no more.

@@ -78,7 +78,7 @@ func TestQueue_WhoIsSentAway(t *testing.T) {
 				came <- "not " + from
 			}
 		}()
-		awaitListener(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting == in })
+		awaitListener(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting.Len() == in })
 	}
 	for i := range 3 {
 		comes("192.0.2.1:1", i+1)
